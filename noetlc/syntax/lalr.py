@@ -1,0 +1,136 @@
+"""A small LALR driver that runs the parse tables lark computes from the grammars in `grammar/`.
+
+Lark reads the grammars and builds the tables; this module only walks them. Two needs ask for a driver of our own:
+the choice of a token depends on what the parser could really shift (a key is a keyword only where the grammar has
+one), and a linter's start-up cannot pay for importing lark. It must know nothing about YAML or templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+END = "$END"
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """One rule of the grammar, with what its reduction keeps of its children."""
+
+    name: str
+    size: int
+    kept: tuple[tuple[int, bool], ...]
+    """Child positions that stay in the tree, each with whether its own children are spliced in place of it."""
+    inlined: bool
+    """The rule's name starts with an underscore: its children go to the parent."""
+    collapses: bool
+    """Marked `?` in the grammar: with a single child, that child stands for the rule."""
+    label: str
+    """The alternative's alias (`-> label`), or the rule's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A grammar's parse tables. Actions: a shift is the next state, a reduction is -1 minus the production."""
+
+    states: Sequence[Mapping[str, int]]
+    productions: Sequence[Production]
+    start: int
+    final: int
+    literals: Mapping[str, str]
+    """Text of each string literal in the grammar to its terminal's name."""
+    patterns: Mapping[str, str]
+    """Name of each terminal that has a regular expression to that expression."""
+
+
+Reduce = Callable[[Production, list[Any]], Any]
+
+
+class Parser:
+    """One parse. Feed it terminals that it accepts; it calls `reduce` for each production."""
+
+    def __init__(self, grammar: Grammar, reduce: Reduce) -> None:
+        self._grammar = grammar
+        self._reduce = reduce
+        self._states = [grammar.start]
+        self._values: list[Any] = []
+
+    def accepts(self, terminal: str) -> bool:
+        """Tell whether `terminal` would really be shifted.
+
+        LALR tables merge look-aheads, so a reduction may be on offer that leads to a dead end: follow it.
+        """
+        states, productions = self._grammar.states, self._grammar.productions
+        action = states[self._states[-1]].get(terminal)
+        if action is None:
+            return False
+        if action >= 0:
+            return True
+        stack = list(self._states)
+        while action is not None and action < 0:
+            production = productions[-1 - action]
+            if production.size:
+                del stack[-production.size :]
+            stack.append(states[stack[-1]][production.name])
+            action = states[stack[-1]].get(terminal)
+        return action is not None or (terminal == END and stack[-1] == self._grammar.final)
+
+    def expected(self) -> list[str]:
+        """Return the terminals that would be shifted now, sorted."""
+        row = self._grammar.states[self._states[-1]]
+        return sorted(name for name in row if name.isupper() and self.accepts(name))
+
+    def feed(self, terminal: str, value: Any) -> None:
+        """Shift an accepted terminal, after the reductions that it calls for."""
+        states = self._grammar.states
+        while True:
+            action = states[self._states[-1]][terminal]
+            if action >= 0:
+                self._states.append(action)
+                self._values.append(value)
+                return
+            self._apply(self._grammar.productions[-1 - action])
+
+    def finish(self) -> Any:
+        """Reduce what is left at the end of the input and return the start rule's value."""
+        while self._states[-1] != self._grammar.final:
+            action = self._grammar.states[self._states[-1]][END]
+            self._apply(self._grammar.productions[-1 - action])
+        return self._values[-1]
+
+    def mark(self) -> int:
+        """Remember how much has been shifted, for `rewind`."""
+        return len(self._states)
+
+    def rewind(self, mark: int) -> None:
+        """Forget what was shifted since `mark`."""
+        del self._states[mark:]
+        del self._values[mark - 1 :]
+
+    def _apply(self, production: Production) -> None:
+        size = production.size
+        values = self._values[len(self._values) - size :] if size else []
+        if size:
+            del self._states[-size:]
+            del self._values[-size:]
+        self._values.append(self._shape(production, values))
+        self._states.append(self._grammar.states[self._states[-1]][production.name])
+
+    def _shape(self, production: Production, values: list[Any]) -> Any:
+        kept = production.kept
+        if kept and kept[0][1]:
+            children = values[kept[0][0]]  # the spliced list is ours alone: growing it in place keeps repeats linear
+            rest = kept[1:]
+        else:
+            children, rest = [], kept
+        for index, spliced in rest:
+            if spliced:
+                children.extend(values[index])
+            else:
+                children.append(values[index])
+        if production.inlined:
+            return children
+        if production.collapses and len(children) == 1:
+            return children[0]
+        return self._reduce(production, children)

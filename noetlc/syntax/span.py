@@ -1,0 +1,61 @@
+"""Where things stand in a file: offsets, and their lines and columns for people.
+
+Everything in the compiler carries a `Span` of two character offsets, because offsets are cheap and survive every
+pass. Lines and columns are looked up only when somebody is told about them.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+class Span(NamedTuple):
+    """A half-open range of character offsets in one source text."""
+
+    start: int
+    end: int
+
+
+class Position(NamedTuple):
+    """A 1-based line and column; columns count characters, not bytes."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file's path, as the user wrote it, and its decoded text."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in _LINE_BREAK.finditer(self.text))]
+
+    def position(self, offset: int) -> Position:
+        """Return the line and column of `offset`; past the end of the text means the end."""
+        offset = max(0, min(offset, len(self.text)))
+        line = bisect_right(self._line_starts, offset)
+        return Position(line, offset - self._line_starts[line - 1] + 1)
+
+    def line_text(self, line: int) -> str:
+        """Return the text of a 1-based line without its line break."""
+        starts = self._line_starts
+        end = starts[line] if line < len(starts) else len(self.text)
+        return self.text[starts[line - 1] : end].rstrip("\r\n")
+
+    def line_start(self, line: int) -> int:
+        """Return the offset at which a 1-based line begins."""
+        return self._line_starts[line - 1]
+
+    @property
+    def line_count(self) -> int:
+        return len(self._line_starts)
