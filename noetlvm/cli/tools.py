@@ -1,0 +1,125 @@
+"""What `noetlvm tools` prints: the tool kinds, or one kind's inputs and settings, for people or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from noetlvm.tools.kind import ANY
+from noetlvm.tools.registry import builtin_kinds, find_kind, kind_names, why_unusable
+
+if TYPE_CHECKING:
+    from noetlvm.tools.kind import Input, Setting, ToolKind
+
+COULD_NOT_RUN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table of texts."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def show_tools(name: str | None, *, as_json: bool) -> int:
+    """Print all kinds, or the one of that name, and return the exit code."""
+    if name is None:
+        _print_all(_all_kinds(), as_json=as_json)
+        return 0
+    kind = find_kind(name)
+    if kind is None:
+        print(f"noetlvm: {_unknown(name)}", file=sys.stderr)
+        return COULD_NOT_RUN
+    _print_one(kind, as_json=as_json)
+    return 0
+
+
+def _print_all(kinds: list[ToolKind], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([asdict(kind) for kind in kinds], indent=2))
+        return
+    _print_table(_overview(kinds))
+
+
+def _print_one(kind: ToolKind, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(asdict(kind), indent=2))
+        return
+    print(f"{kind.name}: {kind.summary}\nResult: {kind.result}.\n")
+    for table in _tables(kind):
+        _print_table(table)
+    for choice in kind.choices:
+        print(f"Give {choice.rule} of {', '.join(choice.names)}.\n")
+    print(f"Example:\n{kind.example}", end="")
+
+
+def _all_kinds() -> list[ToolKind]:
+    plugins = (find_kind(name) for name in kind_names() if name not in builtin_kinds())
+    return [*builtin_kinds().values(), *(kind for kind in plugins if kind)]
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    reason = why_unusable(name)
+    if reason:
+        return f"tool kind `{name}` cannot be used: {reason}"
+    near = get_close_matches(name, kind_names(), n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"known kinds: {', '.join(kind_names())}"
+    return f"there is no tool kind `{name}`; {hint}"
+
+
+def _overview(kinds: list[ToolKind]) -> Table:
+    return Table("Tool kinds", ("kind", "summary"), [(kind.name, kind.summary) for kind in kinds])
+
+
+def _tables(kind: ToolKind) -> list[Table]:
+    inputs = Table("Inputs", ("input", "type", "default", "meaning"), [_input_row(item) for item in kind.inputs])
+    settings = Table("Settings", ("spec", "type", "default", "meaning"), [_setting_row(item) for item in kind.settings])
+    if kind.takes_auth:
+        inputs.rows.append(("auth", "string", "", "Name of a keychain entry to connect with."))
+    return [table for table in (inputs, settings) if table.rows]
+
+
+def _input_row(item: Input) -> tuple[str, ...]:
+    doc = f"{item.doc} One of {', '.join(item.choices)}." if item.choices else item.doc
+    return item.name, _types(item.types), "required" if item.required else _value(item.default), doc
+
+
+def _setting_row(item: Setting) -> tuple[str, ...]:
+    return item.name, _types(item.types), _value(item.default), item.doc
+
+
+def _types(types: tuple[str, ...]) -> str:
+    return "any" if types == ANY else " or ".join(types)
+
+
+def _value(value: object) -> str:
+    return "" if value is None else json.dumps(value)
+
+
+def _print_table(table: Table) -> None:
+    show = _print_rich if sys.stdout.isatty() else _print_plain
+    show(table)
+
+
+def _print_plain(table: Table) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(table.columns, *table.rows, strict=True)]
+    for row in (table.columns, *table.rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print()
+
+
+def _print_rich(table: Table) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    grid = RichTable(*table.columns, title=table.title, title_justify="left", box=SIMPLE_HEAD)
+    for row in table.rows:
+        grid.add_row(*row)
+    Console(markup=False).print(grid)

@@ -1,0 +1,1 @@
+"""Events of an execution. Their names exist once, in the catalogue."""

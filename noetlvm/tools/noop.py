@@ -1,0 +1,20 @@
+"""`kind: noop`: does nothing. Its policy is the point: a place to decide, to jump and to write state."""
+
+from __future__ import annotations
+
+from noetlvm.tools.kind import ToolKind
+
+KIND = ToolKind(
+    name="noop",
+    summary="Does nothing and succeeds; its policy rules decide, jump and write state.",
+    example="""\
+kind: noop
+spec:
+  policy:
+    rules:
+      - else:
+          then: { do: continue, set_ctx: { started: true } }
+""",
+    result="null",
+    can_fail=False,
+)
