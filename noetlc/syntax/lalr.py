@@ -8,7 +8,7 @@ one), and a linter's start-up cannot pay for importing lark. It must know nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 END = "$END"
@@ -28,6 +28,16 @@ class Production:
     """Marked `?` in the grammar: with a single child, that child stands for the rule."""
     label: str
     """The alternative's alias (`-> label`), or the rule's name."""
+    builds: bool = field(init=False)
+    """Its children go to `reduce` as they are: all stay, none is spliced."""
+    passes: bool = field(init=False)
+    """A lone child stands for the rule: the reduction moves to another state and leaves the value as it is."""
+
+    def __post_init__(self) -> None:
+        keeps_all = self.kept == tuple((index, False) for index in range(self.size))
+        passes = keeps_all and self.collapses and self.size == 1
+        object.__setattr__(self, "builds", keeps_all and not passes and not self.inlined)
+        object.__setattr__(self, "passes", passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,18 @@ class Grammar:
     """Text of each string literal in the grammar to its terminal's name."""
     patterns: Mapping[str, str]
     """Name of each terminal that has a regular expression to that expression."""
+    passages: dict[tuple[int, int, str], int] = field(default_factory=dict, repr=False, compare=False)
+    """Where runs of reductions that only pass a value on have led, for a state, the one below it and a terminal."""
+
+    def pass_on(self, below: int, state: int, terminal: str) -> int:
+        """Follow the reductions that leave the value alone, as an expression climbs the levels of precedence."""
+        came = (below, state, terminal)
+        while True:
+            action = self.states[state].get(terminal, 0)
+            if action >= 0 or not self.productions[-1 - action].passes:
+                self.passages[came] = state
+                return state
+            state = self.states[below][self.productions[-1 - action].name]
 
 
 Reduce = Callable[[Production, list[Any]], Any]
@@ -81,16 +103,42 @@ class Parser:
         row = self._grammar.states[self._states[-1]]
         return sorted(name for name in row if name.isupper() and self.accepts(name))
 
+    def would_reduce(self, terminal: str) -> str:
+        """Return the rule that an accepted `terminal` would complete: the object that a closing bracket closes."""
+        ahead = Parser(self._grammar, lambda production, children: None)
+        ahead._states = list(self._states)
+        ahead._values = [[] for _ in self._values]
+        ahead.feed(terminal, None)
+        action = next(iter(self._grammar.states[ahead._states[-1]].values()))
+        return self._grammar.productions[-1 - action].name
+
     def feed(self, terminal: str, value: Any) -> None:
         """Shift an accepted terminal, after the reductions that it calls for."""
-        states = self._grammar.states
+        if not self.try_feed(terminal, value):
+            raise ValueError(f"{terminal} is not accepted here")
+
+    def try_feed(self, terminal: str, value: Any) -> bool:
+        """Shift a terminal if the grammar has one here; cheaper than `accepts` and `feed`.
+
+        When the answer is no, reductions that the terminal seemed to call for may have been made. The parse can go on
+        from a `mark` that was taken before.
+        """
+        table, productions, states = self._grammar.states, self._grammar.productions, self._states
+        passages = self._grammar.passages
         while True:
-            action = states[self._states[-1]][terminal]
+            action = table[states[-1]].get(terminal)
+            if action is None:
+                return False
             if action >= 0:
-                self._states.append(action)
+                states.append(action)
                 self._values.append(value)
-                return
-            self._apply(self._grammar.productions[-1 - action])
+                return True
+            production = productions[-1 - action]
+            if production.passes:
+                below, state = states[-2], states[-1]
+                states[-1] = passages.get((below, state, terminal)) or self._grammar.pass_on(below, state, terminal)
+            else:
+                self._apply(production)
 
     def finish(self) -> Any:
         """Reduce what is left at the end of the input and return the start rule's value."""
@@ -114,7 +162,7 @@ class Parser:
         if size:
             del self._states[-size:]
             del self._values[-size:]
-        self._values.append(self._shape(production, values))
+        self._values.append(self._reduce(production, values) if production.builds else self._shape(production, values))
         self._states.append(self._grammar.states[self._states[-1]][production.name])
 
     def _shape(self, production: Production, values: list[Any]) -> Any:

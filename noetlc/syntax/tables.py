@@ -22,6 +22,9 @@ _SHIPPED = _PACKAGE / "_grammar"
 _CHECKOUT = _PACKAGE.parent / "grammar"
 _TABLE_FORMAT = 1
 
+GRAMMARS = {"playbook": True, "expression": False}
+"""Each grammar, and whether its literals stay in the tree: a playbook's keys carry places, an operator says it all."""
+
 
 @cache
 def load_grammar(name: str) -> Grammar:
@@ -33,7 +36,7 @@ def load_grammar(name: str) -> Grammar:
         grammar = _read_tables(folder / file_name)
         if grammar is not None:
             return grammar
-    tables = build_tables(text)
+    tables = build_tables(name, text)
     _save_tables(cache_folder() / file_name, tables)
     return _decode(tables)
 
@@ -58,21 +61,21 @@ def cache_folder() -> Path:
 def write_shipped_tables(folder: Path) -> list[Path]:
     """Build every grammar's tables into `folder`, for a wheel."""
     written = []
-    for name in ("playbook", "expression"):
+    for name in GRAMMARS:
         text = grammar_text(name)
         digest = hashlib.sha256(f"{_TABLE_FORMAT}\n{text}".encode()).hexdigest()[:16]
         path = folder / f"{name}-{digest}.json"
-        path.write_text(json.dumps(build_tables(text), sort_keys=True), encoding="utf-8")
+        path.write_text(json.dumps(build_tables(name, text), sort_keys=True), encoding="utf-8")
         written.append(path)
     return written
 
 
-def build_tables(text: str) -> dict[str, Any]:
+def build_tables(name: str, text: str) -> dict[str, Any]:
     """Have lark compute the LALR tables of a grammar, as plain JSON data."""
     import lark
 
-    parser = lark.Lark(text, parser="lalr", lexer="basic", start="start", maybe_placeholders=False)
-    table: Any = parser.parser.parser._parse_table  # type: ignore[attr-defined]
+    parser = lark.Lark(text, parser="lalr", lexer="basic", keep_all_tokens=GRAMMARS[name], maybe_placeholders=False)
+    table: Any = parser.parser.parser._parse_table
     numbers = {rule: index for index, rule in enumerate(parser.rules)}
     states: list[dict[str, int]] = [{} for _ in table.states]
     for state, row in table.states.items():

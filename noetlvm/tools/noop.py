@@ -17,4 +17,5 @@ spec:
 """,
     result="null",
     can_fail=False,
+    open=True,
 )

@@ -1,0 +1,433 @@
+"""The playbook's syntax tree: one frozen class for each object of `grammar/playbook.lark`.
+
+An attribute has the name of its YAML key (with an underscore where Python reserves the word) and is None where the
+key is absent. Values that are data stay YAML nodes. `keys` holds the place of each key, in the order written.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from noetlc.syntax import nodes
+from noetlc.syntax.nodes import Entry, Node, Scalar
+from noetlc.syntax.span import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Struct:
+    """Base of all objects."""
+
+    span: Span
+    keys: Mapping[str, Span] = field(default_factory=dict)
+    extra: tuple[Entry, ...] = ()
+    """Fields of an open object that the grammar has no word for: inputs, knobs, descriptions."""
+
+    def key_span(self, key: str) -> Span:
+        """Return the place of a key, or the object's beginning where the key is absent."""
+        return self.keys.get(key) or Span(self.span.start, min(self.span.start + 1, self.span.end))
+
+    def get_extra(self, key: str) -> Node | None:
+        """Return the value of an open field, or None."""
+        for entry in self.extra:
+            if entry.key.text == key:
+                return entry.value
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata(Struct):
+    """What the playbook is called and where the catalogue keeps it."""
+
+    name: Scalar | None = None
+    path: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential(Struct):
+    """One keychain entry."""
+
+    name: Scalar | None = None
+    kind: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorDefaults(Struct):
+    """Default timeouts and resources."""
+
+    timeouts: nodes.Mapping | None = None
+    resources: nodes.Mapping | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorResults(Struct):
+    """How results are kept."""
+
+    reference_first: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits(Struct):
+    """Limits of one execution."""
+
+    max_payload_bytes: Scalar | None = None
+    max_transitions: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorPolicy(Struct):
+    """Defaults for the whole playbook."""
+
+    defaults: ExecutorDefaults | None = None
+    results: ExecutorResults | None = None
+    limits: Limits | None = None
+    placement: Node | None = None
+    cost: Node | None = None
+    backends: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorSpec(Struct):
+    """Knobs that apply to every step and task unless an inner spec overrides them."""
+
+    entry_step: Scalar | None = None
+    final_step: Scalar | None = None
+    no_next_is_error: Scalar | None = None
+    policy: ExecutorPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor(Struct):
+    """Runtime profile and defaults."""
+
+    profile: Scalar | None = None
+    version: Scalar | None = None
+    spec: ExecutorSpec | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Struct):
+    """What an admission rule says."""
+
+    allow: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitElse(Struct):
+    """The verdict when no rule before it matched."""
+
+    then: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitRule(Struct):
+    """One admission rule."""
+
+    when: Scalar | None = None
+    then: Verdict | None = None
+    else_: AdmitElse | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admit(Struct):
+    """A step's admission gate."""
+
+    mode: Scalar | None = None
+    on_deny: Scalar | None = None
+    rules: tuple[AdmitRule, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle(Struct):
+    """Time limits of a step run."""
+
+    timeout_s: Scalar | None = None
+    deadline_s: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(Struct):
+    """What a failed iteration means for the step."""
+
+    mode: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emit(Struct):
+    """Further events to emit."""
+
+    events: nodes.Sequence | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPolicy(Struct):
+    """Admission and lifecycle of a step; no control directives."""
+
+    admit: Admit | None = None
+    lifecycle: Lifecycle | None = None
+    failure: Failure | None = None
+    emit: Emit | None = None
+    tracing: Node | None = None
+    quotas: Node | None = None
+    compensation: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSpec(Struct):
+    """A step's knobs."""
+
+    policy: StepPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reducers(Struct):
+    """How writes of parallel iterations to one ctx key are combined, in `extra`: key to reducer name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPolicy(Struct):
+    """How iterations are scheduled."""
+
+    exec: Scalar | None = None
+    mode: Scalar | None = None
+    max_in_flight: Scalar | None = None
+    reducers: Reducers | None = None
+    ordering: Node | None = None
+    backpressure: Node | None = None
+    partitioning: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSpec(Struct):
+    """Mode and width of a loop."""
+
+    mode: Scalar | None = None
+    max_in_flight: Scalar | None = None
+    policy: LoopPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop(Struct):
+    """Runs the step's pipeline once for each element; may hold an inner loop."""
+
+    in_: Scalar | nodes.Sequence | None = None
+    iterator: Scalar | None = None
+    spec: LoopSpec | None = None
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Then(Struct):
+    """What a policy rule does."""
+
+    do: Scalar | None = None
+    attempts: Scalar | None = None
+    backoff: Scalar | None = None
+    delay: Scalar | None = None
+    to: Scalar | None = None
+    set_iter: nodes.Mapping | None = None
+    set_ctx: nodes.Mapping | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleElse(Struct):
+    """What happens when no rule before it matched."""
+
+    then: Then | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRule(Struct):
+    """One rule of a task policy."""
+
+    when: Scalar | None = None
+    then: Then | None = None
+    else_: RuleElse | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPolicy(Struct):
+    """Maps a task's outcome to a directive."""
+
+    mode: Scalar | None = None
+    on_unmatched: Scalar | None = None
+    before: nodes.Sequence | None = None
+    after: nodes.Sequence | None = None
+    finally_: nodes.Sequence | None = None
+    rules: tuple[PolicyRule, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec(Struct):
+    """A task's knobs (in `extra`) and its policy."""
+
+    policy: TaskPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(Struct):
+    """One tool call. Its inputs are in `extra`. The label is a map key or `name`; without one it is generated."""
+
+    label: Scalar | None = None
+    kind: Scalar | None = None
+    desc: Scalar | None = None
+    spec: TaskSpec | None = None
+
+    @property
+    def rules(self) -> tuple[PolicyRule, ...]:
+        """The policy's rules; empty where there is no policy."""
+        policy = self.spec.policy if self.spec else None
+        return (policy.rules or ()) if policy else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchElse(Struct):
+    """The branch taken when no other is."""
+
+    then: tuple[PipelineEntry, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch(Struct):
+    """One branch of a `choose`."""
+
+    when: Scalar | None = None
+    then: tuple[PipelineEntry, ...] | None = None
+    else_: BranchElse | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choose(Struct):
+    """Takes the first branch that holds."""
+
+    choose: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat(Struct):
+    """`while` tests before each round, `until` after each."""
+
+    word: Literal["while", "until"] = "while"
+    when: Scalar | None = None
+    max: Scalar | None = None
+    do: tuple[PipelineEntry, ...] | None = None
+
+
+PipelineEntry: TypeAlias = Task | Choose | Repeat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arc(Struct):
+    """One way out of a step."""
+
+    step: Scalar | None = None
+    when: Scalar | None = None
+    args: nodes.Mapping | None = None
+    spec: nodes.Mapping | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterPolicy(Struct):
+    """Routing hints."""
+
+    priority: Node | None = None
+    dedupe: Node | None = None
+    partitioning: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterSpec(Struct):
+    """How many arcs fire."""
+
+    mode: Scalar | None = None
+    policy: RouterPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Router(Struct):
+    """Where tokens go after the step."""
+
+    spec: RouterSpec | None = None
+    arcs: tuple[Arc, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Struct):
+    """A transition of the net: gate, pipeline, router."""
+
+    step: Scalar | None = None
+    desc: Scalar | None = None
+    spec: StepSpec | None = None
+    loop: Loop | None = None
+    tool: tuple[PipelineEntry, ...] | None = None
+    next: Router | None = None
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loop and its inner loops, outermost first."""
+        return tuple(_nested(self.loop))
+
+
+def _nested(loop: Loop | None) -> Iterator[Loop]:
+    while loop is not None:
+        yield loop
+        loop = loop.loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkbookTask:
+    """A named task or list of tasks that steps can use."""
+
+    name: Scalar
+    entries: tuple[PipelineEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbook(Struct):
+    """Reusable tasks."""
+
+    tasks: tuple[WorkbookTask, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playbook(Struct):
+    """The whole document."""
+
+    api_version: Scalar | None = None
+    kind: Scalar | None = None
+    metadata: Metadata | None = None
+    keychain: tuple[Credential, ...] | None = None
+    executor: Executor | None = None
+    workload: nodes.Mapping | None = None
+    workflow: tuple[Step, ...] | None = None
+    workbook: Workbook | None = None
+
+
+def attribute(key: str) -> str:
+    """Return the attribute that holds a YAML key."""
+    if key == "apiVersion":
+        return "api_version"
+    return f"{key}_" if keyword.iskeyword(key) else key
+
+
+def nested_tasks(entries: tuple[PipelineEntry, ...]) -> Iterator[Task]:
+    """Yield every task of a pipeline, those inside sugar included, in the order written."""
+    for entry in entries:
+        if isinstance(entry, Task):
+            yield entry
+            continue
+        for body in bodies(entry):
+            yield from nested_tasks(body)
+
+
+def bodies(entry: Choose | Repeat) -> Iterator[tuple[PipelineEntry, ...]]:
+    """Yield the task lists inside a sugar block."""
+    if isinstance(entry, Repeat):
+        yield entry.do or ()
+        return
+    for branch in entry.choose:
+        yield branch.then or ()
+        if branch.else_:
+            yield branch.else_.then or ()

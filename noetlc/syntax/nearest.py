@@ -1,0 +1,41 @@
+"""Did you mean: the known name nearest to an unknown one. One measure for keys, steps, filters and codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known name that `word` was probably meant to be, or an empty string."""
+    limit = max(1, len(word) // 3)
+    best, best_distance = "", limit + 1
+    for candidate in sorted(known):
+        if abs(len(candidate) - len(word)) > limit:
+            continue
+        distance = _distance(word.lower(), candidate.lower(), limit)
+        if distance < best_distance:
+            best, best_distance = candidate, distance
+    return best
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a help sentence with the nearest known name, or an empty string."""
+    found = nearest(word, known)
+    return f"did you mean `{found}`?" if found else ""
+
+
+def _distance(left: str, right: str, limit: int) -> int:
+    """Damerau-Levenshtein (a swap of neighbours is one slip), given up once it is past `limit`."""
+    before: list[int] = []
+    previous = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        current = [i]
+        for j, b in enumerate(right, 1):
+            cost = min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            current.append(cost)
+        if min(current) > limit:
+            return limit + 1
+        before, previous = previous, current
+    return previous[-1]

@@ -1,0 +1,96 @@
+"""YAML nodes: what a document holds before anybody asks whether it is a playbook.
+
+Aliases are resolved by sharing the anchored node, so a node's span is always where its text stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from noetlc.syntax.span import Span
+
+_TEMPLATE_MARK = re.compile(r"\{[{%#]")
+
+ScalarValue: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A leaf. `value` follows YAML 1.2's core schema; `text` is what was written, unquoted and unfolded."""
+
+    span: Span
+    value: ScalarValue
+    text: str
+    style: str
+    """`''` plain, or the character that opens it: `'`, `"`, `|`, `>`."""
+
+    @property
+    def is_template(self) -> bool:
+        """Tell whether the text has template marks (S8)."""
+        return isinstance(self.value, str) and _TEMPLATE_MARK.search(self.text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list."""
+
+    span: Span
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key and its value."""
+
+    key: Scalar
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A mapping, its entries in the order written and its merge keys already merged."""
+
+    span: Span
+    entries: tuple[Entry, ...]
+
+    def get(self, key: str) -> Node | None:
+        """Return the value under `key`, or None."""
+        for entry in self.entries:
+            if entry.key.text == key:
+                return entry.value
+        return None
+
+    def key(self, key: str) -> Scalar | None:
+        """Return the key itself, for its place."""
+        for entry in self.entries:
+            if entry.key.text == key:
+                return entry.key
+        return None
+
+
+Node: TypeAlias = Scalar | Sequence | Mapping
+
+
+def scalars(node: Node) -> Iterator[Scalar]:
+    """Yield every scalar value under `node` (keys are not values), in document order."""
+    stack: list[Node] = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Scalar):
+            yield current
+        elif isinstance(current, Sequence):
+            stack.extend(reversed(current.items))
+        else:
+            stack.extend(entry.value for entry in reversed(current.entries))
+
+
+def plain(node: Node) -> object:
+    """Return the node as plain data: dicts, lists and scalar values."""
+    if isinstance(node, Scalar):
+        return node.value
+    if isinstance(node, Sequence):
+        return [plain(item) for item in node.items]
+    return {entry.key.text: plain(entry.value) for entry in node.entries}

@@ -1,0 +1,376 @@
+"""From YAML nodes to the playbook's syntax tree, along `grammar/playbook.lark`.
+
+A node becomes a token only in the light of what the parser can shift: the key `spec` is a word in a step and plain
+data among a task's inputs. What the grammar cannot take is recorded as a problem and left out, and parsing goes on,
+so one run finds every mistake and there is always a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from noetlc.syntax import ast
+from noetlc.syntax.lalr import Parser, Production
+from noetlc.syntax.nearest import nearest
+from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.problem import Problem, ProblemKind
+from noetlc.syntax.span import Span
+from noetlc.syntax.tables import load_grammar
+
+_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = "LBRACE", "RBRACE", "LSQB", "RSQB"
+_PUNCTUATION = frozenset({_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST})
+SUGAR = frozenset({"choose", "while", "until"})
+
+OBJECTS: dict[str, type[ast.Struct]] = {
+    "playbook": ast.Playbook,
+    "metadata": ast.Metadata,
+    "credential": ast.Credential,
+    "executor": ast.Executor,
+    "executor_spec": ast.ExecutorSpec,
+    "executor_policy": ast.ExecutorPolicy,
+    "executor_defaults": ast.ExecutorDefaults,
+    "executor_results": ast.ExecutorResults,
+    "limits": ast.Limits,
+    "workbook": ast.Workbook,
+    "step": ast.Step,
+    "step_spec": ast.StepSpec,
+    "step_policy": ast.StepPolicy,
+    "admit": ast.Admit,
+    "admit_rule": ast.AdmitRule,
+    "admit_else": ast.AdmitElse,
+    "verdict": ast.Verdict,
+    "lifecycle": ast.Lifecycle,
+    "failure": ast.Failure,
+    "emit": ast.Emit,
+    "loop": ast.Loop,
+    "loop_spec": ast.LoopSpec,
+    "loop_policy": ast.LoopPolicy,
+    "reducers": ast.Reducers,
+    "task": ast.Task,
+    "labelled_task": ast.Task,
+    "branch": ast.Branch,
+    "branch_else": ast.BranchElse,
+    "rounds": ast.Repeat,
+    "task_spec": ast.TaskSpec,
+    "task_policy": ast.TaskPolicy,
+    "rule": ast.PolicyRule,
+    "rule_else": ast.RuleElse,
+    "then": ast.Then,
+    "router": ast.Router,
+    "router_spec": ast.RouterSpec,
+    "router_policy": ast.RouterPolicy,
+    "arc": ast.Arc,
+}
+"""Each object rule of the grammar and the class of its node."""
+
+TITLES: dict[str, str] = {
+    "playbook": "a playbook",
+    "metadata": "`metadata`",
+    "credential": "a keychain entry",
+    "executor": "`executor`",
+    "executor_spec": "`executor.spec`",
+    "executor_policy": "`executor.spec.policy`",
+    "executor_defaults": "`executor.spec.policy.defaults`",
+    "executor_results": "`executor.spec.policy.results`",
+    "limits": "`executor.spec.policy.limits`",
+    "workbook": "`workbook`",
+    "workbook_tasks": "`workbook.tasks`",
+    "step": "a step",
+    "step_spec": "a step's `spec`",
+    "step_policy": "a step's `spec.policy`",
+    "admit": "`admit`",
+    "admit_rule": "an admission rule",
+    "admit_else": "the `else` of an admission rule",
+    "verdict": "the `then` of an admission rule",
+    "lifecycle": "`lifecycle`",
+    "failure": "`failure`",
+    "emit": "`emit`",
+    "loop": "a loop",
+    "loop_spec": "a loop's `spec`",
+    "loop_policy": "a loop's `spec.policy`",
+    "reducers": "`reducers`",
+    "task": "a task",
+    "labelled_task": "a task",
+    "choose": "a `choose`",
+    "while": "a `while`",
+    "until": "an `until`",
+    "branch": "a `choose` branch",
+    "branch_else": "the `else` of a `choose`",
+    "rounds": "a `while` or `until`",
+    "task_spec": "a task's `spec`",
+    "task_policy": "a task's `spec.policy`",
+    "rule": "a policy rule",
+    "rule_else": "the `else` of a policy rule",
+    "then": "the `then` of a policy rule",
+    "router": "`next`",
+    "router_spec": "`next.spec`",
+    "router_policy": "`next.spec.policy`",
+    "arc": "an arc",
+}
+"""What each object is called in messages."""
+
+_TERMINAL_TITLES = {
+    "STRING": "a string",
+    "TEMPLATE": "a template `{{ … }}`",
+    "INTEGER": "a whole number",
+    "DECIMAL": "a number",
+    "BOOLEAN": "true or false",
+    "MAPPING": "a mapping",
+    "SEQUENCE": "a list",
+    "ANYTHING": "a value",
+    "LABELLED": "a mapping",
+    _OPEN: "a mapping",
+    _OPEN_LIST: "a list",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPlaybook:
+    """The tree, and what could not be made part of it."""
+
+    playbook: ast.Playbook | None
+    problems: tuple[Problem, ...]
+
+
+def parse_playbook(root: Node) -> ParsedPlaybook:
+    """Parse a document's root node as a playbook."""
+    walk = _Walk()
+    if not walk.value(root):
+        walk.wrong_type(root, "playbook", "", walk.parser.expected())
+        return ParsedPlaybook(None, tuple(walk.problems))
+    return ParsedPlaybook(walk.parser.finish(), tuple(walk.problems))
+
+
+def describe(node: Node) -> str:
+    """Say what a node is, for a message."""
+    if isinstance(node, Mapping):
+        return "a mapping"
+    if isinstance(node, Sequence):
+        return "a list"
+    if node.value is None:
+        return "nothing"
+    if isinstance(node.value, bool):
+        return f"the boolean `{node.text}`"
+    if isinstance(node.value, int | float):
+        return f"the number `{node.text}`"
+    return f"the {'template' if node.is_template else 'string'} `{_shortened(node.text)}`"
+
+
+def one_of(words: Iterable[str]) -> str:
+    """Join alternatives for a message: a, b or c."""
+    listed = list(words)
+    return " or ".join([", ".join(listed[:-1]), listed[-1]]) if len(listed) > 1 else "".join(listed)
+
+
+def _shortened(text: str, width: int = 40) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+class _Field(NamedTuple):
+    key: Scalar
+    value: Any
+    is_open: bool
+
+
+class _Walk:
+    """Feeds one document to the parser and collects what does not fit."""
+
+    def __init__(self) -> None:
+        grammar = load_grammar("playbook")
+        self.problems: list[Problem] = []
+        self.parser = Parser(grammar, _build)
+        self._words = {text: name for text, name in grammar.literals.items() if name not in _PUNCTUATION}
+        self._texts = {name: text for text, name in self._words.items()}
+
+    def value(self, node: Node) -> bool:
+        """Feed a node; False where the grammar has no place for it here."""
+        if isinstance(node, Mapping):
+            return self._mapping(node)
+        if isinstance(node, Sequence):
+            return self._sequence(node)
+        return self._feed_first((self._word(node), _scalar_terminal(node), "ANYTHING"), node)
+
+    def wrong_type(self, node: Node, object_name: str, key: str, expected: list[str]) -> None:
+        """Record that a value is not of the type that its place takes."""
+        words = [self._texts[name] for name in expected if name in self._texts]
+        types = [_TERMINAL_TITLES[name] for name in expected if name in _TERMINAL_TITLES]
+        wanted = one_of(dict.fromkeys([*(f"`{word}`" for word in words), *types]))
+        subject = f"`{key}`" if key else TITLES.get(object_name, object_name)
+        meant = nearest(node.text, words) if isinstance(node, Scalar) and words else ""
+        self.problems.append(
+            Problem(
+                ProblemKind.WRONG_TYPE,
+                _head(node),
+                f"{subject} must be {wanted}, not {describe(node)}",
+                f"did you mean `{meant}`?" if meant else f"write {wanted}",
+                object_name,
+                key,
+                meant,
+            )
+        )
+
+    def _feed_first(self, terminals: Iterable[str], node: Node) -> bool:
+        for terminal in terminals:
+            if terminal and self.parser.accepts(terminal):
+                self.parser.feed(terminal, node)
+                return True
+        return False
+
+    def _word(self, scalar: Scalar) -> str:
+        return self._words.get(scalar.text, "") if isinstance(scalar.value, str) else ""
+
+    def _mapping(self, node: Mapping) -> bool:
+        if _is_labelled(node) and self.parser.accepts("LABELLED"):
+            (entry,) = node.entries
+            self.parser.feed("LABELLED", node)
+            self.parser.feed("KEY", entry.key)
+            self.value(entry.value)
+            self.parser.feed(_CLOSE, node)
+            return True
+        if not self.parser.accepts(_OPEN):
+            return self._feed_first(("MAPPING", "ANYTHING"), node)
+        self.parser.feed(_OPEN, node)
+        for entry in node.entries:
+            self._field(entry)
+        self.parser.feed(_CLOSE, node)
+        return True
+
+    def _field(self, entry: Entry) -> None:
+        word = self._words.get(entry.key.text, "")
+        if not self._feed_first((word, "KEY"), entry.key):
+            self._unknown_key(entry.key)
+            return
+        before_key = self.parser.mark() - 1
+        if not self.value(entry.value):
+            expected = self.parser.expected()
+            self.parser.rewind(before_key)
+            self.wrong_type(entry.value, self.parser.would_reduce(_CLOSE), entry.key.text, expected)
+
+    def _unknown_key(self, key: Scalar) -> None:
+        known = [self._texts[name] for name in self.parser.expected() if name in self._texts]
+        object_name = self.parser.would_reduce(_CLOSE)
+        title = TITLES.get(object_name, object_name)
+        meant = nearest(key.text, known)
+        listed = ", ".join(f"`{word}`" for word in sorted(known))
+        help = f"did you mean `{meant}`?" if meant else f"{title} takes {listed}" if known else "remove it"
+        self.problems.append(
+            Problem(
+                ProblemKind.UNKNOWN_KEY,
+                key.span,
+                f"{title} has no key `{_shortened(key.text)}`",
+                help,
+                object_name,
+                key.text,
+                meant,
+            )
+        )
+
+    def _sequence(self, node: Sequence) -> bool:
+        if not self.parser.accepts(_OPEN_LIST):
+            return self._feed_first(("SEQUENCE", "ANYTHING"), node)
+        self.parser.feed(_OPEN_LIST, node)
+        for item in node.items:
+            if not self.value(item):
+                self.wrong_type(item, self.parser.would_reduce(_CLOSE_LIST), "", self.parser.expected())
+        self.parser.feed(_CLOSE_LIST, node)
+        return True
+
+
+def _is_labelled(node: Mapping) -> bool:
+    return (
+        len(node.entries) == 1 and isinstance(node.entries[0].value, Mapping) and node.entries[0].key.text not in SUGAR
+    )
+
+
+def _head(node: Node) -> Span:
+    """A place short enough to underline: a scalar whole, a collection by its first character."""
+    return node.span if isinstance(node, Scalar) else Span(node.span.start, min(node.span.start + 1, node.span.end))
+
+
+def _scalar_terminal(scalar: Scalar) -> str:
+    value = scalar.value
+    if isinstance(value, str):
+        return "TEMPLATE" if scalar.is_template else "STRING"
+    if isinstance(value, bool):
+        return "BOOLEAN"
+    if isinstance(value, int):
+        return "INTEGER"
+    return "DECIMAL" if isinstance(value, float) else ""
+
+
+def _build(production: Production, children: list[Any]) -> Any:
+    """Make the node of one production."""
+    name = production.name
+    if name in OBJECTS:
+        return _object(OBJECTS[name], children)
+    if name.endswith("_field"):
+        return _Field(children[0], children[1], production.label == "open_field")
+    special = _SPECIAL.get(name)
+    return special(children) if special else tuple(children[1:-1])
+
+
+def _object(cls: type[ast.Struct], children: list[Any]) -> ast.Struct:
+    node: Mapping = children[0]
+    fields: list[_Field] = children[1:-1]
+    values: dict[str, Any] = {}
+    extra: list[Entry] = []
+    for key, value, is_open in fields:
+        if is_open or cls is ast.Reducers:
+            extra.append(Entry(key, value))
+        else:
+            values[_attribute(cls, key.text)] = _normal(key.text, value)
+    return cls(span=node.span, keys={field.key.text: field.key.span for field in fields}, extra=tuple(extra), **values)
+
+
+def _attribute(cls: type[ast.Struct], key: str) -> str:
+    return "label" if cls is ast.Task and key == "name" else ast.attribute(key)
+
+
+def _normal(key: str, value: Any) -> Any:
+    """A pipeline of one bare task is a list of one."""
+    return (value,) if key == "tool" and isinstance(value, ast.Task) else value
+
+
+def _labelled(children: list[Any]) -> ast.Task:
+    node, label, task = children[0], children[1], children[2]
+    return ast.Task(
+        span=node.span, keys=task.keys, extra=task.extra, label=label, kind=task.kind, desc=task.desc, spec=task.spec
+    )
+
+
+def _choose(children: list[Any]) -> ast.Choose:
+    node, word, branches = children[0], children[1], children[2]
+    return ast.Choose(span=node.span, keys={"choose": word.span}, choose=branches)
+
+
+def _repeat(children: list[Any]) -> ast.Repeat:
+    node, word, rounds = children[0], children[1], children[2]
+    return ast.Repeat(
+        span=node.span,
+        keys={word.text: word.span, **rounds.keys},
+        word=word.text,
+        when=rounds.when,
+        max=rounds.max,
+        do=rounds.do,
+    )
+
+
+def _workbook_tasks(children: list[Any]) -> tuple[ast.WorkbookTask, ...]:
+    fields: list[_Field] = children[1:-1]
+    return tuple(
+        ast.WorkbookTask(name=field.key, entries=(field.value,) if isinstance(field.value, ast.Task) else field.value)
+        for field in fields
+    )
+
+
+_SPECIAL = {
+    "start": lambda children: children[0],
+    "labelled": _labelled,
+    "choose": _choose,
+    "while": _repeat,
+    "until": _repeat,
+    "workbook_tasks": _workbook_tasks,
+}

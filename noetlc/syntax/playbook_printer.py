@@ -1,0 +1,97 @@
+"""Prints a syntax tree as YAML. Reading the text again gives the same tree; comments and layout are not kept."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import yaml
+
+from noetlc.syntax import ast
+from noetlc.syntax.core_values import plain_value
+from noetlc.syntax.nodes import Entry, Node, Scalar, Sequence
+
+_NOT_KEYS = frozenset({"span", "keys", "extra", "word"})
+
+
+def print_playbook(playbook: ast.Playbook) -> str:
+    """Return the tree as YAML text."""
+    return yaml.dump(
+        tree_data(playbook), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=120
+    )
+
+
+def tree_data(struct: ast.Struct) -> dict[str, Any]:
+    """Return an object as plain data, in the order in which its keys were written."""
+    if isinstance(struct, ast.Choose):
+        return {"choose": [tree_data(branch) for branch in struct.choose]}
+    if isinstance(struct, ast.Repeat):
+        return {struct.word: _fields(struct)}
+    if isinstance(struct, ast.Task):
+        return _task(struct)
+    return _fields(struct)
+
+
+def _task(task: ast.Task) -> dict[str, Any]:
+    body = _fields(task)
+    label = body.pop("label", None)
+    if label is None:
+        return body
+    return {"name": label, **body} if "name" in task.keys and task.get_extra("name") is None else {label: body}
+
+
+def _fields(struct: ast.Struct) -> dict[str, Any]:
+    data = {entry.key.text: _value(entry.value) for entry in struct.extra}
+    for field in fields(struct):
+        value = getattr(struct, field.name)
+        if field.name not in _NOT_KEYS and value is not None:
+            data[_key(field.name)] = _value(value)
+    order = {key: index for index, key in enumerate(struct.keys)}
+    return dict(sorted(data.items(), key=lambda item: order.get(item[0], -1)))
+
+
+def _key(attribute: str) -> str:
+    return "apiVersion" if attribute == "api_version" else attribute.rstrip("_")
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, ast.Struct):
+        return tree_data(value)
+    if isinstance(value, tuple):
+        if any(isinstance(item, ast.WorkbookTask) for item in value):
+            return {task.name.text: [tree_data(entry) for entry in task.entries] for task in value}
+        return [_value(item) for item in value]
+    return _exact(value)
+
+
+class _Quoted(str):
+    """A string that would read as something else without quotes."""
+
+
+def _exact(node: Node) -> Any:
+    """Plain data in which every string is still a string when it is read again."""
+    if isinstance(node, Scalar):
+        return _Quoted(node.text) if _needs_quotes(node) else node.value
+    if isinstance(node, Sequence):
+        return [_exact(item) for item in node.items]
+    return {_exact_key(entry): _exact(entry.value) for entry in node.entries}
+
+
+def _exact_key(entry: Entry) -> str:
+    return _Quoted(entry.key.text) if _needs_quotes(entry.key) else entry.key.text
+
+
+def _needs_quotes(scalar: Scalar) -> bool:
+    return isinstance(scalar.value, str) and (plain_value(scalar.text) != scalar.text or scalar.text == "<<")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes no aliases, and quotes what YAML 1.2 would not read as a string."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(
+    _Quoted, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data), style='"')
+)

@@ -1,0 +1,120 @@
+"""From an offset inside a scalar's value to an offset in the file.
+
+What YAML shows (folded, unescaped, unindented) is not what the file holds. Every character of the value still
+stands somewhere in the raw text, in the same order, and only white space is dropped or changed between them. So the
+map is found by walking both together; escapes are decoded first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from noetlc.syntax.nodes import Scalar
+from noetlc.syntax.span import Span
+
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\r\n|.)", re.DOTALL)
+_ESCAPED = {
+    "0": "\0",
+    "a": "\a",
+    "b": "\b",
+    "t": "\t",
+    "n": "\n",
+    "v": "\v",
+    "f": "\f",
+    "r": "\r",
+    "e": "\x1b",
+    "N": "\x85",
+    "_": "\xa0",
+    "L": "\u2028",
+    "P": "\u2029",
+}
+_BREAKS = "\r\n\x85\u2028\u2029"
+_SOFT = " \t" + _BREAKS
+
+_Piece = tuple[str, int, bool]
+"""A character, its offset, and whether it is soft: white space that YAML may fold or drop."""
+
+
+def scalar_offsets(text: str, scalar: Scalar) -> Sequence[int]:
+    """Return, for each character of the value and one past its end, its offset in `text`."""
+    start, end = scalar.span
+    value = scalar.text
+    quote = 1 if scalar.style in ("'", '"') else 0
+    inner = start + quote
+    if text[inner : inner + len(value)] == value and len(value) == end - start - 2 * quote:
+        return range(inner, inner + len(value) + 1)
+    offsets = _align(value, _pieces(text, scalar))
+    return offsets if offsets is not None else [start] * (len(value) + 1)
+
+
+def span_in_file(text: str, scalar: Scalar, span: Span) -> Span:
+    """Return where `span` of a scalar's value stands in the file."""
+    offsets = scalar_offsets(text, scalar)
+    last = len(offsets) - 1
+    start = offsets[min(span.start, last)]
+    if span.end <= span.start:
+        return Span(start, start)
+    return Span(start, offsets[min(span.end, last) - 1] + 1)
+
+
+def _pieces(text: str, scalar: Scalar) -> list[_Piece]:
+    start, end = scalar.span
+    if scalar.style == '"':
+        return _double_quoted(text, start + 1, end - 1)
+    if scalar.style == "'":
+        return _single_quoted(text, start + 1, end - 1)
+    if scalar.style in ("|", ">"):
+        header = re.compile(r"[^\r\n]*(\r\n|[\r\n])?").match(text, start, end)
+        start = header.end() if header else start
+    return [(text[at], at, text[at] in _SOFT) for at in range(start, end)]
+
+
+def _single_quoted(text: str, start: int, end: int) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    at = start
+    while at < end:
+        pieces.append((text[at], at, text[at] in _SOFT))
+        at += 2 if text.startswith("''", at) else 1
+    return pieces
+
+
+def _double_quoted(text: str, start: int, end: int) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    at = start
+    while at < end:
+        escape = _ESCAPE.match(text, at, end)
+        if escape is None:
+            pieces.append((text[at], at, text[at] in _SOFT))
+            at += 1
+            continue
+        code = escape.group(1)
+        if code[0] in "xuU" and len(code) > 1:
+            pieces.append((chr(int(code[1:], 16)), at, False))
+        elif code[0] not in _BREAKS:
+            pieces.append((_ESCAPED.get(code, code), at, False))
+        at = escape.end()
+    return pieces
+
+
+def _align(value: str, pieces: list[_Piece]) -> list[int] | None:
+    """Match each character of the value with a piece; None where they do not belong together."""
+    offsets: list[int] = []
+    index, count = 0, len(pieces)
+    last = pieces[-1][1] + 1 if pieces else 0
+    for character in value:
+        if character in _SOFT and index < count and pieces[index][2]:
+            offsets.append(pieces[index][1])  # kept, or folded: a line break that reads as a space
+            index += 1
+            continue
+        while index < count and pieces[index][2] and pieces[index][0] != character:
+            index += 1
+        if index == count and character in _SOFT:
+            offsets.append(last)  # the final line break of a block scalar lies outside its span
+        elif index == count or pieces[index][0] != character:
+            return None
+        else:
+            offsets.append(pieces[index][1])
+            index += 1
+    offsets.append(pieces[index][1] if index < count else last)
+    return offsets
