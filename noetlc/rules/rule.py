@@ -33,6 +33,9 @@ class Rule:
     claims: ClassVar[frozenset[tuple[str, str]]] = frozenset()
     """Unknown keys, as (object, key), that this rule explains better than the general rule does."""
 
+    on_damaged: ClassVar[bool] = False
+    """Whether the rule still speaks where part of the file could not be read: not if something absent may be unread."""
+
     def check(self, model: Model) -> Iterator[Finding]:
         """Yield what this rule finds in one playbook."""
         raise NotImplementedError

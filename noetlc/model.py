@@ -1,0 +1,388 @@
+"""A playbook laid out for checking: steps, tasks with their effective labels, every template with its position.
+
+Built once for a file and read by all rules. It decides nothing and reports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence, scalars
+from noetlc.syntax.problem import Problem
+from noetlc.syntax.scalar_offsets import span_in_file
+from noetlc.syntax.span import Source, Span
+from noetlc.syntax.template_ast import Template
+from noetlc.syntax.template_parser import parse_template
+from noetlc.syntax.yaml_reader import Document
+from noetlvm.expr.scopes import Position
+
+if TYPE_CHECKING:
+    from noetlc.flow import Flow
+    from noetlc.names import Definitions, Reading
+
+Block: TypeAlias = ast.Choose | ast.Repeat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owner:
+    """What a pipeline belongs to: a step, or an entry of the workbook that any step may use."""
+
+    name: str
+    step: ast.Step | None
+    entries: tuple[ast.PipelineEntry, ...]
+
+    @property
+    def in_workbook(self) -> bool:
+        return self.step is None
+
+    @property
+    def loops(self) -> tuple[ast.Loop, ...]:
+        return self.step.loops if self.step else ()
+
+    @property
+    def is_parallel(self) -> bool:
+        """Tell whether several iterations of the pipeline may run at once."""
+        return any(loop_mode(loop) == "parallel" for loop in self.loops)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskView:
+    """One task in its pipeline."""
+
+    task: ast.Task
+    label: str
+    """The label that jumps and events use: written, or generated from the task's position (S5)."""
+    owner: Owner
+    blocks: tuple[Block, ...]
+    """The sugar blocks around the task, outermost first."""
+
+    @property
+    def kind(self) -> str:
+        return self.task.kind.text if self.task.kind else ""
+
+    @property
+    def name_span(self) -> Span:
+        """Where to point when the task itself is meant: its label, else its kind, else its beginning."""
+        named = self.task.label or self.task.kind
+        return named.span if named else self.task.key_span("")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """A scalar that is evaluated, or that a template could stand in, and what surrounds it."""
+
+    scalar: Scalar
+    position: Position
+    role: str
+    """The field it belongs to: `when`, `delay`, an input's name, `set_ctx.total`, `args.page`."""
+    owner: Owner | None = None
+    task: TaskView | None = None
+    rule: ast.PolicyRule | None = None
+    arc: ast.Arc | None = None
+    loop_depth: int = 0
+    """How many loops are around it: how far `iter.parent` reaches."""
+
+    @property
+    def template(self) -> Template | None:
+        return parse_template(self.scalar.text) if self.scalar.is_template else None
+
+    @property
+    def is_guard(self) -> bool:
+        """Tell whether the value is read as true or false."""
+        return self.role == "when"
+
+    @property
+    def input(self) -> str:
+        """The name of the task input that the scalar is part of, or an empty string."""
+        return self.role.partition(".")[0] if self.position is Position.TASK_INPUT else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """One playbook, ready to be checked."""
+
+    source: Source
+    document: Document
+    playbook: ast.Playbook
+    problems: tuple[Problem, ...]
+    """What reading and parsing found; each kind has a rule that tells of it."""
+    allowed_kinds: frozenset[str] = frozenset()
+    """Tool kinds that the user's configuration allows besides those that are installed."""
+    allow_unknown_kinds: bool = False
+
+    @property
+    def steps(self) -> tuple[ast.Step, ...]:
+        return self.playbook.workflow or ()
+
+    @cached_property
+    def steps_by_name(self) -> dict[str, ast.Step]:
+        """Each step by its name; of two with one name, the first."""
+        found: dict[str, ast.Step] = {}
+        for step in self.steps:
+            if step.step:
+                found.setdefault(step.step.text, step)
+        return found
+
+    @cached_property
+    def owners(self) -> tuple[Owner, ...]:
+        """Every pipeline: the steps', then the workbook's."""
+        owners = [Owner(step.step.text if step.step else "", step, step.tool or ()) for step in self.steps]
+        workbook = self.playbook.workbook
+        shared = (workbook.tasks or ()) if workbook else ()
+        return (*owners, *(Owner(entry.name.text, None, entry.entries) for entry in shared))
+
+    @cached_property
+    def tasks(self) -> tuple[TaskView, ...]:
+        """Every task, those inside sugar and the workbook's included."""
+        return tuple(view for owner in self.owners for view in _task_views(owner, owner.entries, "", ()))
+
+    @cached_property
+    def tasks_by_owner(self) -> dict[Owner, tuple[TaskView, ...]]:
+        grouped: dict[Owner, list[TaskView]] = {owner: [] for owner in self.owners}
+        for view in self.tasks:
+            grouped[view.owner].append(view)
+        return {owner: tuple(views) for owner, views in grouped.items()}
+
+    @cached_property
+    def credentials(self) -> dict[str, ast.Credential]:
+        """Keychain entries by name; of two with one name, the first."""
+        found: dict[str, ast.Credential] = {}
+        for credential in self.playbook.keychain or ():
+            if credential.name:
+                found.setdefault(credential.name.text, credential)
+        return found
+
+    @cached_property
+    def workload_keys(self) -> frozenset[str]:
+        """The names that `workload` has defaults for."""
+        workload = self.playbook.workload
+        return frozenset(entry.key.text for entry in workload.entries) if workload else frozenset()
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """Every scalar that is evaluated, in the order of the pipelines."""
+        return tuple(_all_sites(self))
+
+    @cached_property
+    def template_sites(self) -> tuple[tuple[Site, Template], ...]:
+        """The sites that hold templates, with their parsed templates."""
+        return tuple((site, template) for site in self.sites if (template := site.template) is not None)
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """The templates that are evaluated, each with the names it reads."""
+        from noetlc.names import readings
+
+        return readings(self)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """The names that the playbook defines, for names written without a namespace."""
+        from noetlc.names import definitions
+
+        return definitions(self)
+
+    @cached_property
+    def flows(self) -> dict[Owner, Flow]:
+        """Where control can go in each pipeline."""
+        from noetlc.flow import build_flow
+
+        return {owner: build_flow(owner, views) for owner, views in self.tasks_by_owner.items()}
+
+    @cached_property
+    def _faults(self) -> dict[tuple[str, str], list[int]]:
+        found: dict[tuple[str, str], list[int]] = {}
+        for problem in self.problems:
+            found.setdefault((problem.object, problem.key), []).append(problem.span.start)
+        return found
+
+    def is_told(self, span: Span, *places: tuple[str, str]) -> bool:
+        """Tell whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
+        return any(span.start <= offset <= span.end for place in places for offset in self._faults.get(place, ()))
+
+    def place(self, site: Site, span: Span) -> Span:
+        """Return where a span of a site's template stands in the file."""
+        return span_in_file(self.source.text, site.scalar, span)
+
+    def label_path(self, offset: int) -> str:
+        """Return a path of names to what stands at `offset`, which survives edits elsewhere."""
+        return label_path(self.document.root, offset)
+
+
+def loop_mode(loop: ast.Loop) -> str:
+    """Return a loop's mode; sequential where none is given."""
+    spec = loop.spec
+    mode = (spec.mode or (spec.policy.mode if spec.policy else None)) if spec else None
+    return mode.text if mode else "sequential"
+
+
+def patches(then: ast.Then) -> Iterator[tuple[str, Entry]]:
+    """Yield what a rule writes: `set_iter` or `set_ctx`, and the entry."""
+    for name, patch in (("set_iter", then.set_iter), ("set_ctx", then.set_ctx)):
+        for entry in patch.entries if patch else ():
+            yield name, entry
+
+
+def thens(task: ast.Task) -> Iterator[tuple[ast.PolicyRule, ast.Then]]:
+    """Yield each rule of a task's policy with what it does, `else` included."""
+    for rule in task.rules:
+        then = rule.else_.then if rule.else_ else rule.then
+        if then:
+            yield rule, then
+
+
+def label_path(root: Node | None, offset: int) -> str:
+    """Return the names on the way from the root of a document to what stands at `offset`."""
+    parts: list[str] = []
+    node = root
+    while node is not None and not isinstance(node, Scalar):
+        node = _descend(node, offset, parts)
+    return ".".join(parts)
+
+
+def _descend(node: Mapping | Sequence, offset: int, parts: list[str]) -> Node | None:
+    if isinstance(node, Mapping):
+        for entry in node.entries:
+            if entry.key.span.start <= offset <= max(entry.key.span.end, entry.value.span.end):
+                parts.append(entry.key.text)
+                return entry.value
+        return None
+    for index, item in enumerate(node.items):
+        if item.span.start <= offset <= item.span.end:
+            parts.extend(_item_name(item, index))
+            return item
+    return None
+
+
+def _item_name(item: Node, index: int) -> list[str]:
+    """A list item goes by its own name; a labelled task needs none, because its label is the next key."""
+    if isinstance(item, Mapping):
+        for key in ("step", "name"):
+            value = item.get(key)
+            if isinstance(value, Scalar):
+                return [value.text]
+        if len(item.entries) == 1 and isinstance(item.entries[0].value, Mapping):
+            return []
+    return [str(index + 1)]
+
+
+def _task_views(
+    owner: Owner, entries: tuple[ast.PipelineEntry, ...], prefix: str, blocks: tuple[Block, ...]
+) -> Iterator[TaskView]:
+    counts = {"choose": 0, "while": 0, "until": 0}
+    for position, entry in enumerate(entries, 1):
+        if isinstance(entry, ast.Task):
+            label = entry.label.text if entry.label else f"{prefix}task_{position}"
+            yield TaskView(entry, label, owner, blocks)
+            continue
+        word = "choose" if isinstance(entry, ast.Choose) else entry.word
+        counts[word] += 1
+        for name, body in _named_bodies(entry):
+            inner = f"{prefix}{word}_{counts[word]}.{name}."
+            yield from _task_views(owner, body, inner, (*blocks, entry))
+
+
+def _named_bodies(block: Block) -> Iterator[tuple[str, tuple[ast.PipelineEntry, ...]]]:
+    if isinstance(block, ast.Repeat):
+        yield "do", block.do or ()
+        return
+    for number, branch in enumerate(block.choose, 1):
+        if branch.else_:
+            yield "else", branch.else_.then or ()
+        else:
+            yield f"when_{number}", branch.then or ()
+
+
+def _all_sites(model: Model) -> Iterator[Site]:
+    yield from _static_sites(model.playbook)
+    views = iter(model.tasks)
+    by_task = {id(view.task): view for view in views}
+    for owner in model.owners:
+        if owner.step:
+            yield from _step_sites(owner, owner.step)
+        yield from _pipeline_sites(owner, owner.entries, by_task)
+
+
+def _static_sites(playbook: ast.Playbook) -> Iterator[Site]:
+    if playbook.workload:
+        yield from _value_sites(playbook.workload, Position.STATIC, "workload")
+    for credential in playbook.keychain or ():
+        for entry in credential.extra:
+            yield from _value_sites(entry.value, Position.STATIC, f"keychain.{entry.key.text}")
+    spec = playbook.executor.spec if playbook.executor else None
+    for entry in spec.extra if spec else ():
+        yield from _value_sites(entry.value, Position.STATIC, f"executor.spec.{entry.key.text}")
+
+
+def _step_sites(owner: Owner, step: ast.Step) -> Iterator[Site]:
+    policy = step.spec.policy if step.spec else None
+    admit = policy.admit if policy else None
+    for rule in (admit.rules or ()) if admit else ():
+        if rule.when:
+            yield Site(rule.when, Position.ADMIT, "when", owner)
+    for depth, loop in enumerate(step.loops):
+        if loop.in_ is not None:
+            yield from _value_sites(loop.in_, Position.LOOP_IN, "in", owner, loop_depth=depth)
+    for arc in (step.next.arcs or ()) if step.next else ():
+        if arc.when:
+            yield Site(arc.when, Position.ARC_WHEN, "when", owner, arc=arc)
+        for entry in arc.args.entries if arc.args else ():
+            yield from _value_sites(entry.value, Position.ARC_ARGS, f"args.{entry.key.text}", owner, arc=arc)
+
+
+def _pipeline_sites(
+    owner: Owner, entries: tuple[ast.PipelineEntry, ...], by_task: dict[int, TaskView]
+) -> Iterator[Site]:
+    depth = len(owner.loops)
+    for entry in entries:
+        if isinstance(entry, ast.Task):
+            yield from _task_sites(owner, by_task[id(entry)], depth)
+            continue
+        for guard in _block_guards(entry):
+            yield Site(guard, Position.SUGAR_WHEN, "when", owner, loop_depth=depth)
+        for body in ast.bodies(entry):
+            yield from _pipeline_sites(owner, body, by_task)
+
+
+def _block_guards(block: Block) -> Iterator[Scalar]:
+    holders = (block,) if isinstance(block, ast.Repeat) else block.choose
+    for holder in holders:
+        if holder.when:
+            yield holder.when
+
+
+def _task_sites(owner: Owner, view: TaskView, depth: int) -> Iterator[Site]:
+    task = view.task
+    for entry in task.extra:
+        yield from _value_sites(entry.value, Position.TASK_INPUT, entry.key.text, owner, view, loop_depth=depth)
+    for entry in task.spec.extra if task.spec else ():
+        role = f"spec.{entry.key.text}"
+        yield from _value_sites(entry.value, Position.TASK_INPUT, role, owner, view, loop_depth=depth)
+    for rule in task.rules:
+        if rule.when:
+            yield Site(rule.when, Position.TASK_POLICY, "when", owner, view, rule, loop_depth=depth)
+    for rule, then in thens(task):
+        if then.delay:
+            yield Site(then.delay, Position.TASK_DELAY, "delay", owner, view, rule, loop_depth=depth)
+        for name, entry in patches(then):
+            role = f"{name}.{entry.key.text}"
+            yield from _value_sites(entry.value, Position.TASK_PATCH, role, owner, view, rule, loop_depth=depth)
+
+
+def _value_sites(
+    value: Node,
+    position: Position,
+    role: str,
+    owner: Owner | None = None,
+    task: TaskView | None = None,
+    rule: ast.PolicyRule | None = None,
+    arc: ast.Arc | None = None,
+    loop_depth: int = 0,
+) -> Iterator[Site]:
+    for scalar in scalars(value):
+        if isinstance(scalar.value, str):
+            yield Site(scalar, position, role, owner, task, rule, arc, loop_depth)

@@ -1,0 +1,57 @@
+"""E114: an input that the tool does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.inputs import inputs, typed_tasks
+from noetlc.model import Model
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlc.syntax.nodes import Scalar
+from noetlvm.tools.kind import ToolKind
+
+
+class UnknownInput(Rule):
+    code = "E114"
+    name = "unknown-input"
+    severity = Severity.ERROR
+    summary = "A task gives an input that its tool does not have."
+    why = "The tool never reads it: the filter that is not applied, the header that is not sent."
+    bad = """
+    - step: fetch
+      tool:
+        - get: {kind: http, url: "https://example.com", hedaers: {accept: text/csv}}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get: {kind: http, url: "https://example.com", headers: {accept: text/csv}}
+    """
+    covers = ("S6",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view, kind in typed_tasks(model):
+            if kind.open:
+                continue
+            for entry in inputs(view):
+                name = entry.key.text
+                if kind.input(name) is None and not (name == "auth" and kind.takes_auth):
+                    yield self._unknown(model, kind, entry.key)
+
+    def _unknown(self, model: Model, kind: ToolKind, key: Scalar) -> Finding:
+        known = [item.name for item in kind.inputs] + (["auth"] if kind.takes_auth else [])
+        meant = nearest(key.text, known)
+        if key.text in kind.instead:
+            help = kind.instead[key.text]
+        elif kind.setting(key.text):
+            help = f"it is a setting: move it under `spec`, as `spec: {{{key.text}: …}}`"
+        elif meant:
+            help = f"did you mean `{meant}`?"
+        else:
+            help = f"`{kind.name}` takes " + (", ".join(f"`{name}`" for name in known) or "no inputs")
+        is_plain = model.source.text[key.span.start : key.span.end] == key.text
+        fix = Fix(f"rename it to `{meant}`", (Edit(key.span, meant),), safe=False) if meant and is_plain else None
+        return self.finding(key.span, f"`{kind.name}` has no input `{key.text}`", help, fix=fix)

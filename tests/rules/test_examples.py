@@ -1,0 +1,61 @@
+"""Every rule's own examples: the bad one fires it, the good one is clean. And the catalogue as a whole."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from noetlc.finding import Severity
+from noetlc.lint.check import CheckedFile, check_bytes
+from noetlc.rules.catalogue import all_rules, claimed_keys
+from noetlc.rules.examples import whole_playbook
+from noetlc.rules.rule import Rule
+
+NOT_FROM_A_PLAYBOOK = {"E013"}
+"""Found while ignores are applied, after the rules have run; tested with the ignores."""
+
+
+def check(example: str) -> CheckedFile:
+    return check_bytes("playbook.yaml", whole_playbook(example).encode("utf-8", "surrogateescape"))
+
+
+def errors_of_others(checked: CheckedFile, rule: type[Rule]) -> list[str]:
+    return [
+        f"{finding.code} {finding.message}"
+        for finding in checked.findings
+        if finding.code != rule.code and finding.severity is Severity.ERROR
+    ]
+
+
+@pytest.mark.parametrize("rule", [rule for rule in all_rules() if rule.code not in NOT_FROM_A_PLAYBOOK])
+def test_bad_example_fires_the_rule_and_no_other_error(rule: type[Rule]) -> None:
+    checked = check(rule.bad)
+    assert rule.code in {finding.code for finding in checked.findings}
+    assert errors_of_others(checked, rule) == []
+
+
+@pytest.mark.parametrize("rule", all_rules())
+def test_good_example_is_clean(rule: type[Rule]) -> None:
+    checked = check(rule.good)
+    assert rule.code not in {finding.code for finding in checked.findings}
+    assert errors_of_others(checked, rule) == []
+
+
+@pytest.mark.parametrize("rule", all_rules())
+def test_page_is_complete(rule: type[Rule]) -> None:
+    file = rule.__module__.rpartition(".")[2]
+    assert file == f"{rule.code}_{rule.name}".lower().replace("-", "_")
+    assert re.fullmatch(r"[EWL]\d{3}", rule.code)
+    assert rule.summary.endswith(".")
+    assert len(rule.why) > 40
+    assert isinstance(rule.severity, Severity)
+
+
+def test_codes_and_names_are_unique() -> None:
+    assert len({rule.code for rule in all_rules()}) == len(all_rules())
+    assert len({rule.name for rule in all_rules()}) == len(all_rules())
+
+
+def test_a_key_is_claimed_by_one_rule_only() -> None:
+    assert sum(len(rule.claims) for rule in all_rules()) == len(claimed_keys())
