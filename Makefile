@@ -1,0 +1,45 @@
+# Every target works on a fresh machine with python3, pip and make. The virtual environment is made when needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check format bench docs update wheel clean
+
+demo: $(READY)  ## Lint a playbook full of mistakes, let the linter mend what it can, lint it again.
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)  ## Run all tests.
+	$(BIN)/python -m pytest -n auto
+
+check: $(READY)  ## Format, lint, types, stale docs.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## Measure speed beside peers; prints a table and writes bench/results/*.json.
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	$(BIN)/python bench/run.py
+
+docs: $(READY)  ## Write the generated pages again.
+	$(BIN)/python docs/generate.py
+
+update: $(READY)  ## Rewrite golden files from what the code does now; read the diff before you commit it.
+	$(BIN)/python -m pytest --update
+	$(BIN)/python docs/generate.py
+
+wheel: $(READY)  ## Build the wheel and lint a file with it in a clean environment.
+	$(BIN)/python .ci/wheel_smoke.py
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache bench/results

@@ -1,0 +1,34 @@
+"""`noetlc schema`: the language as JSON Schema, for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def schema(
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write to a file instead of the screen.")] = None,
+) -> None:
+    """Print the JSON Schema of playbooks, so that editors complete and check them.
+
+    \b
+    Examples:
+      noetlc schema --output playbook.schema.json
+      # then, as the first line of a playbook:
+      # yaml-language-server: $schema=./playbook.schema.json
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    import json
+    from pathlib import Path
+
+    from noetlc.lint.cannot_run import CannotRun
+    from noetlc.schema import playbook_schema
+
+    text = json.dumps(playbook_schema(), indent=2, ensure_ascii=False) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CannotRun(f"cannot write {output}: {error.strerror}") from None

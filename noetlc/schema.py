@@ -1,0 +1,156 @@
+"""The JSON Schema of the language, made from `grammar/playbook.lark` and the tool kinds, so that it cannot disagree.
+
+Editors use it to complete and check playbooks while they are written. It knows structure and types, and accepts a
+template wherever one may stand; names, expressions and flow stay the linter's business.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from noetlc.syntax.playbook_parser import OBJECTS, SUGAR, TITLES
+from noetlc.syntax.required import REQUIRED
+from noetlc.syntax.tables import grammar_text
+from noetlvm.tools.kind import Input, ToolKind
+from noetlvm.tools.registry import builtin_kinds
+
+Schema = dict[str, Any]
+
+_TEMPLATE_MARK = r"\{[{%#]"
+_TEMPLATE: Schema = {"type": "string", "pattern": _TEMPLATE_MARK}
+_TERMINALS: dict[str, Schema] = {
+    "STRING": {"type": "string", "not": {"pattern": _TEMPLATE_MARK}},
+    "TEMPLATE": _TEMPLATE,
+    "INTEGER": {"type": "integer"},
+    "DECIMAL": {"type": "number"},
+    "BOOLEAN": {"type": "boolean"},
+    "MAPPING": {"type": "object"},
+    "SEQUENCE": {"type": "array"},
+    "ANYTHING": {},
+}
+_FIXED = {"apiVersion": "noetl.io/v2", "kind": "Playbook"}
+_CONTROL: dict[str, tuple[str, ...]] = {"task_policy": ("rules",), "then": ("do",)}
+"""Keys that lint reports with rules of their own; the schema simply requires them."""
+
+Rules = dict[str, list[list[str]]]
+
+
+def playbook_schema() -> Schema:
+    """Return the schema as JSON data (draft 2020-12)."""
+    rules, literals = _grammar_rules()
+    definitions = {name: _definition(name, rules, literals) for name in sorted(rules) if _is_definition(name, rules)}
+    for name in ("task", "labelled_task"):
+        definitions[name]["allOf"] = [_kind_condition(kind) for kind in builtin_kinds().values()]
+    for key, value in _FIXED.items():
+        definitions["playbook"]["properties"][key] = {"const": value}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "NoETL playbook",
+        "$ref": "#/$defs/playbook",
+        "$defs": definitions,
+    }
+
+
+def _grammar_rules() -> tuple[Rules, dict[str, str]]:
+    """Return each rule's alternatives as symbol names, and the text of each literal terminal."""
+    import lark
+
+    grammar = lark.Lark(grammar_text("playbook"), parser="lalr", lexer="basic", keep_all_tokens=True)
+    rules: Rules = defaultdict(list)
+    for rule in grammar.rules:
+        rules[str(rule.origin.name)].append([str(symbol.name) for symbol in rule.expansion])
+    literals = {terminal.name: str(terminal.pattern.value) for terminal in grammar.terminals}
+    return dict(rules), literals
+
+
+def _is_definition(name: str, rules: Rules) -> bool:
+    return not name.startswith("_") and not name.endswith("_field") and name != "start"
+
+
+def _definition(name: str, rules: Rules, literals: dict[str, str]) -> Schema:
+    if name == "labelled":
+        return _labelled()
+    if name in SUGAR:
+        return _sugar(name, rules)
+    first = rules[name][0][0]
+    if first == "LBRACE":
+        return _object(name, rules, literals)
+    if first == "LSQB":
+        return {"type": "array", "items": _ref(_item(name, rules))}
+    return _alternatives(rules[name], rules, literals)
+
+
+def _object(name: str, rules: Rules, literals: dict[str, str]) -> Schema:
+    properties: Schema = {}
+    others: Schema | bool = False
+    for key, value in rules[f"{name}_field"]:
+        schema = _symbol(value, rules)
+        if key == "KEY":
+            others = schema or True
+        else:
+            properties[literals[key]] = schema
+    schema = {"type": "object", "properties": properties, "additionalProperties": others}
+    required = [*REQUIRED.get(name, ()), *_CONTROL.get(name, ())]
+    if required:
+        schema["required"] = required
+    if {"when", "else"} <= properties.keys():
+        schema["oneOf"] = [{"required": ["when", "then"]}, {"required": ["else"]}]
+    doc = OBJECTS[name].__doc__ if name in OBJECTS else ""
+    return {"title": TITLES[name].replace("`", ""), "description": (doc or "").strip(), **schema}
+
+
+def _labelled() -> Schema:
+    return {
+        "description": "A task under its label.",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "propertyNames": {"not": {"enum": sorted(SUGAR)}},
+        "additionalProperties": _ref("labelled_task"),
+    }
+
+
+def _sugar(word: str, rules: Rules) -> Schema:
+    body = rules[word][0][2]
+    schema = {"type": "object", "properties": {word: _ref(body)}, "required": [word], "additionalProperties": False}
+    return {"title": word, **schema}
+
+
+def _item(name: str, rules: Rules) -> str:
+    """The rule of a list's items: what the repetition between the brackets repeats."""
+    repeated = next(symbols[1] for symbols in rules[name] if len(symbols) == 3)
+    return rules[repeated][0][0]
+
+
+def _alternatives(choices: list[list[str]], rules: Rules, literals: dict[str, str]) -> Schema:
+    words = [literals[symbol] for (symbol,) in choices if symbol in literals]
+    others = [_symbol(symbol, rules) for (symbol,) in choices if symbol not in literals]
+    if words:
+        others.insert(0, {"enum": words})
+    return others[0] if len(others) == 1 else {"anyOf": others}
+
+
+def _symbol(symbol: str, rules: Rules) -> Schema:
+    return _ref(symbol) if symbol in rules else dict(_TERMINALS[symbol])
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _kind_condition(kind: ToolKind) -> Schema:
+    """If a task is of this kind, its inputs are these."""
+    then: Schema = {"properties": {item.name: _input(item) for item in kind.inputs}}
+    required = [item.name for item in kind.inputs if item.required]
+    if required:
+        then["required"] = required
+    return {"if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}, "then": then}
+
+
+def _input(item: Input) -> Schema:
+    typed: Schema = {"enum": list(item.choices)} if item.choices else {"type": list(item.types)}
+    schema: Schema = {"description": item.doc, "anyOf": [typed, _TEMPLATE]}
+    if item.default is not None:
+        schema["default"] = item.default
+    return schema
