@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from noetlc.finding import Finding, Severity
@@ -55,7 +56,7 @@ class MissingKey(Rule):
         for struct in structs(model.playbook):
             title, keys = _REQUIRED.get(type(struct), ("", ()))
             for key in keys:
-                if not self._has(struct, key) and not excused.get(key, _NONE).touches(struct.span):
+                if not self._has(struct, key) and not _touches(excused.get(key, []), struct.span):
                     yield self._missing(struct, title, key)
 
     @staticmethod
@@ -69,27 +70,19 @@ class MissingKey(Rule):
         return self.finding(_where(struct), f"{title} needs `{key}`", help)
 
 
-class _Places:
-    """Places of mistakes that already explain why a key is not there."""
-
-    def __init__(self) -> None:
-        self.offsets: list[int] = []
-
-    def touches(self, span: Span) -> bool:
-        return any(span.start <= offset <= span.end for offset in self.offsets)
-
-
-_NONE = _Places()
-
-
-def _excused(model: Model) -> dict[str, _Places]:
-    """Keys that were given with a wrong value, or misspelt: reported already."""
-    found: dict[str, _Places] = {}
+def _excused(model: Model) -> dict[str, list[int]]:
+    """Places of keys that were given with a wrong value, or misspelt: reported already."""
+    found: dict[str, list[int]] = {}
     for problem in model.problems:
         if problem.kind in (ProblemKind.WRONG_TYPE, ProblemKind.UNKNOWN_KEY):
             for key in filter(None, (problem.key, problem.suggestion)):
-                found.setdefault(key, _Places()).offsets.append(problem.span.start)
-    return found
+                found.setdefault(key, []).append(problem.span.start)
+    return {key: sorted(offsets) for key, offsets in found.items()}
+
+
+def _touches(offsets: list[int], span: Span) -> bool:
+    at = bisect_left(offsets, span.start)
+    return at < len(offsets) and offsets[at] <= span.end
 
 
 def _where(struct: ast.Struct) -> Span:

@@ -9,10 +9,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known name that `word` was probably meant to be, or an empty string."""
     limit = max(1, len(word) // 3)
     best, best_distance = "", limit + 1
+    lowered = word.lower()
+    letters = set(lowered)
     for candidate in sorted(known):
-        if abs(len(candidate) - len(word)) > limit:
+        # Each slip changes one letter, so too many foreign ones cannot come from slips.
+        if abs(len(candidate) - len(word)) > limit or len(letters.difference(candidate.lower())) > limit:
             continue
-        distance = _distance(word.lower(), candidate.lower(), limit)
+        distance = _distance(lowered, candidate.lower(), limit)
         if distance < best_distance:
             best, best_distance = candidate, distance
     return best

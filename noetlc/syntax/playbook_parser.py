@@ -108,8 +108,15 @@ TITLES: dict[str, str] = {
     "router_spec": "`next.spec`",
     "router_policy": "`next.spec.policy`",
     "arc": "an arc",
+    "workflow": "a step",
+    "keychain": "a keychain entry",
+    "admit_rules": "an admission rule",
+    "tasks": "an entry of a pipeline",
+    "branches": "a `choose` branch",
+    "rules": "a policy rule",
+    "arcs": "an arc",
 }
-"""What each object is called in messages."""
+"""What each object, and each item of a list, is called in messages."""
 
 _TERMINAL_TITLES = {
     "STRING": "a string",
@@ -233,15 +240,18 @@ class _Walk:
         if not self.parser.accepts(_OPEN):
             return self._feed_first(("MAPPING", "ANYTHING"), node)
         self.parser.feed(_OPEN, node)
+        unknown: list[Scalar] = []
         for entry in node.entries:
-            self._field(entry)
+            self._field(entry, unknown)
+        if unknown:
+            self._unknown_keys(unknown)
         self.parser.feed(_CLOSE, node)
         return True
 
-    def _field(self, entry: Entry) -> None:
+    def _field(self, entry: Entry, unknown: list[Scalar]) -> None:
         word = self._words.get(entry.key.text, "")
         if not self._feed_first((word, "KEY"), entry.key):
-            self._unknown_key(entry.key)
+            unknown.append(entry.key)
             return
         before_key = self.parser.mark() - 1
         if not self.value(entry.value):
@@ -249,24 +259,26 @@ class _Walk:
             self.parser.rewind(before_key)
             self.wrong_type(entry.value, self.parser.would_reduce(_CLOSE), entry.key.text, expected)
 
-    def _unknown_key(self, key: Scalar) -> None:
+    def _unknown_keys(self, keys: list[Scalar]) -> None:
+        """Tell of the keys that the object about to be closed does not have."""
         known = [self._texts[name] for name in self.parser.expected() if name in self._texts]
         object_name = self.parser.would_reduce(_CLOSE)
         title = TITLES.get(object_name, object_name)
-        meant = nearest(key.text, known)
         listed = ", ".join(f"`{word}`" for word in sorted(known))
-        help = f"did you mean `{meant}`?" if meant else f"{title} takes {listed}" if known else "remove it"
-        self.problems.append(
-            Problem(
-                ProblemKind.UNKNOWN_KEY,
-                key.span,
-                f"{title} has no key `{_shortened(key.text)}`",
-                help,
-                object_name,
-                key.text,
-                meant,
+        takes = f"{title} takes {listed}" if known else "remove it"
+        for key in keys:
+            meant = nearest(key.text, known)
+            self.problems.append(
+                Problem(
+                    ProblemKind.UNKNOWN_KEY,
+                    key.span,
+                    f"{title} has no key `{_shortened(key.text)}`",
+                    f"did you mean `{meant}`?" if meant else takes,
+                    object_name,
+                    key.text,
+                    meant,
+                )
             )
-        )
 
     def _sequence(self, node: Sequence) -> bool:
         if not self.parser.accepts(_OPEN_LIST):

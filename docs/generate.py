@@ -1,0 +1,204 @@
+"""Writes the pages that are made from the code: rules, tools, expressions, events, command line.
+
+`python docs/generate.py` writes them; `--check` fails where one is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from textwrap import dedent
+
+from noetlc.cli.app import COMMANDS as COMPILER_COMMANDS
+from noetlc.rules.catalogue import all_rules
+from noetlc.rules.rule import Rule
+from noetlvm.events.catalogue import EVENTS
+from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
+from noetlvm.expr.methods import METHODS, REJECTED_METHODS
+from noetlvm.expr.scopes import FIELDS, VISIBLE
+from noetlvm.expr.signature import Signature
+from noetlvm.expr.test_table import REJECTED_TESTS, TESTS
+from noetlvm.tools.kind import ToolKind
+from noetlvm.tools.registry import builtin_kinds
+
+FOLDER = Path(__file__).resolve().parent
+MADE_BY = "<!-- Made by docs/generate.py from the code. Do not edit. -->\n\n"
+FAMILIES = {
+    "E0": "YAML and structure",
+    "E1": "References, labels and inputs",
+    "E2": "Expressions and scopes",
+    "E3": "Policies and control",
+    "W4": "Flow",
+    "W5": "Data flow and races",
+    "W6": "Safety and secrets",
+    "L9": "The older dialect",
+}
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(header)]
+    lines.append(["---"] * len(lines[0]))
+    lines.extend([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
+
+
+def yaml_block(text: str) -> str:
+    shown = dedent(text).strip("\n").encode("utf-8", "backslashreplace").decode("utf-8")
+    return f"```yaml\n{shown}\n```\n\n"
+
+
+def rules_page() -> str:
+    rules = all_rules()
+    page = "# Rules\n\nWhat `noetlc lint` finds. The letter and first digit of a code name its family; the severity is "
+    page += "separate, and configurable. `noetlc explain CODE` prints the same pages.\n\n"
+    for family, title in FAMILIES.items():
+        members = [rule for rule in rules if rule.code.startswith(family)]
+        page += f"## {family}: {title}\n\n"
+        page += table(
+            ("code", "name", "severity", "what it finds"),
+            ((f"[{rule.code}](#{anchor(rule)})", rule.name, rule.severity.value, rule.summary) for rule in members),
+        )
+    return page + "".join(rule_section(rule) for rule in rules)
+
+
+def anchor(rule: type[Rule]) -> str:
+    return f"{rule.code}-{rule.name}".lower()
+
+
+def rule_section(rule: type[Rule]) -> str:
+    section = f"## {rule.code} {rule.name}\n\n{rule.summary} Severity: {rule.severity.value}.\n\n"
+    section += " ".join(rule.why.split()) + "\n\n"
+    section += "Instead of\n\n" + yaml_block(rule.bad) + "write\n\n" + yaml_block(rule.good)
+    return section + (f"Enforces {', '.join(rule.covers)}.\n\n" if rule.covers else "")
+
+
+def tools_page() -> str:
+    page = "# Tools\n\nThe tool kinds that come with the machine. `noetlvm tools KIND` prints the same.\n\n"
+    return page + "".join(tool_section(kind) for kind in builtin_kinds().values())
+
+
+def tool_section(kind: ToolKind) -> str:
+    section = f"## {kind.name}\n\n{kind.summary}\n\n{yaml_block(kind.example)}Result: {kind.result}.\n\n"
+    if kind.inputs:
+        section += table(
+            ("input", "type", "required", "default", "meaning"),
+            (
+                (
+                    f"`{item.name}`",
+                    " or ".join(item.types) if len(item.types) < 7 else "anything",
+                    "yes" if item.required else "",
+                    f"`{item.default}`" if item.default is not None else "",
+                    item.doc,
+                )
+                for item in kind.inputs
+            ),
+        )
+    if kind.settings:
+        section += table(
+            ("setting (`spec`)", "type", "default", "meaning"),
+            (
+                (
+                    f"`{item.name}`",
+                    " or ".join(item.types),
+                    f"`{item.default}`" if item.default is not None else "",
+                    item.doc,
+                )
+                for item in kind.settings
+            ),
+        )
+    return section
+
+
+def expressions_page() -> str:
+    page = "# Expressions\n\nWhat a template may read and call.\n\n## Names by position\n\n"
+    page += table(
+        ("position", "sees"),
+        ((position.value, " ".join(f"`{name}`" for name in sorted(names))) for position, names in VISIBLE.items()),
+    )
+    page += "## Names and fields\n\n" + table(
+        ("name", "meaning", "values"),
+        ((f"`{name}`", field.doc, ", ".join(f"`{v}`" for v in field.values)) for name, field in FIELDS.items()),
+    )
+    page += signatures("Filters", FILTERS.values()) + signatures("Tests", TESTS.values())
+    page += signatures("Functions", FUNCTIONS.values())
+    page += signatures("Methods", (method.signature for method in METHODS.values()))
+    rejected = {**REJECTED_FILTERS, **REJECTED_TESTS, **REJECTED_FUNCTIONS, **REJECTED_METHODS}
+    page += "## Refused\n\n" + table(("name", "instead"), ((f"`{name}`", hint) for name, hint in rejected.items()))
+    return page
+
+
+def signatures(title: str, rows: Iterable[Signature]) -> str:
+    return f"## {title}\n\n" + table(
+        ("name", "arguments", "meaning"), ((f"`{row.name}`", arguments(row), row.doc) for row in rows)
+    )
+
+
+def arguments(row: Signature) -> str:
+    names = [name if index < row.required else f"[{name}]" for index, name in enumerate(row.parameters)]
+    names += ["…"] if row.variadic else []
+    return f"`{', '.join(names)}`" if names else ""
+
+
+def events_page() -> str:
+    page = "# Events\n\nWhat an execution records, and who reports it.\n\n"
+    return page + table(
+        ("event", "CamelCase", "reported by", "about", "meaning"),
+        (
+            (f"`{event.name}`", f"`{event.camel}`", event.plane.value, event.entity.value, event.summary)
+            for event in EVENTS.values()
+        ),
+    )
+
+
+def command_line_page() -> str:
+    page = "# Command line\n\n"
+    for program, commands in (
+        ("noetlc", [function.__name__ for function in COMPILER_COMMANDS]),
+        ("noetlvm", ["tools"]),
+    ):
+        page += f"## {program}\n\n" + help_of(program)
+        for command in commands:
+            page += f"## {program} {command}\n\n" + help_of(program, command)
+    return page
+
+
+def help_of(*words: str) -> str:
+    program, *rest = words
+    environment = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    command = [sys.executable, "-m", program, *rest, "--help"]
+    done = subprocess.run(command, env=environment, text=True, capture_output=True, check=True)
+    text = "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+    return f"```text\n{text}\n```\n\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "rules.md": rules_page,
+    "tools.md": tools_page,
+    "expressions.md": expressions_page,
+    "events.md": events_page,
+    "command-line.md": command_line_page,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is stale")
+    check = parser.parse_args().check
+    stale = []
+    for name, make in PAGES.items():
+        text = MADE_BY + make().rstrip("\n") + "\n"
+        path = FOLDER / name
+        if check and (not path.is_file() or path.read_text(encoding="utf-8") != text):
+            stale.append(name)
+        elif not check:
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        sys.exit(f"stale pages: {', '.join(stale)}; run `make docs`")
+
+
+if __name__ == "__main__":
+    main()

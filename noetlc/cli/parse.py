@@ -1,0 +1,33 @@
+"""`noetlc parse`: the syntax tree as JSON, for other tools and for the conformance cases."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def parse(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A playbook; `-` is standard input.")],
+    format: Annotated[str, typer.Option(help="json: the tree and the problems; yaml: the playbook printed anew.")] = (
+        "json"
+    ),
+) -> None:
+    """Read a playbook and print what the parser made of it, without checking anything else.
+
+    \b
+    Examples:
+      noetlc parse etl.yaml | jq .playbook.workflow
+      noetlc parse etl.yaml --format yaml
+
+    \b
+    Exit codes: 0 it parses, 1 it has problems, 2 could not run.
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    from noetlc.lint.cannot_run import CannotRun
+    from noetlc.parse import parse_file
+
+    if format not in ("json", "yaml"):
+        raise CannotRun(f"there is no format `{format}`: use json or yaml")
+    parsed = parse_file(path)
+    typer.echo(parsed.as_json() if format == "json" else parsed.as_yaml(), nl=False)
+    raise typer.Exit(1 if parsed.problems else 0)

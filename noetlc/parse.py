@@ -1,0 +1,78 @@
+"""The front end on its own: one file in, its tree and its problems out. No rule runs.
+
+`noetlc parse` and the conformance cases of the stage `parse` use it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from noetlc.lint.cannot_run import CannotRun
+from noetlc.model import Model
+from noetlc.syntax import ast
+from noetlc.syntax.playbook_parser import parse_playbook
+from noetlc.syntax.playbook_printer import print_playbook, tree_data
+from noetlc.syntax.span import Source, Span
+from noetlc.syntax.yaml_reader import Document, decode, read_document
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """What the front end made of a file."""
+
+    source: Source
+    playbook: ast.Playbook | None
+    problems: tuple[dict[str, Any], ...]
+    """Each as its kind, message, help and 1-based place, ordered by place."""
+
+    def as_json(self) -> str:
+        """Return `{ok, problems, playbook}` as JSON text."""
+        tree = tree_data(self.playbook) if self.playbook else None
+        value = {"ok": not self.problems, "problems": list(self.problems), "playbook": tree}
+        return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+    def as_yaml(self) -> str:
+        """Return the playbook printed anew; nothing where there is none."""
+        return print_playbook(self.playbook) if self.playbook else ""
+
+
+def parse_file(path: str) -> ParsedFile:
+    """Parse a file, or standard input for `-`."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise CannotRun(f"cannot read {path}: {error.strerror}") from None
+    return parse_bytes(path, data)
+
+
+def parse_bytes(path: str, data: bytes) -> ParsedFile:
+    """Parse a file's bytes, whatever they are."""
+    text, problem = decode(data)
+    source = Source(path, text)
+    document = Document(None, (problem,), ()) if problem else read_document(text)
+    playbook, problems = None, document.problems
+    if document.root is not None:
+        parsed = parse_playbook(document.root)
+        playbook, problems = parsed.playbook, problems + parsed.problems
+    told = [_told(source, item.kind.value, item.span, item) for item in problems]
+    if playbook is not None:
+        told.extend(_template_problems(Model(source, document, playbook, problems)))
+    told.sort(key=lambda item: (item["line"], item["column"]))
+    return ParsedFile(source, playbook, tuple(told))
+
+
+def _template_problems(model: Model) -> list[dict[str, Any]]:
+    return [
+        _told(model.source, f"template-{item.kind}", model.place(site, item.span), item)
+        for site, template in model.template_sites
+        for item in template.problems
+    ]
+
+
+def _told(source: Source, kind: str, span: Span, problem: Any) -> dict[str, Any]:
+    line, column = source.position(span.start)
+    return {"kind": kind, "message": problem.message, "help": problem.help, "line": line, "column": column}

@@ -1,0 +1,386 @@
+"""The syntax tree of a template: the text of one YAML scalar with `{{ … }}` or `{% … %}` in it.
+
+Every node has a span of offsets in the template's own text; whoever knows where the scalar stands maps them into the
+file. An expression's span holds its parentheses, so the text under a span reads as the same expression. Nodes are
+named as Jinja2 names them. Nothing here knows what a name, a filter or a test means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from noetlc.syntax.span import Span
+
+ProblemName = Literal["syntax", "unclosed", "statement", "block", "depth", "size", "string"]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateProblem:
+    """One mistake in a template: where, what is wrong, what to write instead."""
+
+    kind: ProblemName
+    span: Span
+    message: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Anything in the tree."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Expression(Node):
+    """What has a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Error(Expression):
+    """Stands where something could not be read; a problem tells why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Expression):
+    """A variable."""
+
+    name: str
+    name_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Expression):
+    """A literal. Adjacent strings are one literal; escapes are resolved, and every line break is a line feed."""
+
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class List(Expression):
+    """`[a, b]`."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple(Expression):
+    """`(a, b)`, or `a, b` where no parentheses are needed."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Node):
+    """One `key: value` of a mapping."""
+
+    key: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Dict(Expression):
+    """`{key: value}`."""
+
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Getattr(Expression):
+    """`node.name`."""
+
+    node: Expression
+    name: str
+    name_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Getitem(Expression):
+    """`node[index]`, or `node.0`. Several subscripts make a tuple; a `Slice` may be the index or stand in it."""
+
+    node: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Expression):
+    """`start:stop:step` between square brackets."""
+
+    start: Expression | None
+    stop: Expression | None
+    step: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword(Node):
+    """`name=value` among arguments."""
+
+    name: str
+    name_span: Span
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """`node(args)`; `dyn_args` is what follows `*`, `dyn_kwargs` what follows `**`."""
+
+    node: Expression
+    args: tuple[Expression, ...] = ()
+    kwargs: tuple[Keyword, ...] = ()
+    dyn_args: Expression | None = None
+    dyn_kwargs: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Expression):
+    """`node | name(args)`. The first filter of a `{% set x | name %}` block has no node: it gets the block's text."""
+
+    node: Expression | None
+    name: str
+    name_span: Span
+    args: tuple[Expression, ...] = ()
+    kwargs: tuple[Keyword, ...] = ()
+    dyn_args: Expression | None = None
+    dyn_kwargs: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Test(Expression):
+    """`node is name(args)`; `is not` is a `Not` around it."""
+
+    __test__ = False  # pytest would collect the class by its name
+
+    node: Expression
+    name: str
+    name_span: Span
+    args: tuple[Expression, ...] = ()
+    kwargs: tuple[Keyword, ...] = ()
+    dyn_args: Expression | None = None
+    dyn_kwargs: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand(Node):
+    """One further operand of a comparison, with the operator before it: `==`, `<`, `in`, `not in` and so on."""
+
+    op: str
+    op_span: Span
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expression):
+    """`left < a <= b`: a chain holds if each neighbouring pair does."""
+
+    left: Expression
+    ops: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expression):
+    """Arithmetic: `+ - * / // % **`. Chains lean to the left."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Neg(Expression):
+    """`-node`."""
+
+    node: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Pos(Expression):
+    """`+node`."""
+
+    node: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    """`not node`, or `node is not name` around the test."""
+
+    node: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expression):
+    """`a and b and c`: two operands or more, so that long conditions stay flat."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expression):
+    """`a or b or c`."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Expression):
+    """`a ~ b ~ c`: text made of the operands."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cond(Expression):
+    """`then if test else otherwise`; without `else` the value may be undefined."""
+
+    test: Expression
+    then: Expression
+    otherwise: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Node):
+    """A piece of the template, in the order of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data(Part):
+    """Text that stands for itself, never empty.
+
+    `text` is what comes out: whitespace control (`{{-`, `-%}`) has removed its blanks, every line break is a line
+    feed, and the one at the very end of a template is gone. The span covers what is left, in the text as written.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output(Part):
+    """`{{ expression }}`."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Branch(Node):
+    """A test of an `if` and what comes out when it is the first that holds."""
+
+    test: Expression
+    body: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If(Part):
+    """`{% if %} … {% elif %} … {% else %} … {% endif %}`."""
+
+    branches: tuple[Branch, ...]
+    otherwise: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class For(Part):
+    """`{% for target in iterable if test recursive %} … {% else %} … {% endfor %}`."""
+
+    target: Expression
+    iterable: Expression
+    test: Expression | None
+    body: tuple[Part, ...]
+    otherwise: tuple[Part, ...]
+    recursive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Set(Part):
+    """`{% set target = value %}`; the target is a name, a tuple of names, or an attribute of a namespace."""
+
+    target: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class SetBlock(Part):
+    """`{% set target | filter %} … {% endset %}`."""
+
+    target: Expression
+    filter: Filter | None
+    body: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported(Part):
+    """A statement that playbooks do not have, such as `{% macro %}`; a problem tells so."""
+
+    keyword: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template(Node):
+    """A whole template."""
+
+    text: str
+    parts: tuple[Part, ...]
+    problems: tuple[TemplateProblem, ...]
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether the whole text is one `{{ … }}`, whose value then keeps its type (S8).
+
+        The line break that ends a block scalar does not count. Blanks and comments around the marks do.
+        """
+        if len(self.parts) != 1 or not isinstance(self.parts[0], Output):
+            return False
+        return self.parts[0].span == (0, len(without_final_break(self.text)))
+
+
+def without_final_break(text: str) -> str:
+    """Return the text without one line break at its end, which a template never puts out."""
+    if text.endswith("\r\n"):
+        return text[:-2]
+    return text[:-1] if text.endswith(("\n", "\r")) else text
+
+
+def children(node: Node) -> list[Node]:
+    """Return the nodes directly below `node`."""
+    found: list[Node] = []
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(item for item in value if isinstance(item, Node))
+    return found
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield `node` and everything below it, parents first."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(children(current)))
+
+
+def same_tree(left: Node, right: Node) -> bool:
+    """Tell whether two trees are equal but for their spans (and, for templates, text and problems)."""
+    waiting: list[tuple[object, object]] = [(left, right)]
+    while waiting:
+        a, b = waiting.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, Node):
+            waiting.extend((getattr(a, name), getattr(b, name)) for name in _FIELDS[type(a)])
+        elif isinstance(a, tuple) and isinstance(b, tuple):
+            if len(a) != len(b):
+                return False
+            waiting.extend(zip(a, b, strict=True))
+        elif a != b:
+            return False
+    return True
+
+
+_FIELDS: dict[type[Node], tuple[str, ...]] = {
+    kind: tuple(name for name in kind.__dataclass_fields__ if not name.endswith("span"))
+    for kind in list(vars().values())
+    if isinstance(kind, type) and issubclass(kind, Node)
+} | {Template: ("parts",)}
+"""The fields of each node that say what it is, not where it stands."""

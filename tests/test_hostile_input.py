@@ -1,0 +1,77 @@
+"""Input that wants to do harm gets an answer: findings, bounded memory, no exception, no hang."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from noetlc.lint.check import check_bytes
+from noetlc.rules.examples import whole_playbook
+
+MEMORY_BYTES_MAX = 64 * 1024 * 1024
+
+
+def merge_bomb() -> str:
+    lines = ["a0: &a0 {k: 1}"]
+    lines += [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], x: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 8)]
+    return "\n".join(lines)
+
+
+def billion_laughs() -> str:
+    lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    return "\n".join(lines)
+
+
+def with_expression(expression: str) -> str:
+    return whole_playbook(f"- step: start\n  tool: {{kind: http, url: '{{{{ {expression} }}}}'}}\n")
+
+
+HOSTILE = {
+    "merge-key bomb": (merge_bomb().encode(), "E004"),
+    "billion laughs": (billion_laughs().encode(), "E004"),
+    "200 kB of [": (b"[" * 200_000, "E004"),
+    "200 kB of {": (b"{" * 200_000, "E004"),
+    "200 kB of - ": (b"- " * 100_000, "E004"),
+    "10 MB scalar": (b"a: " + b"x" * 10_000_000, "E004"),
+    "NULs": (b"\0" * 1_000, "E003"),
+    "NUL in a scalar": (b"a: b\0c", "E003"),
+    "lone surrogate bytes": (b"a: \xed\xa0\x80", "E002"),
+    "overlong UTF-8": (b"a: \xc0\xaf", "E002"),
+    "escaped surrogate": (b'a: "\\ud800"', "E003"),
+    "10,000 nested parentheses": (with_expression("(" * 10_000 + "1" + ")" * 10_000).encode(), "E209"),
+    "10,000 open parentheses": (with_expression("(" * 10_000).encode(), "E209"),
+    "10,000 nested lists": (with_expression("[" * 10_000 + "]" * 10_000).encode(), "E209"),
+    "10,000 nots": (with_expression("not " * 10_000 + "x").encode(), "E209"),
+    "10,000 minus signs": (with_expression("-" * 10_000 + "1").encode(), "E209"),
+    "1 MB expression": (with_expression("1 + " * 250_000 + "1").encode(), "E209"),
+    "long sum": (with_expression("ctx.a + " * 7_000 + "1").encode(), "E209"),
+    "anchors all the way": (b"&a " * 50_000 + b"x", "E003"),
+    "question marks": (b"? " * 50_000, "E004"),
+    "many documents": (b"---\n" * 50_000, "E006"),
+    "many duplicate keys": (b"a: 1\n" * 20_000, "E007"),
+    "many unknown keys": (b"".join(b"k%d: 1\n" % n for n in range(20_000)), "E020"),
+    "tag": (b"a: !!python/object/apply:os.system [id]", "E008"),
+    "self-reference": (b"a: &a {b: *a}", "E009"),
+    "tabs": (b"\t\t\ta: 1", "E003"),
+    "escape sequences": (b"a: \x1b[31mred", "E003"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_input_is_answered_within_bounds(name: str) -> None:
+    data, code = HOSTILE[name]
+    check_bytes("warm-up.yaml", b"a: 1")
+    tracemalloc.start()
+    try:
+        checked = check_bytes("playbook.yaml", data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert code in {finding.code for finding in checked.findings}
+    assert peak < MEMORY_BYTES_MAX + 4 * len(data)
+
+
+def test_the_known_merge_bomb_is_small() -> None:
+    assert len(merge_bomb()) < 349

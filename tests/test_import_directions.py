@@ -1,0 +1,80 @@
+"""Who may import whom: the compiler sees the VM's tables, the VM never sees the compiler."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+ALLOWED_OF_VM = ("noetlvm.bytecode", "noetlvm.expr", "noetlvm.events", "noetlvm.tools")
+HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
+LAYERS = ("noetlc.syntax", "noetlc.analysis", "noetlc.rules", "noetlc.lint", "noetlc.cli")
+"""Each may import only itself and what stands before it."""
+
+
+def imports(path: Path, *, top_level_only: bool = False) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = tree.body if top_level_only else list(ast.walk(tree))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def sources(package: str) -> list[Path]:
+    found = sorted((ROOT / package).rglob("*.py"))
+    assert found
+    return found
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def test_the_vm_never_imports_the_compiler() -> None:
+    offenders = [path for path in sources("noetlvm") for name in imports(path) if name.split(".")[0] == "noetlc"]
+    assert offenders == []
+
+
+def test_the_compiler_sees_only_the_tables_of_the_vm() -> None:
+    offenders = [
+        (path, name)
+        for path in sources("noetlc")
+        for name in imports(path)
+        if name.startswith("noetlvm.") and not name.startswith(ALLOWED_OF_VM)
+    ]
+    assert offenders == []
+
+
+def test_layers_point_one_way() -> None:
+    offenders = []
+    for path in sources("noetlc"):
+        layer = next((index for index, name in enumerate(LAYERS) if module_name(path).startswith(name)), None)
+        if layer is None:
+            continue
+        later = LAYERS[layer + 1 :]
+        offenders += [(module_name(path), name) for name in imports(path) if name.startswith(later)]
+    assert offenders == []
+
+
+def test_yaml_is_touched_by_the_syntax_package_alone() -> None:
+    offenders = [
+        path
+        for path in (*sources("noetlc"), *sources("noetlvm"))
+        for name in imports(path)
+        if name.split(".")[0] == "yaml" and "syntax" not in path.parts
+    ]
+    assert offenders == []
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+    offenders = [
+        (path, name)
+        for path in (*sources("noetlc"), *sources("noetlvm"))
+        for name in imports(path, top_level_only=True)
+        if name.split(".")[0] in HEAVY
+    ]
+    assert offenders == []
