@@ -1,0 +1,19 @@
+"""What the compiler cannot turn into code. Lint finds nearly all of it first; the rest is told in the same words."""
+
+from __future__ import annotations
+
+from noetlc.syntax.span import Span
+
+
+class CannotLower(Exception):  # noqa: N818 - it says what happened, as CannotRun does
+    """A construct that has no code: where it stands, why, and what to write instead."""
+
+    def __init__(self, span: Span, message: str, help: str) -> None:
+        self.span = span
+        self.message = message
+        self.help = help
+        super().__init__(message)
+
+    def moved_to(self, span: Span) -> CannotLower:
+        """Return the same, told of another place: a template's own offsets become the file's."""
+        return CannotLower(span, self.message, self.help)
