@@ -176,9 +176,10 @@ def test_a_list_of_arcs_is_found_where_it_begins() -> None:
         "  next: &arcs [{step: finish}]\n",
         "  next: !!seq [{step: finish}]\n",
         "  next: [{when: true, then: {next: finish}}]\n",
+        "  next: finish}\n",
         "  next:\n    - {step: finish, args: &a {x: 1}}\n    - {step: start, args: *a}\n",
     ],
-    ids=["anchor", "tag", "no arc", "alias"],
+    ids=["anchor", "tag", "no arc", "bracket in a name", "alias"],
 )
 def test_a_list_that_cannot_move_as_it_is_gets_no_fix(written: str) -> None:
     assert only(routed(written), "L903").fix is None
