@@ -23,6 +23,7 @@ from noetlvm.expr.scopes import Position
 if TYPE_CHECKING:
     from noetlc.flow import Flow
     from noetlc.names import Definitions, Reading
+    from noetlc.taint import SecretRead
 
 Block: TypeAlias = ast.Choose | ast.Repeat
 
@@ -203,6 +204,20 @@ class Model:
     def is_told(self, span: Span, *places: tuple[str, str]) -> bool:
         """Tell whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
         return any(span.start <= offset <= span.end for place in places for offset in self._faults.get(place, ()))
+
+    @cached_property
+    def secret_reads(self) -> tuple[SecretRead, ...]:
+        """The secrets that flow into inputs and patches."""
+        from noetlc.taint import secret_reads
+
+        return secret_reads(self)
+
+    @cached_property
+    def mappings_by_key(self) -> dict[Span, Mapping]:
+        """The mapping that each key of the document stands in, by the key's place."""
+        from noetlc.misnamed import mappings_by_key
+
+        return mappings_by_key(self.document.root)
 
     def place(self, site: Site, span: Span) -> Span:
         """Return where a span of a site's template stands in the file."""

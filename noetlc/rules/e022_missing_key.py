@@ -10,7 +10,7 @@ from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping
-from noetlc.syntax.playbook_parser import OBJECTS, TITLES
+from noetlc.syntax.playbook_parser import OBJECTS, SUGAR, TITLES
 from noetlc.syntax.problem import ProblemKind
 from noetlc.syntax.required import REQUIRED
 from noetlc.syntax.span import Span
@@ -75,7 +75,11 @@ def _excused(model: Model) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for problem in model.problems:
         if problem.kind in (ProblemKind.WRONG_TYPE, ProblemKind.UNKNOWN_KEY):
-            for key in filter(None, (problem.key, problem.suggestion)):
+            # A `choose` that is not a list leaves an empty task behind: it is not `kind` that is missing there.
+            keys = ("kind",) if problem.key in SUGAR else (problem.key, problem.suggestion)
+            if problem.object.endswith("_else"):  # `else: {do: fail}`: the `then` between is what was forgotten
+                keys = ("then",)
+            for key in filter(None, keys):
                 found.setdefault(key, []).append(problem.span.start)
     return {key: sorted(offsets) for key, offsets in found.items()}
 

@@ -12,6 +12,7 @@ from noetlc.syntax.nodes import Scalar
 
 _WORD = re.compile(r"[^\W\d][\w-]*\Z")
 _VARIABLE = re.compile(r"[^\W\d]\w*\Z")
+_LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
 
 
 class BadName(Rule):
@@ -21,7 +22,7 @@ class BadName(Rule):
     summary = "A step, label, iterator or keychain name is not a plain name."
     why = (
         "Names end up in expressions (`iter.city`, `keychain.pg`), in jumps and in the labels of events. "
-        "A dot or a space in one makes it impossible to address; dots are also what generated labels are made of."
+        "A space in one makes it impossible to address. Dots are for the parts of generated labels (`save.insert`)."
     )
     bad = """
     - step: load orders
@@ -54,7 +55,7 @@ def _names(model: Model) -> Iterator[tuple[str, Scalar | None, re.Pattern[str]]]
         for loop in step.loops:
             yield "an iterator", loop.iterator, _VARIABLE
     for view in model.tasks:
-        yield "a task label", view.task.label, _WORD
+        yield "a task label", view.task.label, _LABEL
     workbook = model.playbook.workbook
     for task in (workbook.tasks or ()) if workbook else ():
         yield "a workbook task name", task.name, _WORD

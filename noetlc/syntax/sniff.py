@@ -14,7 +14,7 @@ _FLOW_ROOT = re.compile(rb"\{[^#]*?[\"']?apiVersion[\"']?\s*:\s*[\"']?noetl\.io/
 _TOP_LEVEL = rb"""^%s(?:
       (?P<a>["']?)apiVersion(?P=a)[ \t]*:[ \t]+["']?noetl\.io/
     | (?P<k>["']?)kind(?P=k)[ \t]*:[ \t]+["']?Playbook["']?[ \t]*(?:[#].*)?$
-    | (?P<w>["']?)workflow(?P=w)[ \t]*:(?=\s|$)(?!(?:[ \t]*(?:[#].*)?\n)+[ \t]+(?:rules|name|auto_cancel)[ \t]*:)
+    | (?P<w>["']?)workflow(?P=w)[ \t]*:(?=\s|$)(?!(?:[ \t]*+(?:[#].*+)?\n)++[ \t]+(?:rules|name|auto_cancel)[ \t]*:)
 )"""
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 

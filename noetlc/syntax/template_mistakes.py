@@ -56,6 +56,24 @@ _MARKS = {"OUTPUT_CLOSE": "}}", "TAG_CLOSE": "%}"}
 _WORTH_NAMING = (*_CLOSERS, "COMMA", "COLON", "EQUAL", *_MARKS)
 
 
+_HELP_AFTER = {
+    "DOT": "write the attribute's name, or `value['text']` for a key that is no name",
+    "VBAR": "write the filter's name, as in `value | default('none')`",
+    "IS": "write the test's name, as in `value is defined`",
+    "NOT": "write `not in`, or `and not` to join two conditions",
+}
+_HELP_IN = {
+    "if": "write `{% if condition %}`",
+    "elif": "write `{% elif condition %}`",
+    "else": "write `{% else %}`",
+    "for": "write `{% for name in values %}`",
+    "set": "write `{% set name = value %}`",
+    "endif": "write `{% endif %}`",
+    "endfor": "write `{% endfor %}`",
+    "endset": "write `{% endset %}`",
+}
+
+
 class Stumble(NamedTuple):
     """Where the grammar could not go on."""
 
@@ -68,7 +86,7 @@ class Stumble(NamedTuple):
 
 def explain(stumble: Stumble) -> TemplateProblem:
     """Return the problem that a token makes where the grammar does not take it."""
-    for explanation in (_trouble, _slip, _misplaced_word, _at_end, _after_filter, _two_values):
+    for explanation in (_trouble, _misplaced_word, _slip, _at_end, _after_filter, _two_values):
         problem = explanation(stumble)
         if problem is not None:
             return problem
@@ -178,8 +196,10 @@ def _misplaced_word(stumble: Stumble) -> TemplateProblem | None:
     keyword, terminal = stumble.opening.keyword, stumble.token.terminal
     if keyword == "else" and terminal == "IF":
         return _syntax(stumble, "`else` takes no condition", "write `{% elif … %}`")
-    if keyword == "set" and stumble.opening.terminal == "TAG_SET_BLOCK":
-        return _syntax(stumble, "expected `=` after the name", "write `{% set name = value %}`")
+    if keyword == "set" and stumble.previous is None:
+        return _syntax(stumble, "expected a name after `set`", _HELP_IN["set"])
+    if stumble.opening.terminal == "TAG_SET_BLOCK":
+        return _syntax(stumble, "expected `=` after the name", _HELP_IN["set"])
     if terminal == "IF" and "NAME" not in stumble.expected:
         return _syntax(stumble, "a condition cannot stand here", "put `a if b else c` in parentheses")
     return None
@@ -210,7 +230,7 @@ def _after_filter(stumble: Stumble) -> TemplateProblem | None:
 def _two_values(stumble: Stumble) -> TemplateProblem | None:
     starts = ("NAME", "STRING", "INTEGER", "FLOAT")
     previous, token = stumble.previous, stumble.token
-    if previous is None or token.terminal not in starts or token.terminal in stumble.expected:
+    if previous is None or token.terminal not in starts or "PLUS" not in stumble.expected:
         return None
     before, found = _shown(stumble.text, previous.span), _shown(stumble.text, token.span)
     return _syntax(
@@ -227,9 +247,9 @@ def _syntax(stumble: Stumble, message: str, help: str) -> TemplateProblem:
 def _help(stumble: Stumble) -> str:
     if "STRING" in stumble.expected:
         return "write a value here: a name, a number, a quoted text, a list or an expression"
-    if stumble.opening.terminal.startswith("TAG_"):
-        return f"end the statement with `%}}` after `{stumble.opening.keyword}` and what belongs to it"
-    return "finish the expression before this, or join it with an operator"
+    after = stumble.previous.terminal if stumble.previous else ""
+    general = "finish the expression before this, or join it with an operator"
+    return _HELP_AFTER.get(after) or _HELP_IN.get(stumble.opening.keyword) or general
 
 
 def _expectation(expected: frozenset[str]) -> str:
@@ -242,7 +262,7 @@ def _expectation(expected: frozenset[str]) -> str:
     elif "PLUS" in expected:
         words.append("an operator")
     words += [_sign(name) for name in _WORTH_NAMING if name in expected]
-    if "PLUS" not in expected and "IN" in expected:
+    if "IN" in expected and not {"NAME", "PLUS"} & expected:  # elsewhere it is one operator or name of many
         words.append("`in`")
     return " or ".join(words) or "the end"
 

@@ -1,0 +1,1 @@
+"""The `noetlc` command line: one file for each command. Commands parse options and print; the work is elsewhere."""

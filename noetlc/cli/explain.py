@@ -1,0 +1,53 @@
+"""`noetlc explain`: a rule's page, from the rule's own file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from noetlc.rules.rule import Rule
+
+
+def explain(
+    name: Annotated[
+        str | None, typer.Argument(metavar="RULE", help="A code (E103) or a name. Default: list all rules.")
+    ] = None,
+    whole_pages: Annotated[bool, typer.Option("--all", help="Print the pages of all rules.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a rule finds, why it matters, and how to write it right.
+
+    \b
+    Examples:
+      noetlc explain              all rules, one line each
+      noetlc explain E103         one rule's page
+      noetlc explain --all --json every page, for other tools
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    import json as json_module
+
+    from noetlc.report.pages import page, page_json, rule_list
+    from noetlc.rules.catalogue import all_rules
+
+    rules = all_rules() if name is None else (_find(name),)
+    if json:
+        pages = [page_json(rule) for rule in rules]
+        text = json_module.dumps(pages if name is None else pages[0], indent=2) + "\n"
+    elif name is None and not whole_pages:
+        text = rule_list(rules)
+    else:
+        text = "\n\n".join(page(rule) for rule in rules)
+    typer.echo(text, nl=False)
+
+
+def _find(name: str) -> type[Rule]:
+    """Return the rule with this code or name, in any case."""
+    from noetlc.lint.cannot_run import CannotRun, suggestion
+    from noetlc.rules.catalogue import all_rules
+
+    known = {key: rule for rule in all_rules() for key in (rule.code, rule.name)}
+    for key, rule in known.items():
+        if key.casefold() == name.casefold():
+            return rule
+    raise CannotRun(f"no rule is called `{name}`.{suggestion(name, known)} `noetlc explain` lists all rules")

@@ -1,0 +1,102 @@
+"""`noetlc lint`: the options, as the user writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noetlc.lint.options import Color, FailOn, Options
+from noetlc.report.formats import Format
+
+
+def lint(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PATHS", help="Files, folders or globs; `-` is standard input. Default: this folder."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="How to print the findings.")] = Format.TEXT,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report to a file.")] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODES", help="Report only these codes or prefixes (E103, W5). Repeat, or use commas."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="CODES", help="Do not report these codes or prefixes.")
+    ] = None,
+    fail_on: Annotated[
+        FailOn | None, typer.Option(help="Lowest severity that makes the exit code 1. [default: error]")
+    ] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes to the files.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: also fixes that may change meaning.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what --fix would change; change nothing.")] = False,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Report only findings that are not in this file.")
+    ] = None,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Record today's findings in the baseline.")
+    ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Check every file anew.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Also count the findings of each rule.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Findings only: no summary, remarks or progress.")
+    ] = False,
+    color: Annotated[Color, typer.Option(help="When to use colours.")] = Color.AUTO,
+    max_document_bytes: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Refuse larger files. [default: 8388608]")
+    ] = None,
+    stdin_filename: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call standard input in the report.")
+    ] = None,
+) -> None:
+    """Find the mistakes in playbooks before they run.
+
+    \b
+    Examples:
+      noetlc lint                              every playbook in this folder and below
+      noetlc lint flows/etl.yaml --fix         mend what can be mended safely
+      noetlc lint flows --format sarif --output lint.sarif
+      cat etl.yaml | noetlc lint - --stdin-filename etl.yaml
+
+    \b
+    Exit codes: 0 clean, 1 findings, 2 could not run.
+    `noetlc explain CODE` tells the story behind a finding.
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    from noetlc.lint.run import lint as run_lint
+
+    options = Options(
+        paths=tuple(paths or ()),
+        format=format,
+        output=output,
+        select=_codes(select),
+        ignore=_codes(ignore),
+        fail_on=fail_on,
+        fix=fix,
+        unsafe_fixes=unsafe_fixes,
+        diff=diff,
+        baseline=baseline,
+        write_baseline=write_baseline,
+        config=config,
+        cache=not no_cache,
+        jobs=jobs,
+        statistics=statistics,
+        quiet=quiet,
+        color=color,
+        max_document_bytes=max_document_bytes,
+        stdin_filename=stdin_filename,
+    )
+    raise typer.Exit(run_lint(options))
+
+
+def _codes(given: list[str] | None) -> tuple[str, ...] | None:
+    """Split `E1,W5` and repeated options; None when the option was not given."""
+    if not given:
+        return None
+    return tuple(code.strip() for codes in given for code in codes.split(",") if code.strip())

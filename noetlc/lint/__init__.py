@@ -1,0 +1,1 @@
+"""Running the rules over files: finding the files, configuration, cache, ignores, baseline, fixes."""

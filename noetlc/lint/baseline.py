@@ -1,0 +1,98 @@
+"""A baseline: the findings a project has decided to live with for now. Later runs report only new ones.
+
+A finding is known again by its file, code and place in the playbook's own words, and by how many of these there are;
+never by its line, so that edits elsewhere in the file bring nothing back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from noetlc.lint.atomic import write_atomically
+from noetlc.lint.cannot_run import CannotRun
+from noetlc.lint.selection import relative_path
+from noetlc.report.row import Row, with_ordinals
+
+_VERSION = 1
+Key = tuple[str, str, str]
+"""Path relative to the baseline's folder, code, label path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How many findings of each kind and place are accepted."""
+
+    folder: str
+    accepted: dict[Key, int]
+
+    def new(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows that the baseline does not cover."""
+        return [row for row, ordinal in with_ordinals(rows) if ordinal > self.accepted.get(_key(row, self.folder), 0)]
+
+
+def read_baseline(file: Path) -> Baseline:
+    """Read a baseline file; anything that is not one stops the run."""
+    try:
+        data: Any = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        hint = " Write one with `--write-baseline`." if isinstance(error, FileNotFoundError) else ""
+        raise CannotRun(f"cannot read the baseline {file}: {error.strerror}.{hint}") from error
+    except (ValueError, RecursionError) as error:
+        raise CannotRun(f"the baseline {file} is not JSON: {error}. {_AGAIN}") from error
+    try:
+        if data["version"] != _VERSION:
+            raise CannotRun(f"the baseline {file} has version {data['version']!r}, not {_VERSION}. {_AGAIN}")
+        accepted = {
+            (_text(e["path"]), _text(e["code"]), _text(e["label"])): _count(e["count"]) for e in data["findings"]
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise CannotRun(f"the baseline {file} is damaged: {type(error).__name__}: {error}. {_AGAIN}") from error
+    return Baseline(_folder(file), accepted)
+
+
+def write_baseline(file: Path, rows: Iterable[Row], linted: Iterable[str]) -> int:
+    """Record today's findings. Entries of files that this run has not looked at, and that still exist, are kept."""
+    folder = _folder(file)
+    looked_at = {relative_path(path, folder) for path in linted}
+    accepted = Counter(_key(row, folder) for row in rows)
+    count = accepted.total()
+    if file.exists():
+        earlier = read_baseline(file).accepted.items()
+        accepted.update({key: n for key, n in earlier if key[0] not in looked_at and Path(folder, key[0]).exists()})
+    findings = [
+        {"path": p, "code": c, "label": label, "count": accepted[p, c, label]} for p, c, label in sorted(accepted)
+    ]
+    try:
+        text = json.dumps({"version": _VERSION, "findings": findings}, indent=2) + "\n"
+        write_atomically(str(file), text.encode())
+    except OSError as error:
+        raise CannotRun(f"cannot write the baseline {file}: {error.strerror}") from error
+    return count
+
+
+_AGAIN = "Write it again with `--write-baseline` after removing it, or name another file."
+
+
+def _key(row: Row, folder: str) -> Key:
+    return relative_path(row.path, folder), row.code, row.label
+
+
+def _folder(file: Path) -> str:
+    return str(file.absolute().parent)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{value!r} is not a count")
+    return value

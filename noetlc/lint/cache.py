@@ -1,0 +1,181 @@
+"""Results of earlier runs, so that an unchanged file is not checked again.
+
+A result is known by the file's content and by everything else that it depends on (`key`: the compiler's own files,
+installed tool kinds, limits); the file's time stamps only save reading it. Findings are kept as they are before
+selection, ignoring by configuration and baseline, so one result serves every command line. The cache is one JSON file
+for each working folder, replaced atomically: of two runs at once the later wins, and a damaged file is no cache.
+"""
+
+# Paths stay text here: as the user wrote them, and cheap when there are thousands.
+# ruff: noqa: PTH100, PTH109, PTH110, PTH116, PTH123
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from noetlc.lint.atomic import write_atomically
+from noetlc.lint.terms import Terms
+from noetlc.report.row import Row
+from noetlc.syntax.tables import cache_folder
+
+_FORMAT = 1
+_FRESH_NS = 2_000_000_000
+"""A file changed this recently may change again within one tick of its time stamp, so the stamp proves nothing."""
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_OWN_FOLDERS = ("noetlc", "noetlvm", "grammar")
+_OWN_FILES = (".py", ".lark", ".json")
+Stamp = tuple[int, int, int]
+"""Modification time, change time and size."""
+
+
+class Result(NamedTuple):
+    """What is known of one file: whether it looks like a playbook and, if it was checked, its findings."""
+
+    digest: str
+    is_playbook: bool
+    rows: tuple[Row, ...] | None
+
+
+class Cache:
+    """The results of one working folder, in memory between `open_cache` and `save`."""
+
+    def __init__(self, file: Path | None, key: str, data: dict[str, Any]) -> None:
+        self._file = file
+        self._key = key
+        self._files: dict[str, list[Any]] = data.get("files", {})
+        self._rules: dict[str, str] = data.get("rules", {})
+        self._changed = False
+
+    def recall(self, path: str, *, named: bool, limit: int) -> Result | None:
+        """Return the result for a file that has not changed, or nothing."""
+        entry = self._files.get(os.path.abspath(path))
+        if entry is None:
+            return None
+        try:
+            stamp, digest, is_playbook, rows = entry
+            if not self._unchanged(path, tuple(stamp), digest, limit):
+                return None
+            if not named and not is_playbook:
+                return Result(digest, is_playbook, None)
+            if rows is None:
+                return None
+            return Result(digest, is_playbook, tuple(Row.from_json(row, path) for row in rows))
+        except (KeyError, TypeError, ValueError):  # somebody has been at the file: check again
+            return None
+
+    def remember(self, path: str, stamp: Stamp | None, result: Result) -> None:
+        """Keep a result; `stamp` is the file's from before it was read."""
+        rows = None if result.rows is None else [row.to_json() for row in result.rows]
+        key = os.path.abspath(path)
+        self._files[key] = [_settled(stamp), result.digest, result.is_playbook, rows]
+        self._changed = True
+
+    def rule_names(self) -> dict[str, str]:
+        """Return the name of each rule by its code; the rules are imported only if no earlier run noted them."""
+        if not self._rules:
+            from noetlc.rules.catalogue import all_rules
+
+            self._rules = {rule.code: rule.name for rule in all_rules()}
+            self._changed = True
+        return self._rules
+
+    def save(self) -> None:
+        """Write what is new. A cache that cannot be written is no error: the next run works a little longer."""
+        if self._file is None or not self._changed:
+            return
+        files = {path: entry for path, entry in self._files.items() if os.path.exists(path)}
+        data = {"key": self._key, "rules": self._rules, "files": files}
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(str(self._file), json.dumps(data, separators=(",", ":")).encode())
+        except OSError:
+            return
+
+    def _unchanged(self, path: str, stamp: Stamp, digest: str, limit: int) -> bool:
+        now = stamp_of(path)
+        if now is None:
+            return False
+        if now == stamp:
+            return True
+        try:
+            same = content_digest(read_bounded(path, limit)) == digest
+        except OSError:
+            return False
+        if same:
+            self._files[os.path.abspath(path)][0] = _settled(now)
+            self._changed = True
+        return same
+
+
+def open_cache(terms: Terms) -> Cache:
+    """Open the cache of the working folder."""
+    key = _key(terms)
+    scope = hashlib.sha256(os.getcwdb()).hexdigest()[:16]
+    file = cache_folder() / f"lint-{scope}.json"
+    try:
+        data = json.loads(file.read_bytes())
+        usable = data["key"] == key and isinstance(data["files"], dict) and isinstance(data["rules"], dict)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # absent or damaged: start afresh
+        usable = False
+    return Cache(file, key, data if usable else {})
+
+
+def no_cache() -> Cache:
+    """Return a cache that starts empty and is never written."""
+    return Cache(None, "", {})
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """Return the file's time stamps and size, by which an unchanged file is recognised without reading it."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+def read_bounded(path: str, limit: int) -> bytes:
+    """Read a file, but not more than one byte beyond the limit: enough to see that it is too large."""
+    with open(path, "rb") as file:
+        return file.read(limit + 1)
+
+
+def content_digest(data: bytes) -> str:
+    """Return what identifies a file's content."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _settled(stamp: Stamp | None) -> Stamp:
+    if stamp is None or max(stamp[0], stamp[1]) > time.time_ns() - _FRESH_NS:
+        return (0, 0, 0)
+    return stamp
+
+
+def _key(terms: Terms) -> str:
+    parts = [str(_FORMAT), sys.version, terms.identity]
+    for folder in _OWN_FOLDERS:
+        parts += _stamps_below(str(_ROOT / folder))
+    for folder in sys.path:  # a tool kind that is installed or removed changes the folder it is installed in
+        if folder.endswith("-packages"):
+            parts.append(f"{folder} {stamp_of(folder)}")
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _stamps_below(folder: str) -> list[str]:
+    stamps: list[str] = []
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:  # an installed package has no grammar folder beside it
+        return stamps
+    for entry in entries:
+        if entry.is_dir():
+            stamps += _stamps_below(entry.path) if entry.name != "__pycache__" else []
+        elif entry.name.endswith(_OWN_FILES):
+            status = entry.stat()
+            stamps.append(f"{entry.path} {status.st_mtime_ns} {status.st_size}")
+    return stamps

@@ -1,0 +1,54 @@
+"""What a renderer gets: the rows of a run and what belongs to them. And what renderers do alike."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from noetlc.finding import Severity
+from noetlc.report.row import Row
+from noetlc.syntax.span import Source
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def no_source(path: str) -> Source | None:
+    """Know no text, for reports that show none."""
+    return None
+
+
+class Report(NamedTuple):
+    """The findings of a run, in order, and the files they are about."""
+
+    rows: tuple[Row, ...]
+    paths: tuple[str, ...]
+    """Every file that was linted, clean ones included."""
+    version: str
+    fail_on: Severity | None = Severity.ERROR
+    """The lowest severity that fails; None when nothing does."""
+    color: bool = False
+    quiet: bool = False
+    source: Callable[[str], Source | None] = no_source
+    """Gives the text of a linted file, for excerpts; None when it is gone."""
+
+    def fails(self, row: Row) -> bool:
+        """Say whether this finding alone makes lint fail."""
+        return self.fail_on is not None and row.severity.rank >= self.fail_on.rank
+
+
+def visible(text: str) -> str:
+    r"""Show control and direction characters as `\u001b`, so that a playbook cannot write to the terminal."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def severity_counts(rows: Iterable[Row]) -> str:
+    """Return `3 errors, 1 warning`."""
+    counts = Counter(row.severity for row in rows)
+    return ", ".join(counted(counts[severity], severity.value) for severity in Severity if counts[severity])

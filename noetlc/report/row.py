@@ -1,0 +1,150 @@
+"""A finding as it leaves the compiler: offsets resolved to lines and columns, nothing left to look up.
+
+Rows are what reports print, what the cache keeps and what `--format json` shows; their JSON form is a public
+interface. A row holds no source text, so it stays small.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from noetlc.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from noetlc.finding import Finding, Fix
+    from noetlc.syntax.span import Source, Span
+
+
+class Place(NamedTuple):
+    """A range of text; lines and columns count from 1, columns count characters, the end is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def to_json(self) -> dict[str, int]:
+        return {
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Place:
+        return cls(int(data["line"]), int(data["column"]), int(data["end_line"]), int(data["end_column"]))
+
+
+class RelatedRow(NamedTuple):
+    """A second place that explains the finding."""
+
+    message: str
+    place: Place
+
+
+class EditRow(NamedTuple):
+    """Replace the text at `place` by `text`."""
+
+    place: Place
+    text: str
+
+
+class FixRow(NamedTuple):
+    """What would remove the finding."""
+
+    description: str
+    safe: bool
+    edits: tuple[EditRow, ...]
+
+
+class Row(NamedTuple):
+    """One finding, resolved."""
+
+    code: str
+    severity: Severity
+    message: str
+    help: str
+    path: str
+    place: Place
+    related: tuple[RelatedRow, ...]
+    fix: FixRow | None
+    label: str
+    """Where in the playbook, in its own words (`workflow.fetch.next`): survives edits that move lines."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as `--format json` shows it."""
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "message": self.message,
+            "help": self.help,
+            "path": self.path,
+            **self.place.to_json(),
+            "label": self.label,
+            "related": [{"message": r.message, "path": self.path, **r.place.to_json()} for r in self.related],
+            "fix": None if self.fix is None else _fix_to_json(self.fix),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any], path: str) -> Row:
+        """Read back what `to_json` wrote, for a file that may now be called `path`."""
+        return cls(
+            data["code"],
+            Severity(data["severity"]),
+            data["message"],
+            data["help"],
+            path,
+            Place.from_json(data),
+            tuple(RelatedRow(r["message"], Place.from_json(r)) for r in data["related"]),
+            None if data["fix"] is None else _fix_from_json(data["fix"]),
+            data["label"],
+        )
+
+
+def resolve(finding: Finding, source: Source, label: str) -> Row:
+    """Turn a finding's offsets into lines and columns."""
+    related = tuple(RelatedRow(r.message, _place(r.span, source)) for r in finding.related)
+    fix = None if finding.fix is None else _resolve_fix(finding.fix, source)
+    place = _place(finding.span, source)
+    return Row(finding.code, finding.severity, finding.message, finding.help, source.path, place, related, fix, label)
+
+
+def with_ordinals(rows: Iterable[Row]) -> list[tuple[Row, int]]:
+    """Number the rows that share path, code and label from 1: the identity of a finding without its line."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    numbered = []
+    for row in rows:
+        key = (row.path, row.code, row.label)
+        seen[key] += 1
+        numbered.append((row, seen[key]))
+    return numbered
+
+
+def fingerprint(row: Row, ordinal: int) -> str:
+    """Return an identity of the finding that survives edits which only move it."""
+    import hashlib
+
+    identity = "\0".join((row.code, row.path.replace("\\", "/"), row.label, str(ordinal)))
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _place(span: Span, source: Source) -> Place:
+    return Place(*source.position(span.start), *source.position(span.end))
+
+
+def _resolve_fix(fix: Fix, source: Source) -> FixRow:
+    return FixRow(fix.description, fix.safe, tuple(EditRow(_place(e.span, source), e.text) for e in fix.edits))
+
+
+def _fix_to_json(fix: FixRow) -> dict[str, Any]:
+    edits = [{**edit.place.to_json(), "text": edit.text} for edit in fix.edits]
+    return {"description": fix.description, "safe": fix.safe, "edits": edits}
+
+
+def _fix_from_json(data: dict[str, Any]) -> FixRow:
+    edits = tuple(EditRow(Place.from_json(edit), edit["text"]) for edit in data["edits"])
+    return FixRow(data["description"], bool(data["safe"]), edits)

@@ -1,0 +1,172 @@
+"""`--format text`: findings for people, each with the line it is about, other places that matter, and what to do.
+
+Columns are counted in terminal cells, so that the underline stands below its text also after tabs and wide
+characters. Nothing from a playbook reaches the terminal uncleaned.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from noetlc.finding import Severity
+from noetlc.report.report import Report, counted, severity_counts, visible
+from noetlc.report.row import FixRow, Place, Row
+from noetlc.syntax.span import Source
+
+_TAB = 4
+_WIDTH_MAX = 120
+"""Cells of a source line that are shown; longer lines are cut around the place in question."""
+_LEAD = 30
+"""Cells shown before the place in a line that is cut."""
+
+_RESET = "\x1b[0m"
+_BOLD = "\x1b[1m"
+_DIM = "\x1b[2m"
+_BLUE = "\x1b[1;34m"
+_GREEN = "\x1b[1;32m"
+_SEVERITY_COLORS = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.NOTE: "\x1b[1;36m"}
+
+
+class _Excerpt(NamedTuple):
+    """A shown line and the cells to underline in it."""
+
+    line: str
+    start: int
+    width: int
+
+
+def render(report: Report) -> str:
+    """Return the findings and a summary line."""
+    painter = _Painter(report.color)
+    parts = [f"{block}\n\n" for row in report.rows for block in [_block(row, report, painter)]]
+    if report.paths and not report.quiet:
+        parts.append(f"{_summary(report, painter)}\n")
+    return "".join(parts)
+
+
+class _Painter:
+    """Adds colours, or does not."""
+
+    def __init__(self, color: bool) -> None:
+        self._color = color
+
+    def __call__(self, style: str, text: str) -> str:
+        return f"{style}{text}{_RESET}" if self._color and text else text
+
+
+def _block(row: Row, report: Report, paint: _Painter) -> str:
+    severity = _SEVERITY_COLORS[row.severity]
+    source = report.source(row.path)
+    lines = [row.place.line, *(related.place.line for related in row.related)]
+    margin = len(str(max(lines)))
+    head = f"{paint(severity, f'{row.severity}[{row.code}]')}{paint(_BOLD, ': ' + visible(row.message))}"
+    where = f"{visible(row.path)}:{row.place.line}:{row.place.column}"
+    shown = [head, f"{' ' * margin}{paint(_BLUE, '-->')} {where}"]
+    if source is not None:
+        shown += _excerpts(row, source, margin, paint)
+    bar = f"{' ' * margin} {paint(_BLUE, '=')} "
+    shown += [f"{bar}{paint(_BOLD, name)}: {text}" for name, text in _remarks(row)]
+    return "\n".join(shown)
+
+
+def _remarks(row: Row) -> Iterator[tuple[str, str]]:
+    if row.help:
+        yield "help", visible(row.help)
+    if row.fix is not None:
+        yield "fix", f"{visible(row.fix.description)} ({_how_to_apply(row.fix)})"
+
+
+def _how_to_apply(fix: FixRow) -> str:
+    return "apply with --fix" if fix.safe else "look at it with --diff --unsafe-fixes"
+
+
+def _excerpts(row: Row, source: Source, margin: int, paint: _Painter) -> Iterator[str]:
+    empty = paint(_BLUE, f"{' ' * margin} |")
+    yield empty
+    yield from _marked(source, row.place, "^", "", margin, _SEVERITY_COLORS[row.severity], paint)
+    for related in row.related:
+        yield empty
+        yield from _marked(source, related.place, "-", visible(related.message), margin, _BLUE, paint)
+    yield empty
+
+
+def _marked(
+    source: Source, place: Place, mark: str, message: str, margin: int, style: str, paint: _Painter
+) -> Iterator[str]:
+    """Yield a source line and the line below it that underlines the place."""
+    excerpt = _cut(_cells(source, place))
+    yield f"{paint(_BLUE, f'{place.line:>{margin}} |')} {excerpt.line}".rstrip()
+    underline = mark * excerpt.width + (f" {message}" if message else "")
+    yield f"{paint(_BLUE, f'{chr(32) * margin} |')} {' ' * excerpt.start}{paint(style, underline)}"
+
+
+def _cells(source: Source, place: Place) -> _Excerpt:
+    """Find the cells of a place in its first line."""
+    text = source.line_text(place.line) if place.line <= source.line_count else ""
+    end = place.end_column - 1 if place.end_line == place.line else len(text)
+    window_start = max(0, place.column - 1 - _WIDTH_MAX)  # a line may have megabytes; look at what can be seen
+    window_end = place.column + 2 * _WIDTH_MAX
+    before, at = _shown(text[window_start : place.column - 1], 0)
+    inside, after_inside = _shown(text[place.column - 1 : min(end, window_end)], at)
+    rest, _ = _shown(text[min(end, window_end) : window_end], after_inside)
+    cut = "…" if window_start else ""
+    return _Excerpt(cut + before + inside + rest, at + len(cut), max(1, after_inside - at))
+
+
+def _shown(text: str, at: int) -> tuple[str, int]:
+    """Return text as it is shown when it starts in cell `at`, and the cell after it."""
+    if text.isascii() and text.isprintable():
+        return text, at + len(text)
+    shown = []
+    for char in text:
+        cell = " " * (_TAB - at % _TAB) if char == "\t" else visible(char)
+        shown.append(cell)
+        at += len(cell) if len(cell) != 1 else _width(cell)
+    return "".join(shown), at
+
+
+def _width(char: str) -> int:
+    """Return how many cells a terminal gives the character."""
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def _cut(excerpt: _Excerpt) -> _Excerpt:
+    """Shorten a long line to what is around the marked cells."""
+    line, start, width = excerpt
+    if (len(line) if line.isascii() else sum(map(_width, line))) <= _WIDTH_MAX:
+        return excerpt
+    if start + width > _WIDTH_MAX:
+        dropped, line = _without_cells(line, start - _LEAD)
+        line, start = "…" + line, start - dropped + 1
+    kept: list[str] = []
+    at = 0
+    for char in line:
+        at += _width(char)
+        if at > _WIDTH_MAX:
+            return _Excerpt("".join(kept) + "…", start, min(width, _WIDTH_MAX - start))
+        kept.append(char)
+    return _Excerpt(line, start, width)
+
+
+def _without_cells(line: str, cells: int) -> tuple[int, str]:
+    """Drop at least so many cells from the front; return how many it were, and the rest."""
+    dropped = index = 0
+    while dropped < cells:
+        dropped += _width(line[index])
+        index += 1
+    return dropped, line[index:]
+
+
+def _summary(report: Report, paint: _Painter) -> str:
+    if not report.rows:
+        return paint(_GREEN, f"No findings in {counted(len(report.paths), 'file')}.")
+    files = len({row.path for row in report.rows})
+    text = paint(_BOLD, f"{severity_counts(report.rows)} in {counted(files, 'file')}")
+    safe = sum(row.fix is not None and row.fix.safe for row in report.rows)
+    if safe:
+        text += paint(_DIM, f" ({safe} can be fixed with --fix)")
+    return text

@@ -1,0 +1,90 @@
+"""A checker that finds three words, so that these tests are about running lint and not about rules."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from noetlc.__main__ import main
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.lint.check import CheckedFile
+from noetlc.syntax.span import Source, Span
+from noetlc.syntax.yaml_reader import read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_WORDS = {
+    "bad": ("E007", Severity.ERROR, Fix("Write `good`", (), safe=True), "good"),
+    "ugly": ("E011", Severity.NOTE, Fix("Write `pretty`", (), safe=False), "pretty"),
+    "odd": ("E012", Severity.WARNING, None, ""),
+}
+
+
+class Answer(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = "Callable[..., Answer]"
+
+
+def find_words(path: str, data: bytes, *_: object) -> CheckedFile:
+    source = Source(path, data.decode())
+    document = read_document(source.text)
+    found = []
+    for match in re.finditer(r"\b(bad|ugly|odd|crash)\b", source.text):
+        if match[0] == "crash":
+            raise ZeroDivisionError("a rule with a defect")
+        code, severity, fix, better = _WORDS[match[0]]
+        span = Span(*match.span())
+        mended = fix and Fix(fix.description, (Edit(span, better),), fix.safe)
+        found.append(Finding(code, severity, span, f"`{match[0]}` is no word", f"Say {better}.", (), mended))
+    return CheckedFile(source, document, tuple(found))
+
+
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlc.lint.examine.check_bytes", find_words)
+
+
+@pytest.fixture
+def noetlc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., Answer]:
+    """Run the command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: str, stdin: bytes = b"") -> Answer:
+        monkeypatch.setattr(sys, "argv", ["noetlc", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        try:
+            code = main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = capsysbinary.readouterr()
+        return Answer(code, out.decode(), err.decode())
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Write a playbook."""
+
+    def write(name: str, text: str) -> Path:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(f"kind: Playbook\n{text}".encode())
+        return file
+
+    return write

@@ -1,0 +1,16 @@
+"""Rows for tests, from little text."""
+
+from __future__ import annotations
+
+from noetlc.finding import Severity
+from noetlc.report.row import Place, Row
+
+
+def row(
+    code: str = "E103",
+    path: str = "a.yaml",
+    line: int = 1,
+    label: str = "workflow.start",
+    severity: Severity = Severity.ERROR,
+) -> Row:
+    return Row(code, severity, f"message of {code}", "help", path, Place(line, 1, line, 2), (), None, label)
