@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from noetlc.canon.refusal import Refusal
 from noetlc.syntax.span import Span
 
 
-class CannotLower(Exception):  # noqa: N818 - it says what happened, as CannotRun does
-    """A construct that has no code: where it stands, why, and what to write instead."""
-
-    def __init__(self, span: Span, message: str, help: str) -> None:
-        self.span = span
-        self.message = message
-        self.help = help
-        super().__init__(message)
+class CannotLower(Refusal):
+    """A construct that has no code."""
 
     def moved_to(self, span: Span) -> CannotLower:
         """Return the same, told of another place: a template's own offsets become the file's."""

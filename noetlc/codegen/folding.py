@@ -1,7 +1,7 @@
 """Constant folding: which expressions are constants, and of what value. Bounded, and it never changes meaning.
 
 An expression is folded only if evaluating it cannot fail and its value is small, a plain constant and the same
-everywhere. Whatever is in doubt (division by zero, a text repeated, an ordering of unlike types) is left to the machine.
+everywhere. What is in doubt (division by zero, a text repeated, an ordering of unlike types) is left to the machine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from noetlc.syntax import template_ast as t
 from noetlvm.bytecode.program import Value
@@ -160,7 +160,7 @@ def _is_small(value: object) -> bool:
     return _is_number(value) and math.isfinite(value) and abs(value) < INTEGER_MAX  # type: ignore[arg-type]
 
 
-_ORDERINGS: dict[str, Callable[[object, object], bool]] = {
+_ORDERINGS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,

@@ -48,10 +48,6 @@ class Frame:
             frame = frame.outer
         return None
 
-    @property
-    def is_in_for(self) -> bool:
-        return self.loop is not None or (self.outer is not None and self.outer.is_in_for)
-
 
 Parts: TypeAlias = tuple[t.Part, ...]
 

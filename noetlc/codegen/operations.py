@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from noetlc.codegen.cannot_lower import CannotLower
 from noetlc.codegen.folding import Folding
-from noetlc.codegen.names_in_scope import FOR_LOOP, Frame, Slot
+from noetlc.codegen.names_in_scope import Frame, Slot
 from noetlc.codegen.stack_code import Label, StackCode
 from noetlc.syntax import template_ast as t
 from noetlvm.bytecode.isa import NAMES
@@ -129,10 +129,9 @@ class Operations:
         self.lower(node.node)
         self._apply("TEST", node.name, TESTS, node)
 
-    def _apply(self, opcode: str, name: str, table: object, node: t.Call | t.Filter | t.Test) -> None:
+    def _apply(self, opcode: str, name: str, known: Mapping[str, object], node: t.Call | t.Filter | t.Test) -> None:
         """Emit the arguments and the call. A name is checked here too, since code may name nothing else."""
-        assert isinstance(table, dict)
-        if name not in table:
+        if name not in known:
             raise CannotLower(node.span, f"there is no `{name}` in templates", "`noetlc lint` says what to use instead")
         for argument in node.args:
             self.lower(argument)
@@ -239,8 +238,31 @@ class Operations:
 
     def branch(self, test: t.Expression, otherwise: Label) -> None:
         """Emit a jump that is taken where the test does not hold."""
-        negated = isinstance(test, t.Not)
-        while isinstance(test, t.Not):
-            test = test.node
-            negated = negated if isinstance(test, t.Not) else negated
-        raise NotImplementedError
+        if isinstance(test, t.Not):
+            self.lower(test.node)
+            self._emit("JUMP_IF", otherwise, node=test)
+        else:
+            self.lower(test)
+            self._emit("JUMP_UNLESS", otherwise, node=test)
+
+
+_LOWER: dict[type[t.Expression], Callable[..., None]] = {
+    t.Name: Operations._name,
+    t.Getattr: Operations._getattr,
+    t.Getitem: Operations._getitem,
+    t.List: Operations._items,
+    t.Tuple: Operations._items,
+    t.Dict: Operations._dict,
+    t.Call: Operations._call,
+    t.Filter: Operations._filter,
+    t.Test: Operations._test,
+    t.Neg: Operations._sign,
+    t.Pos: Operations._sign,
+    t.Not: Operations._not,
+    t.Binary: Operations._binary,
+    t.Concat: Operations._concat,
+    t.Compare: Operations._compare,
+    t.And: Operations._junction,
+    t.Or: Operations._junction,
+    t.Cond: Operations._cond,
+}

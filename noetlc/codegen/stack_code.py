@@ -22,9 +22,8 @@ class StackCode:
         self._instructions: list[Instruction] = []
         self._offsets: list[int] = []
         self._places: list[int] = []
-        self._slots_in_use = 0
         self._slots = 0
-        self.locate: Callable[[int], int] = _same
+        self.locate: Callable[[int], int] = int
         """From an offset of what is being lowered to the offset that is kept for it."""
 
     def emit(self, name: str, *operands: object, at: int) -> None:
@@ -42,18 +41,9 @@ class StackCode:
         self._places[label.number] = len(self._instructions)
 
     def slot(self) -> int:
-        """Take a local variable."""
-        self._slots_in_use += 1
-        self._slots = max(self._slots, self._slots_in_use)
-        return self._slots_in_use - 1
-
-    @property
-    def slots_in_use(self) -> int:
-        return self._slots_in_use
-
-    def give_back(self, slots_in_use: int) -> None:
-        """Return to an earlier number of local variables; what was stored in the others is never read again."""
-        self._slots_in_use = slots_in_use
+        """Take a local variable. None is taken twice, so that each keeps one type of value."""
+        self._slots += 1
+        return self._slots - 1
 
     def finish(self) -> tuple[Expression, tuple[int, ...]]:
         """Return the code with its labels resolved, and the offset of each instruction."""
@@ -64,7 +54,3 @@ class StackCode:
             return instruction
         operands = tuple(self._places[o.number] if isinstance(o, Label) else o for o in instruction.operands)
         return Instruction(instruction.opcode, operands)
-
-
-def _same(offset: int) -> int:
-    return offset

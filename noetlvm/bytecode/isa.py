@@ -119,7 +119,7 @@ def _table() -> tuple[Opcode, ...]:
         # -- expressions: values
         Opcode(1, "CONST", e, (o.CONST,), 0, 1, n, "Push a constant.", "→ k"),
         Opcode(2, "NAME", e, (o.NAME,), 0, 1, n, "Push a namespace.", "→ namespace"),
-        Opcode(3, "BARE", e, (o.TEXT,), 0, 1, n, "Push what a bare name stands for (S11).", "→ args|ctx|iter|workload|step"),
+        Opcode(3, "BARE", e, (o.TEXT,), 0, 1, n, "Push what a bare name stands for (S11).", "→ k"),
         Opcode(4, "LOCAL", e, (o.SLOT,), 0, 1, n, "Push a local variable; undefined before it is stored.", "→ slot"),
         Opcode(5, "STORE", e, (o.SLOT,), 1, 0, n, "Pop into a local variable.", "v →"),
         Opcode(6, "LOOP", e, (o.COUNT,), 0, 1, n, "Push the `loop` of the n-th enclosing for block, 0 being the nearest.", "→ loop"),
@@ -133,7 +133,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(14, "APPEND", e, (), 2, 1, n, "Add a value to a list that this code made.", "list v → list"),
         # -- expressions: calls
         Opcode(20, "FILTER", e, (o.FILTER, *call), 1, 1, n, "Call a filter with positional and named arguments.", "v a… → filter(v, a…)", call_counts),
-        Opcode(21, "TEST", e, (o.TEST, *call), 1, 1, n, "Call a test.", "v a… → bool", call_counts),
+        Opcode(21, "TEST", e, (o.TEST, *call), 1, 1, n, "Call a test.", "v a… → v is test(a…)", call_counts),
         Opcode(22, "CALL", e, (o.FUNCTION, *call), 0, 1, n, "Call a function.", "a… → f(a…)", call_counts),
         Opcode(23, "METHOD", e, (o.METHOD, *call), 1, 1, n, "Call a pure method of text, lists or mappings.", "v a… → v.m(a…)", call_counts),
         # -- expressions: operators
@@ -148,8 +148,8 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(38, "MOD", e, (), 2, 1, n, "Remainder; or fill a `%` text.", "a b → a % b"),
         Opcode(39, "POW", e, (), 2, 1, n, "Power.", "a b → a ** b"),
         Opcode(40, "CONCAT", e, (o.COUNT,), 0, 1, n, "Join values as text.", "v… → text", ((0, 1),)),
-        Opcode(41, "COMPARE", e, (o.COMPARISON,), 2, 1, n, "Compare.", "a b → bool"),
-        Opcode(42, "TRUTH", e, (), 1, 1, n, "Make the truth of a guard (S9).", "v → bool"),
+        Opcode(41, "COMPARE", e, (o.COMPARISON,), 2, 1, n, "Compare.", "a b → a comparison b"),
+        Opcode(42, "TRUTH", e, (), 1, 1, n, "Make the truth of a guard (S9).", "v → truth(v)"),
         Opcode(43, "REQUIRE", e, (o.TEXT,), 1, 1, n, "Fail with a template error where the value is undefined (S10).", "v → v"),
         # -- expressions: stack and flow
         Opcode(50, "DUP", e, (), 1, 2, n, "Push the top again.", "a → a a"),
