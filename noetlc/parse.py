@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from noetlc.analysis.model import Model
 from noetlc.lint.cannot_run import CannotRun
-from noetlc.model import Model
 from noetlc.syntax import ast
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.playbook_printer import print_playbook, tree_data

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from noetlc.analysis.model import Model, label_path
 from noetlc.finding import Finding
-from noetlc.model import Model, label_path
 from noetlc.rules.catalogue import all_rules
 from noetlc.syntax import ast
 from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from noetlc.analysis.flow import Flow
+from noetlc.analysis.model import Model, Owner, Site, patches, thens
+from noetlc.analysis.names import Access, Reading, Use
 from noetlc.finding import Finding, Severity
-from noetlc.flow import Flow
-from noetlc.model import Model, Owner, Site, patches, thens
-from noetlc.names import Access, Reading, Use
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nearest import did_you_mean

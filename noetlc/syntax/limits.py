@@ -7,6 +7,9 @@ from dataclasses import dataclass
 EXPRESSION_CHARS_MAX = 65_536
 """Characters in one scalar that has template marks; longer ones are refused unread."""
 
+EXPRESSION_TOKENS_MAX = 4_096
+"""Names, numbers, operators and brackets between one pair of template marks."""
+
 EXPRESSION_DEPTH_MAX = 64
 """Nesting of brackets, operators and blocks inside one template."""
 

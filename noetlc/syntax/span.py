@@ -7,7 +7,7 @@ pass. Lines and columns are looked up only when somebody is told about them.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -27,6 +27,12 @@ class Position(NamedTuple):
 
     line: int
     column: int
+
+
+def holds_any(span: Span, offsets: list[int]) -> bool:
+    """Tell whether one of some sorted offsets stands in a span, its end included."""
+    at = bisect_left(offsets, span.start)
+    return at < len(offsets) and offsets[at] <= span.end
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,6 @@ def _save_tables(path: Path, tables: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             json.dump(tables, file, sort_keys=True)
-        os.replace(file.name, path)
+        Path(file.name).replace(path)
     except OSError:
         return

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jinja2 import nodes
 
 from noetlc.syntax import template_ast as ast
+from noetlc.syntax.record import fields_of
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_template
 
@@ -151,7 +152,7 @@ def ours(node: Any) -> Any:
 
 
 def ours_by_fields(node: Any) -> Any:
-    fields = [name for name in node.__dataclass_fields__ if not name.endswith("span")]
+    fields = [name for name in fields_of(type(node)) if not name.endswith("span")]
     return (type(node).__name__, *(ours(getattr(node, name)) for name in fields))
 
 

@@ -6,24 +6,24 @@ Built once for a file and read by all rules. It decides nothing and reports noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence, scalars
 from noetlc.syntax.problem import Problem
-from noetlc.syntax.scalar_offsets import span_in_file
-from noetlc.syntax.span import Source, Span
+from noetlc.syntax.scalar_offsets import Offsets, scalar_offsets, span_through
+from noetlc.syntax.span import Source, Span, holds_any
 from noetlc.syntax.template_ast import Template
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.yaml_reader import Document
 from noetlvm.expr.scopes import Position
 
 if TYPE_CHECKING:
-    from noetlc.flow import Flow
-    from noetlc.names import Definitions, Reading
-    from noetlc.taint import SecretRead
+    from noetlc.analysis.flow import Flow
+    from noetlc.analysis.names import Definitions, Reading
+    from noetlc.analysis.taint import SecretRead
 
 Block: TypeAlias = ast.Choose | ast.Repeat
 
@@ -114,6 +114,8 @@ class Model:
     allowed_kinds: frozenset[str] = frozenset()
     """Tool kinds that the user's configuration allows besides those that are installed."""
     allow_unknown_kinds: bool = False
+    _offsets: dict[Span, Offsets] = field(default_factory=dict, repr=False)
+    """For each scalar with findings inside, where its characters stand: found once, however many findings."""
 
     @property
     def steps(self) -> tuple[ast.Step, ...]:
@@ -176,21 +178,21 @@ class Model:
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
         """The templates that are evaluated, each with the names it reads."""
-        from noetlc.names import readings
+        from noetlc.analysis.names import readings
 
         return readings(self)
 
     @cached_property
     def definitions(self) -> Definitions:
         """The names that the playbook defines, for names written without a namespace."""
-        from noetlc.names import definitions
+        from noetlc.analysis.names import definitions
 
         return definitions(self)
 
     @cached_property
     def flows(self) -> dict[Owner, Flow]:
         """Where control can go in each pipeline."""
-        from noetlc.flow import build_flow
+        from noetlc.analysis.flow import build_flow
 
         return {owner: build_flow(owner, views) for owner, views in self.tasks_by_owner.items()}
 
@@ -199,29 +201,32 @@ class Model:
         found: dict[tuple[str, str], list[int]] = {}
         for problem in self.problems:
             found.setdefault((problem.object, problem.key), []).append(problem.span.start)
-        return found
+        return {place: sorted(offsets) for place, offsets in found.items()}
 
     def is_told(self, span: Span, *places: tuple[str, str]) -> bool:
         """Tell whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
-        return any(span.start <= offset <= span.end for place in places for offset in self._faults.get(place, ()))
+        return any(holds_any(span, self._faults.get(place, [])) for place in places)
 
     @cached_property
     def secret_reads(self) -> tuple[SecretRead, ...]:
         """The secrets that flow into inputs and patches."""
-        from noetlc.taint import secret_reads
+        from noetlc.analysis.taint import secret_reads
 
         return secret_reads(self)
 
     @cached_property
     def mappings_by_key(self) -> dict[Span, Mapping]:
         """The mapping that each key of the document stands in, by the key's place."""
-        from noetlc.misnamed import mappings_by_key
+        from noetlc.analysis.misnamed import mappings_by_key
 
         return mappings_by_key(self.document.root)
 
     def place(self, site: Site, span: Span) -> Span:
         """Return where a span of a site's template stands in the file."""
-        return span_in_file(self.source.text, site.scalar, span)
+        offsets = self._offsets.get(site.scalar.span)
+        if offsets is None:
+            offsets = self._offsets[site.scalar.span] = scalar_offsets(self.source.text, site.scalar)
+        return span_through(offsets, span)
 
     def label_path(self, offset: int) -> str:
         """Return a path of names to what stands at `offset`, which survives edits elsewhere."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from noetlc.syntax import ast
 
 if TYPE_CHECKING:
-    from noetlc.model import Model
+    from noetlc.analysis.model import Model
 
 Choice: TypeAlias = ast.AdmitRule | ast.PolicyRule | ast.Branch
 """One entry of such a list."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from noetlc.guards import decide
+from noetlc.analysis.guards import decide
 from noetlc.syntax import ast
 from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
-    from noetlc.model import Owner, TaskView
+    from noetlc.analysis.model import Owner, TaskView
 
 DONE: Final = -1
 """The pipeline ends well."""

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from noetlc.inputs import ON_ANY_TASK
+from noetlc.analysis.inputs import ON_ANY_TASK
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
 from noetlvm.expr.scopes import BARE_NAME_ORDER, VISIBLE, Position, given_fields
 
 if TYPE_CHECKING:
-    from noetlc.model import Model, Site
+    from noetlc.analysis.model import Model, Site
     from noetlc.syntax import ast
 
 FOR_LOOP = "loop"
@@ -206,6 +206,8 @@ class _Walk:
                 self._asked_for.add(id(node.node))
         elif isinstance(node, t.Compare):
             self._compares.append(node)
+        elif isinstance(node, t.Or):  # `ctx.limit or 10`: the last operand stands in for what is absent
+            self._optional.update(id(operand) for operand in node.operands[:-1])
 
     def _call(self, call: t.Call, scope: _Scope, waiting: list[t.Node]) -> None:
         """What is called is neither a variable nor a field; what a method is called on is read."""
@@ -323,7 +325,7 @@ class Definitions:
 
 def definitions(model: Model) -> Definitions:
     """Collect the names that a playbook defines."""
-    from noetlc.model import patches, thens
+    from noetlc.analysis.model import patches, thens
 
     ctx: set[str] = set()
     set_iter: dict[int, set[str]] = {}

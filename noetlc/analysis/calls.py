@@ -15,7 +15,7 @@ from noetlvm.expr.methods import METHODS
 from noetlvm.expr.test_table import TESTS
 
 if TYPE_CHECKING:
-    from noetlc.names import TemplateNames
+    from noetlc.analysis.names import TemplateNames
     from noetlc.syntax.span import Span
     from noetlvm.expr.signature import Signature
 
