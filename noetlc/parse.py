@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.playbook_printer import print_playbook, tree_data
 from noetlc.syntax.span import Source, Span
 from noetlc.syntax.yaml_reader import Document, decode, read_document
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedFile:
+class ParsedFile(Record):
     """What the front end made of a file."""
 
     source: Source

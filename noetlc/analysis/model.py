@@ -6,7 +6,6 @@ Built once for a file and read by all rules. It decides nothing and reports noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,6 +18,7 @@ from noetlc.syntax.template_ast import Template
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.yaml_reader import Document
 from noetlvm.expr.scopes import Position
+from noetlvm.record import Entity
 
 if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 Block: TypeAlias = ast.Choose | ast.Repeat
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Owner:
+class Owner(Entity):
     """What a pipeline belongs to: a step, or an entry of the workbook that any step may use."""
 
     name: str
@@ -50,8 +49,7 @@ class Owner:
         return any(loop_mode(loop) == "parallel" for loop in self.loops)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskView:
+class TaskView(Entity):
     """One task in its pipeline."""
 
     task: ast.Task
@@ -72,8 +70,7 @@ class TaskView:
         return named.span if named else self.task.key_span("")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Entity):
     """A scalar that is evaluated, or that a template could stand in, and what surrounds it."""
 
     scalar: Scalar
@@ -102,8 +99,7 @@ class Site:
         return self.role.partition(".")[0] if self.position is Position.TASK_INPUT else ""
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+class Model(Entity, cached=True):
     """One playbook, ready to be checked."""
 
     source: Source
@@ -114,8 +110,11 @@ class Model:
     allowed_kinds: frozenset[str] = frozenset()
     """Tool kinds that the user's configuration allows besides those that are installed."""
     allow_unknown_kinds: bool = False
-    _offsets: dict[Span, Offsets] = field(default_factory=dict, repr=False)
-    """For each scalar with findings inside, where its characters stand: found once, however many findings."""
+
+    @cached_property
+    def _offsets(self) -> dict[Span, Offsets]:
+        """For each scalar with findings inside, where its characters stand: found once, however many findings."""
+        return {}
 
     @property
     def steps(self) -> tuple[ast.Step, ...]:

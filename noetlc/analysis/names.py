@@ -6,7 +6,6 @@ What a template calls, pipes and compares is found in the same walk. Nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from noetlc.analysis.inputs import ON_ANY_TASK
@@ -14,6 +13,7 @@ from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
 from noetlvm.expr.scopes import BARE_NAME_ORDER, VISIBLE, Position, given_fields
+from noetlvm.record import Entity, Record, changed
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, Site
@@ -35,8 +35,7 @@ class Access(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class Use(Entity):
     """A name that a template reads from outside itself, with the fields read through it: `iter.parent.page`."""
 
     node: t.Name
@@ -58,8 +57,7 @@ class Use:
         return (self.node.name, *(field.name for field in self.fields))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TemplateNames:
+class TemplateNames(Entity):
     """All that one template reads and does, each list in no particular order."""
 
     uses: tuple[Use, ...]
@@ -81,8 +79,7 @@ class TemplateNames:
         return self._by_whole.get(id(node))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class Reading(Entity):
     """One evaluated template of a playbook with all it reads."""
 
     site: Site
@@ -288,11 +285,10 @@ def _made_optional(use: Use, asked: set[tuple[str, ...]]) -> Use:
     path = use.path
     if use.is_optional or not any(path[:length] in asked for length in range(1, len(path) + 1)):
         return use
-    return replace(use, is_optional=True)
+    return changed(use, is_optional=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
+class Definitions(Record):
     """Which names the playbook itself defines, by the namespace in which a bare name would find them (S11)."""
 
     args: frozenset[str]

@@ -7,7 +7,6 @@ length tells of its operand next to nothing. Nothing here reports.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +16,7 @@ from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.expr.methods import METHODS
 from noetlvm.expr.scopes import FIELDS, Position, Shape
+from noetlvm.record import Record
 from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ _LOCAL_ORIGINS_MAX = 3
 """How many origins are remembered for a `{% set %}` name: one for each kind of secret, so that none is forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Record):
     """A piece of data that a template's value is made of, and where the template reads it."""
 
     path: Path
@@ -55,8 +54,7 @@ class Origin:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SecretRead:
+class SecretRead(Record):
     """A secret that flows into a task's input or into what its policy stores."""
 
     site: Site
@@ -66,8 +64,7 @@ class SecretRead:
     """Its place in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
+class Splice(Record):
     """Data that becomes part of a text which is read as SQL, shell or Python."""
 
     site: Site

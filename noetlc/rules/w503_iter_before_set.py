@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from noetlc.analysis.flow import Flow
 from noetlc.analysis.model import Model, Owner, Site, patches, thens
@@ -13,10 +12,10 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nearest import did_you_mean
 from noetlvm.expr.scopes import Position, given_fields
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class _Writes:
+class _Writes(Record):
     """What is known under `iter` in one pipeline, by point and key."""
 
     bits: dict[str, int]

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 from noetlc.syntax import nodes
 from noetlc.syntax.nodes import Entry, Node, Scalar
-from noetlc.syntax.record import Record
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 
 class Struct(Record):

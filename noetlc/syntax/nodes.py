@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from noetlc.syntax.record import Record
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 _TEMPLATE_MARK = re.compile(r"\{[{%#]")
 

@@ -9,7 +9,7 @@ import yaml
 from noetlc.syntax import ast
 from noetlc.syntax.core_values import plain_value
 from noetlc.syntax.nodes import Entry, Node, Scalar, Sequence
-from noetlc.syntax.record import fields_of
+from noetlvm.record import fields_of
 
 _NOT_KEYS = frozenset({"span", "keys", "extra", "word"})
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+from noetlvm.record import Record
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
@@ -35,8 +36,7 @@ def holds_any(span: Span, offsets: list[int]) -> bool:
     return at < len(offsets) and offsets[at] <= span.end
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Record, cached=True):
     """One file's path, as the user wrote it, and its decoded text."""
 
     path: str

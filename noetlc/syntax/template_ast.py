@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from noetlc.syntax.record import Record, fields_of
 from noetlc.syntax.span import Span
+from noetlvm.record import Record, fields_of
 
 ProblemName = Literal["syntax", "unclosed", "statement", "block", "depth", "size", "string"]
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from noetlc.syntax import template_ast as ast
 from noetlc.syntax.lalr import Production
 from noetlc.syntax.limits import EXPRESSION_DEPTH_MAX
-from noetlc.syntax.record import changed
 from noetlc.syntax.span import Span
+from noetlvm.record import changed
 
 TREE_HEIGHT_MAX = 2 * EXPRESSION_DEPTH_MAX
 """Levels of one expression's tree: room for chains such as `a + b + …`, which lean to the left, beside the nesting."""

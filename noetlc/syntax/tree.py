@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.syntax import ast
-from noetlc.syntax.record import fields_of
+from noetlvm.record import fields_of
 
 _ATTRIBUTES = {
     cls: tuple(name for name in fields_of(cls) if name not in ("span", "keys", "extra"))

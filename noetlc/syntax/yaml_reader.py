@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -19,6 +18,7 @@ from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, ScalarValue, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 SYNTAX_ERRORS_MAX = 10
 """How often reading starts again after a syntax error."""
@@ -31,8 +31,7 @@ _BOM = "\ufeff"
 _MERGE = "<<"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Record):
     """What one YAML text holds. `root` is None where there is nothing to read."""
 
     root: Node | None
@@ -127,20 +126,20 @@ def _too_large(span: Span, message: str) -> Problem:
     )
 
 
-@dataclass(slots=True)
 class _Open:
     """A collection whose end has not been read yet."""
 
-    start: int
-    flow: bool
-    anchor: str | None
-    is_mapping: bool
-    items: list[Node] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    key: Scalar | None = None
-    skip_value: bool = False
-    has_complex_key: bool = False
-    weight: int = 1
+    def __init__(self, start: int, flow: bool, anchor: str | None, is_mapping: bool) -> None:
+        self.start = start
+        self.flow = flow
+        self.anchor = anchor
+        self.is_mapping = is_mapping
+        self.items: list[Node] = []
+        self.entries: list[Entry] = []
+        self.key: Scalar | None = None
+        self.skip_value = False
+        self.has_complex_key = False
+        self.weight = 1
 
 
 class _Reader:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from jinja2 import nodes
 
 from noetlc.syntax import template_ast as ast
-from noetlc.syntax.record import fields_of
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_template
+from noetlvm.record import fields_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning")
 
