@@ -1,4 +1,4 @@
-"""noetlc: the compiler toolchain for NoETL playbooks. Importing it costs nothing; each command imports what it needs."""
+"""The compiler toolchain for NoETL playbooks. Importing it costs nothing; each command imports what it needs."""
 
 from noetlvm import __version__
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 
 class Severity(StrEnum):
@@ -20,24 +20,21 @@ class Severity(StrEnum):
         return ("note", "warning", "error").index(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(Record):
     """A second place that explains the finding: the other definition, the arc that shadows this one."""
 
     span: Span
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Record):
     """Replace the text at `span` by `text`; an empty span inserts."""
 
     span: Span
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Record):
     """Edits that remove the finding. A safe fix changes no meaning; an unsafe one wants a person's eye."""
 
     description: str
@@ -45,8 +42,7 @@ class Fix:
     safe: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """One thing that is wrong, at one place of one source."""
 
     code: str

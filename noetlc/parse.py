@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from noetlc.analysis.model import Model
 from noetlc.lint.cannot_run import CannotRun
-from noetlc.model import Model
 from noetlc.syntax import ast
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.playbook_printer import print_playbook, tree_data
 from noetlc.syntax.span import Source, Span
 from noetlc.syntax.yaml_reader import Document, decode, read_document
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedFile:
+class ParsedFile(Record):
     """What the front end made of a file."""
 
     source: Source

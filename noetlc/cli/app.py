@@ -9,8 +9,10 @@ import typer
 from noetlc import __version__
 from noetlc.cli.explain import explain
 from noetlc.cli.lint import lint
+from noetlc.cli.parse import parse
+from noetlc.cli.schema import schema
 
-COMMANDS: tuple[Callable[..., None], ...] = (lint, explain)
+COMMANDS: tuple[Callable[..., None], ...] = (lint, explain, parse, schema)
 """The commands, in the order in which `--help` lists them. Their files import no more than typer at the top."""
 
 

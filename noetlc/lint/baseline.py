@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,14 @@ from noetlc.lint.atomic import write_atomically
 from noetlc.lint.cannot_run import CannotRun
 from noetlc.lint.selection import relative_path
 from noetlc.report.row import Row, with_ordinals
+from noetlvm.record import Record
 
 _VERSION = 1
 Key = tuple[str, str, str]
 """Path relative to the baseline's folder, code, label path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Record):
     """How many findings of each kind and place are accepted."""
 
     folder: str

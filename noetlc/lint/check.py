@@ -5,10 +5,8 @@ Which findings to show (selection, ignores, baselines) is decided elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from noetlc.analysis.model import Model, label_path
 from noetlc.finding import Finding
-from noetlc.model import Model, label_path
 from noetlc.rules.catalogue import all_rules
 from noetlc.syntax import ast
 from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
@@ -16,10 +14,10 @@ from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.problem import Problem
 from noetlc.syntax.span import Source, Span
 from noetlc.syntax.yaml_reader import Document, decode, read_document
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class KindPolicy:
+class KindPolicy(Record):
     """Which tool kinds count as known besides those that are installed."""
 
     allowed: frozenset[str] = frozenset()
@@ -30,8 +28,7 @@ KNOWN_KINDS = KindPolicy()
 """Only the installed kinds count as known."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedFile:
+class CheckedFile(Record):
     """What one file gave."""
 
     source: Source

@@ -6,7 +6,6 @@ What comes out depends on the file and on `Terms` only, so it can be done in any
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import NamedTuple
 
 from noetlc.lint.cache import Result, Stamp, content_digest, read_bounded, stamp_of
@@ -16,6 +15,7 @@ from noetlc.lint.ignores import find_ignores, silence
 from noetlc.lint.terms import Terms
 from noetlc.report.row import Row, resolve
 from noetlc.syntax.sniff import looks_like_playbook
+from noetlvm.record import changed
 
 
 class Examined(NamedTuple):
@@ -56,7 +56,7 @@ def check(path: str, data: bytes, terms: Terms) -> CheckedFile:
     checked = check_bytes(path, data, terms.limits, kinds)
     ignores = find_ignores(checked.source.text, checked.document.scalar_spans)
     kept = silence(checked.findings, ignores, checked.source, all_rules_ran=not checked.document.is_damaged)
-    return replace(checked, findings=tuple(kept))
+    return changed(checked, findings=tuple(kept))
 
 
 def rows_of(checked: CheckedFile) -> tuple[Row, ...]:

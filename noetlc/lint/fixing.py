@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from noetlc.finding import Edit, Finding, Fix
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 ROUNDS_MAX = 10
 _READING = "E00"
@@ -20,8 +20,7 @@ Check = Callable[[str], list[Finding]]
 """Returns the findings of a text that this run reports: only they are fixed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Record):
     """A text after fixing, how many findings the fixes were for, and what went wrong, if anything did."""
 
     text: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from noetlc.finding import Finding
 from noetlc.lint.atomic import write_atomically
@@ -16,12 +15,12 @@ from noetlc.lint.examine import check, rows_of
 from noetlc.lint.fixing import fix_text
 from noetlc.lint.linted import Linted, Reported, Run
 from noetlc.report.row import Row
+from noetlvm.record import Record
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Record):
     """What fixing makes of one file."""
 
     path: str

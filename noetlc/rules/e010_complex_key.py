@@ -2,8 +2,8 @@
 
 import re
 
+from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Fix, Severity
-from noetlc.model import Model
 from noetlc.rules.problem_rule import ProblemRule
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span

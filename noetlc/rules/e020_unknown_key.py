@@ -1,7 +1,7 @@
 """E020: a key that its object does not have."""
 
+from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Fix, Severity
-from noetlc.model import Model
 from noetlc.rules.problem_rule import ProblemRule
 from noetlc.syntax.problem import Problem, ProblemKind
 

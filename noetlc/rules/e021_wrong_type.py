@@ -1,7 +1,7 @@
 """E021: a value of the wrong type."""
 
+from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Fix, Severity
-from noetlc.model import Model
 from noetlc.rules.problem_rule import ProblemRule
 from noetlc.syntax.problem import Problem, ProblemKind
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 
+from noetlc.analysis.guards import OTHER_NAMES
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.playbook_parser import OBJECTS, SUGAR, TITLES
 from noetlc.syntax.problem import ProblemKind
 from noetlc.syntax.required import REQUIRED
-from noetlc.syntax.span import Span
+from noetlc.syntax.span import Span, holds_any
 from noetlc.syntax.tree import structs
 
 _REQUIRED = {OBJECTS[name]: (TITLES[name], keys) for name, keys in REQUIRED.items()}
@@ -56,7 +56,7 @@ class MissingKey(Rule):
         for struct in structs(model.playbook):
             title, keys = _REQUIRED.get(type(struct), ("", ()))
             for key in keys:
-                if not self._has(struct, key) and not _touches(excused.get(key, []), struct.span):
+                if not self._has(struct, key) and not holds_any(struct.span, excused.get(key, [])):
                     yield self._missing(struct, title, key)
 
     @staticmethod
@@ -79,14 +79,11 @@ def _excused(model: Model) -> dict[str, list[int]]:
             keys = ("kind",) if problem.key in SUGAR else (problem.key, problem.suggestion)
             if problem.object.endswith("_else"):  # `else: {do: fail}`: the `then` between is what was forgotten
                 keys = ("then",)
+            if problem.key in OTHER_NAMES:  # the guard is there, under a name that is not its own
+                keys = ("when",)
             for key in filter(None, keys):
                 found.setdefault(key, []).append(problem.span.start)
     return {key: sorted(offsets) for key, offsets in found.items()}
-
-
-def _touches(offsets: list[int], span: Span) -> bool:
-    at = bisect_left(offsets, span.start)
-    return at < len(offsets) and offsets[at] <= span.end
 
 
 def _where(struct: ast.Struct) -> Span:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import did_you_mean
 

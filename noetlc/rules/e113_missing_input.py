@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.inputs import typed_tasks
+from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
-from noetlc.inputs import typed_tasks
-from noetlc.model import Model, TaskView
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.playbook_parser import one_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.inputs import inputs, typed_tasks
+from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.inputs import inputs, typed_tasks
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.inputs import fits, inputs, typed_tasks
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.inputs import fits, inputs, typed_tasks
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Entry, Scalar
@@ -61,8 +61,11 @@ class InputType(Rule):
             yield self.finding(
                 at, f"`{name}` must be {wanted}, not {describe(value)}", f"write {wanted}, or a template that gives one"
             )
-        elif declared.choices and isinstance(value, Scalar) and not value.is_template:
-            if value.text.upper() not in declared.choices and value.text not in declared.choices:
-                listed = one_of(f"`{choice}`" for choice in declared.choices)
-                meant = did_you_mean(value.text, declared.choices)
-                yield self.finding(value.span, f"`{name}` must be {listed}, not `{value.text}`", meant or "pick one")
+        elif declared.choices and isinstance(value, Scalar) and not _is_choice(value, declared):
+            listed = one_of(f"`{choice}`" for choice in declared.choices)
+            meant = did_you_mean(value.text, declared.choices)
+            yield self.finding(value.span, f"`{name}` must be {listed}, not `{value.text}`", meant or "pick one")
+
+
+def _is_choice(value: Scalar, declared: Input) -> bool:
+    return value.is_template or value.text in declared.choices or value.text.upper() in declared.choices

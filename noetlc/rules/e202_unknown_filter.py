@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.calls import applications
+from noetlc.analysis.calls import applications
+from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlvm.expr.filter_table import FILTERS, REJECTED_FILTERS

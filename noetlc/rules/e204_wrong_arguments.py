@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.calls import Application, applications
+from noetlc.analysis.calls import Application, applications
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.names import Use
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model, Site
-from noetlc.names import Use
 from noetlc.rules.rule import Rule
 from noetlc.syntax.span import Span
 from noetlvm.expr.scopes import Position

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, Site
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model, Site
 from noetlc.rules.template_problem_rule import TemplateProblemRule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span

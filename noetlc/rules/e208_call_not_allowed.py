@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model
+from noetlc.analysis.names import TemplateNames
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model
-from noetlc.names import TemplateNames
 from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nearest import did_you_mean

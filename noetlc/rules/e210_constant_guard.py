@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.guards import decide
+from noetlc.analysis.model import Model
+from noetlc.analysis.names import Reading
 from noetlc.finding import Finding, Severity
-from noetlc.guards import decide
-from noetlc.model import Model
-from noetlc.names import Reading
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
@@ -118,7 +118,7 @@ def _round_literals(entry: ast.PipelineEntry) -> Iterator[Scalar]:
     """`while: true` with a `break` inside is a way to write a loop; rounds that never run have a rule of their own."""
     if isinstance(entry, ast.Task):
         return
-    if isinstance(entry, ast.Repeat) and entry.when and _is_literal(entry.when):
+    if isinstance(entry, ast.Repeat) and entry.when:
         yield entry.when
     for body in ast.bodies(entry):
         for inner in body:

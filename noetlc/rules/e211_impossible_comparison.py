@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.names import Reading, Use
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.model import Model, Site
-from noetlc.names import Reading, Use
 from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nearest import nearest

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, Site, patches, thens
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.model import Model, Site, patches, thens
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.span import Span

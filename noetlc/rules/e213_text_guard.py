@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, Site
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.model import Model, Site
 from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar

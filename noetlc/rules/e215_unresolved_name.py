@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.order import StepOrder
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model, Site
-from noetlc.order import StepOrder
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import did_you_mean
 from noetlvm.expr.filter_table import FUNCTIONS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.names import Access, Reading, Use
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.model import Model, Site
-from noetlc.names import Access, Reading, Use
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlvm.expr.scopes import FIELDS, FOR_LOOP_FIELDS, Position, Shape, given_fields

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, thens
+from noetlc.analysis.retries import DEFAULT_ATTEMPTS
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.model import Model, thens
-from noetlc.retries import DEFAULT_ATTEMPTS
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar

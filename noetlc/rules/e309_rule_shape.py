@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.first_match import Choice, FirstMatch, first_match_lists
+from noetlc.analysis.guards import OTHER_NAMES
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Related, Severity
-from noetlc.first_match import Choice, FirstMatch, first_match_lists
-from noetlc.guards import OTHER_NAMES
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span

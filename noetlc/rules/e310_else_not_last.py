@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.first_match import FirstMatch, first_match_lists
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Related, Severity
-from noetlc.first_match import FirstMatch, first_match_lists
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.guards import decide
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.guards import decide
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 

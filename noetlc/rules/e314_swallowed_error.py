@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.flow import can_fail
+from noetlc.analysis.guards import ERROR_OUTCOME, decide, names_read
+from noetlc.analysis.model import Model, TaskView, patches
 from noetlc.finding import Finding, Severity
-from noetlc.flow import can_fail
-from noetlc.guards import ERROR_OUTCOME, decide, names_read
-from noetlc.model import Model, TaskView, patches
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, scalars

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, thens
+from noetlc.analysis.retries import duration, waits
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model, thens
-from noetlc.retries import duration, waits
 from noetlc.rules.rule import Rule
 
 _LONG = 600

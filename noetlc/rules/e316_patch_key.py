@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, Owner, patches, thens
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model, Owner, patches, thens
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 from noetlvm.expr.scopes import given_fields

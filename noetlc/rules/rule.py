@@ -9,7 +9,7 @@ from noetlc.finding import Finding, Fix, Related, Severity
 from noetlc.syntax.span import Span
 
 if TYPE_CHECKING:
-    from noetlc.model import Model
+    from noetlc.analysis.model import Model
 
 
 class Rule:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax.template_ast import ProblemName
 from noetlvm.expr.scopes import Position

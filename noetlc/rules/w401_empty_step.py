@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax.problem import ProblemKind
-from noetlc.syntax.span import Span
+from noetlc.syntax.span import holds_any
 
 
 class EmptyStep(Rule):
@@ -39,13 +39,13 @@ class EmptyStep(Rule):
     covers = ("formal §2.2", "brief §12", "S3")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        faults = [
+        faults = sorted(
             problem.span.start
             for problem in model.problems
             if problem.object == "step" and (problem.kind is ProblemKind.UNKNOWN_KEY or problem.key in ("tool", "next"))
-        ]
+        )
         for step in model.steps:
-            if step.tool or step.next or _holds(step.span, faults):
+            if step.tool or step.next or holds_any(step.span, faults):
                 continue
             name = step.step.text if step.step else ""
             yield self.finding(
@@ -53,8 +53,3 @@ class EmptyStep(Rule):
                 f"step `{name}` has neither `tool` nor `next`: it does nothing",
                 "give it tasks under `tool:`, arcs under `next:`, or `tool: { kind: noop }` if it only marks the end",
             )
-
-
-def _holds(span: Span, offsets: list[int]) -> bool:
-    """Tell whether something of the step could not be read: then it may not be empty."""
-    return any(span.start <= offset <= span.end for offset in offsets)

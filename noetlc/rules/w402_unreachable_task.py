@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.flow import Flow, Point
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Related, Severity
-from noetlc.flow import Flow, Point
-from noetlc.model import Model
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.guards import compares_only, decide, names_read
+from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
-from noetlc.guards import compares_only, decide, names_read
-from noetlc.model import Model, TaskView
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar

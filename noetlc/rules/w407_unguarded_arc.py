@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.guards import STEP_FAILED, decide, names_read
+from noetlc.analysis.model import Model, Owner
 from noetlc.finding import Finding, Severity
-from noetlc.guards import STEP_FAILED, decide, names_read
-from noetlc.model import Model, Owner
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 

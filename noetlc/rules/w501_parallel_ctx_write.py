@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.model import Model, Owner, loop_mode, patches, thens
 from noetlc.finding import Finding, Related, Severity
-from noetlc.model import Model, Owner, loop_mode, patches, thens
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from noetlc.analysis.flow import Flow
+from noetlc.analysis.model import Model, Owner, Site, patches, thens
+from noetlc.analysis.names import Access, Reading, Use
 from noetlc.finding import Finding, Severity
-from noetlc.flow import Flow
-from noetlc.model import Model, Owner, Site, patches, thens
-from noetlc.names import Access, Reading, Use
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nearest import did_you_mean
 from noetlvm.expr.scopes import Position, given_fields
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class _Writes:
+class _Writes(Record):
     """What is known under `iter` in one pipeline, by point and key."""
 
     bits: dict[str, int]

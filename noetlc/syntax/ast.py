@@ -1,4 +1,4 @@
-"""The playbook's syntax tree: one frozen class for each object of `grammar/playbook.lark`.
+"""The playbook's syntax tree: one frozen record for each object of `grammar/playbook.lark`.
 
 An attribute has the name of its YAML key (with an underscore where Python reserves the word) and is None where the
 key is absent. Values that are data stay YAML nodes. `keys` holds the place of each key, in the order written.
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from noetlc.syntax import nodes
 from noetlc.syntax.nodes import Entry, Node, Scalar
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Struct:
+class Struct(Record):
     """Base of all objects."""
 
     span: Span
-    keys: Mapping[str, Span] = field(default_factory=dict)
+    keys: Mapping[str, Span] = MappingProxyType({})
     extra: tuple[Entry, ...] = ()
     """Fields of an open object that the grammar has no word for: inputs, knobs, descriptions."""
 
@@ -37,7 +37,6 @@ class Struct:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata(Struct):
     """What the playbook is called and where the catalogue keeps it."""
 
@@ -45,7 +44,6 @@ class Metadata(Struct):
     path: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Credential(Struct):
     """One keychain entry."""
 
@@ -53,7 +51,6 @@ class Credential(Struct):
     kind: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorDefaults(Struct):
     """Default timeouts and resources."""
 
@@ -61,14 +58,12 @@ class ExecutorDefaults(Struct):
     resources: nodes.Mapping | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorResults(Struct):
     """How results are kept."""
 
     reference_first: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits(Struct):
     """Limits of one execution."""
 
@@ -76,7 +71,6 @@ class Limits(Struct):
     max_transitions: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorPolicy(Struct):
     """Defaults for the whole playbook."""
 
@@ -88,7 +82,6 @@ class ExecutorPolicy(Struct):
     backends: Node | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorSpec(Struct):
     """Knobs that apply to every step and task unless an inner spec overrides them."""
 
@@ -98,7 +91,6 @@ class ExecutorSpec(Struct):
     policy: ExecutorPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Executor(Struct):
     """Runtime profile and defaults."""
 
@@ -107,21 +99,18 @@ class Executor(Struct):
     spec: ExecutorSpec | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(Struct):
     """What an admission rule says."""
 
     allow: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdmitElse(Struct):
     """The verdict when no rule before it matched."""
 
     then: Verdict | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdmitRule(Struct):
     """One admission rule."""
 
@@ -130,7 +119,6 @@ class AdmitRule(Struct):
     else_: AdmitElse | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Admit(Struct):
     """A step's admission gate."""
 
@@ -139,7 +127,6 @@ class Admit(Struct):
     rules: tuple[AdmitRule, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle(Struct):
     """Time limits of a step run."""
 
@@ -147,21 +134,18 @@ class Lifecycle(Struct):
     deadline_s: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(Struct):
     """What a failed iteration means for the step."""
 
     mode: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Emit(Struct):
     """Further events to emit."""
 
     events: nodes.Sequence | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepPolicy(Struct):
     """Admission and lifecycle of a step; no control directives."""
 
@@ -174,19 +158,16 @@ class StepPolicy(Struct):
     compensation: Node | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepSpec(Struct):
     """A step's knobs."""
 
     policy: StepPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reducers(Struct):
     """How writes of parallel iterations to one ctx key are combined, in `extra`: key to reducer name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPolicy(Struct):
     """How iterations are scheduled."""
 
@@ -199,7 +180,6 @@ class LoopPolicy(Struct):
     partitioning: Node | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSpec(Struct):
     """Mode and width of a loop."""
 
@@ -208,7 +188,6 @@ class LoopSpec(Struct):
     policy: LoopPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(Struct):
     """Runs the step's pipeline once for each element; may hold an inner loop."""
 
@@ -218,7 +197,6 @@ class Loop(Struct):
     loop: Loop | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Then(Struct):
     """What a policy rule does."""
 
@@ -231,14 +209,12 @@ class Then(Struct):
     set_ctx: nodes.Mapping | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleElse(Struct):
     """What happens when no rule before it matched."""
 
     then: Then | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRule(Struct):
     """One rule of a task policy."""
 
@@ -247,7 +223,6 @@ class PolicyRule(Struct):
     else_: RuleElse | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPolicy(Struct):
     """Maps a task's outcome to a directive."""
 
@@ -259,14 +234,12 @@ class TaskPolicy(Struct):
     rules: tuple[PolicyRule, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec(Struct):
     """A task's knobs (in `extra`) and its policy."""
 
     policy: TaskPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Struct):
     """One tool call. Its inputs are in `extra`. The label is a map key or `name`; without one it is generated."""
 
@@ -282,14 +255,12 @@ class Task(Struct):
         return (policy.rules or ()) if policy else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BranchElse(Struct):
     """The branch taken when no other is."""
 
     then: tuple[PipelineEntry, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Branch(Struct):
     """One branch of a `choose`."""
 
@@ -298,14 +269,12 @@ class Branch(Struct):
     else_: BranchElse | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Choose(Struct):
     """Takes the first branch that holds."""
 
     choose: tuple[Branch, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Struct):
     """`while` tests before each round, `until` after each."""
 
@@ -318,7 +287,6 @@ class Repeat(Struct):
 PipelineEntry: TypeAlias = Task | Choose | Repeat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Arc(Struct):
     """One way out of a step."""
 
@@ -328,7 +296,6 @@ class Arc(Struct):
     spec: nodes.Mapping | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RouterPolicy(Struct):
     """Routing hints."""
 
@@ -337,7 +304,6 @@ class RouterPolicy(Struct):
     partitioning: Node | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RouterSpec(Struct):
     """How many arcs fire."""
 
@@ -345,7 +311,6 @@ class RouterSpec(Struct):
     policy: RouterPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Router(Struct):
     """Where tokens go after the step."""
 
@@ -353,7 +318,6 @@ class Router(Struct):
     arcs: tuple[Arc, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Struct):
     """A transition of the net: gate, pipeline, router."""
 
@@ -376,22 +340,19 @@ def _nested(loop: Loop | None) -> Iterator[Loop]:
         loop = loop.loop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkbookTask:
+class WorkbookTask(Record):
     """A named task or list of tasks that steps can use."""
 
     name: Scalar
     entries: tuple[PipelineEntry, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Workbook(Struct):
     """Reusable tasks."""
 
     tasks: tuple[WorkbookTask, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Playbook(Struct):
     """The whole document."""
 

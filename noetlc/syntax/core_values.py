@@ -36,9 +36,9 @@ def plain_value(text: str) -> ScalarValue:
     if _INTEGER.match(text):
         return int(text) if len(text) <= INTEGER_DIGITS_MAX else text
     if _OCTAL.match(text):
-        return int(text[2:], 8) if len(text) <= INTEGER_DIGITS_MAX else text
+        return int(text, 0) if len(text) <= INTEGER_DIGITS_MAX else text
     if _HEXADECIMAL.match(text):
-        return int(text[2:], 16) if len(text) <= INTEGER_DIGITS_MAX else text
+        return int(text, 0) if len(text) <= INTEGER_DIGITS_MAX else text
     return float(text) if _FLOAT.match(text) else text
 
 

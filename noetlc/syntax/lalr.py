@@ -8,14 +8,15 @@ one), and a linter's start-up cannot pay for importing lark. It must know nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+from noetlvm.record import Entity, Record
 
 END = "$END"
 
 
-@dataclass(frozen=True, slots=True)
-class Production:
+class Production(Record):
     """One rule of the grammar, with what its reduction keeps of its children."""
 
     name: str
@@ -28,20 +29,13 @@ class Production:
     """Marked `?` in the grammar: with a single child, that child stands for the rule."""
     label: str
     """The alternative's alias (`-> label`), or the rule's name."""
-    builds: bool = field(init=False)
+    builds: bool
     """Its children go to `reduce` as they are: all stay, none is spliced."""
-    passes: bool = field(init=False)
+    passes: bool
     """A lone child stands for the rule: the reduction moves to another state and leaves the value as it is."""
 
-    def __post_init__(self) -> None:
-        keeps_all = self.kept == tuple((index, False) for index in range(self.size))
-        passes = keeps_all and self.collapses and self.size == 1
-        object.__setattr__(self, "builds", keeps_all and not passes and not self.inlined)
-        object.__setattr__(self, "passes", passes)
 
-
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class Grammar(Entity, cached=True):
     """A grammar's parse tables. Actions: a shift is the next state, a reduction is -1 minus the production."""
 
     states: Sequence[Mapping[str, int]]
@@ -52,8 +46,11 @@ class Grammar:
     """Text of each string literal in the grammar to its terminal's name."""
     patterns: Mapping[str, str]
     """Name of each terminal that has a regular expression to that expression."""
-    passages: dict[tuple[int, int, str], int] = field(default_factory=dict, repr=False, compare=False)
-    """Where runs of reductions that only pass a value on have led, for a state, the one below it and a terminal."""
+
+    @cached_property
+    def passages(self) -> dict[tuple[int, int, str], int]:
+        """Where runs of reductions that only pass a value on have led, for a state, the one below it and a terminal."""
+        return {}
 
     def pass_on(self, below: int, state: int, terminal: str) -> int:
         """Follow the reductions that leave the value alone, as an expression climbs the levels of precedence."""

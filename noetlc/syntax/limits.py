@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from noetlvm.record import Record
 
 EXPRESSION_CHARS_MAX = 65_536
 """Characters in one scalar that has template marks; longer ones are refused unread."""
+
+EXPRESSION_TOKENS_MAX = 4_096
+"""Names, numbers, operators and brackets between one pair of template marks."""
 
 EXPRESSION_DEPTH_MAX = 64
 """Nesting of brackets, operators and blocks inside one template."""
 
 
-@dataclass(frozen=True)
-class ReadLimits:
+class ReadLimits(Record, cached=True):
     """What one YAML document may cost; checked while reading, before memory is spent."""
 
     document_bytes_max: int = 8 * 1024 * 1024

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 _TEMPLATE_MARK = re.compile(r"\{[{%#]")
 
 ScalarValue: TypeAlias = str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Record):
     """A leaf. `value` follows YAML 1.2's core schema; `text` is what was written, unquoted and unfolded."""
 
     span: Span
@@ -33,24 +32,21 @@ class Scalar:
         return isinstance(self.value, str) and _TEMPLATE_MARK.search(self.text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Record):
     """A list."""
 
     span: Span
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """One key and its value."""
 
     key: Scalar
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Record):
     """A mapping, its entries in the order written and its merge keys already merged."""
 
     span: Span

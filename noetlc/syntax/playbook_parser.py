@@ -8,7 +8,6 @@ so one run finds every mistake and there is always a tree.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from noetlc.syntax import ast
@@ -18,6 +17,7 @@ from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
+from noetlvm.record import Record
 
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = "LBRACE", "RBRACE", "LSQB", "RSQB"
 _PUNCTUATION = frozenset({_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST})
@@ -133,8 +133,7 @@ _TERMINAL_TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPlaybook:
+class ParsedPlaybook(Record):
     """The tree, and what could not be made part of it."""
 
     playbook: ast.Playbook | None

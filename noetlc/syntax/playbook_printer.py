@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import yaml
@@ -10,6 +9,7 @@ import yaml
 from noetlc.syntax import ast
 from noetlc.syntax.core_values import plain_value
 from noetlc.syntax.nodes import Entry, Node, Scalar, Sequence
+from noetlvm.record import fields_of
 
 _NOT_KEYS = frozenset({"span", "keys", "extra", "word"})
 
@@ -29,6 +29,8 @@ def tree_data(struct: ast.Struct) -> dict[str, Any]:
         return {struct.word: _fields(struct)}
     if isinstance(struct, ast.Task):
         return _task(struct)
+    if isinstance(struct, ast.Workbook) and struct.tasks is not None:
+        return {"tasks": {task.name.text: [tree_data(entry) for entry in task.entries] for task in struct.tasks}}
     return _fields(struct)
 
 
@@ -42,10 +44,10 @@ def _task(task: ast.Task) -> dict[str, Any]:
 
 def _fields(struct: ast.Struct) -> dict[str, Any]:
     data = {entry.key.text: _value(entry.value) for entry in struct.extra}
-    for field in fields(struct):
-        value = getattr(struct, field.name)
-        if field.name not in _NOT_KEYS and value is not None:
-            data[_key(field.name)] = _value(value)
+    for name in fields_of(type(struct)):
+        value = getattr(struct, name)
+        if name not in _NOT_KEYS and value is not None:
+            data[_key(name)] = _value(value)
     order = {key: index for index, key in enumerate(struct.keys)}
     return dict(sorted(data.items(), key=lambda item: order.get(item[0], -1)))
 
@@ -58,8 +60,6 @@ def _value(value: Any) -> Any:
     if isinstance(value, ast.Struct):
         return tree_data(value)
     if isinstance(value, tuple):
-        if any(isinstance(item, ast.WorkbookTask) for item in value):
-            return {task.name.text: [tree_data(entry) for entry in task.entries] for task in value}
         return [_value(item) for item in value]
     return _exact(value)
 

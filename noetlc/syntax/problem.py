@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 
 class ProblemKind(StrEnum):
@@ -26,8 +26,7 @@ class ProblemKind(StrEnum):
     WRONG_TYPE = "wrong-type"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record):
     """One problem at one place."""
 
     kind: ProblemKind

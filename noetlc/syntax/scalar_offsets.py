@@ -8,7 +8,7 @@ map is found by walking both together; escapes are decoded first.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from typing import TypeAlias
 
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
@@ -32,11 +32,14 @@ _ESCAPED = {
 _BREAKS = "\r\n\x85\u2028\u2029"
 _SOFT = " \t" + _BREAKS
 
+Offsets: TypeAlias = range | list[int]
+"""For each character of a value and one past its end, where it stands in the file."""
+
 _Piece = tuple[str, int, bool]
 """A character, its offset, and whether it is soft: white space that YAML may fold or drop."""
 
 
-def scalar_offsets(text: str, scalar: Scalar) -> Sequence[int]:
+def scalar_offsets(text: str, scalar: Scalar) -> Offsets:
     """Return, for each character of the value and one past its end, its offset in `text`."""
     start, end = scalar.span
     value = scalar.text
@@ -50,7 +53,11 @@ def scalar_offsets(text: str, scalar: Scalar) -> Sequence[int]:
 
 def span_in_file(text: str, scalar: Scalar, span: Span) -> Span:
     """Return where `span` of a scalar's value stands in the file."""
-    offsets = scalar_offsets(text, scalar)
+    return span_through(scalar_offsets(text, scalar), span)
+
+
+def span_through(offsets: Offsets, span: Span) -> Span:
+    """Return where `span` of a value stands, given where each of its characters does."""
     last = len(offsets) - 1
     start = offsets[min(span.start, last)]
     if span.end <= span.start:
@@ -94,7 +101,14 @@ def _double_quoted(text: str, start: int, end: int) -> list[_Piece]:
         elif code[0] not in _BREAKS:
             pieces.append((_ESCAPED.get(code, code), at, False))
         at = escape.end()
+        while code[0] in _BREAKS and text[at] in " \t":
+            at += 1  # an escaped line break takes the next line's indentation with it
     return pieces
+
+
+def _stands_for(written: str, character: str) -> bool:
+    """A line break may be folded into a space, and reads as a line feed whatever it was."""
+    return written == character or (written in _BREAKS and character in " \n")
 
 
 def _align(value: str, pieces: list[_Piece]) -> list[int] | None:
@@ -103,15 +117,11 @@ def _align(value: str, pieces: list[_Piece]) -> list[int] | None:
     index, count = 0, len(pieces)
     last = pieces[-1][1] + 1 if pieces else 0
     for character in value:
-        if character in _SOFT and index < count and pieces[index][2]:
-            offsets.append(pieces[index][1])  # kept, or folded: a line break that reads as a space
-            index += 1
-            continue
-        while index < count and pieces[index][2] and pieces[index][0] != character:
+        while index < count and pieces[index][2] and not _stands_for(pieces[index][0], character):
             index += 1
         if index == count and character in _SOFT:
             offsets.append(last)  # the final line break of a block scalar lies outside its span
-        elif index == count or pieces[index][0] != character:
+        elif index == count or not _stands_for(pieces[index][0], character):
             return None
         else:
             offsets.append(pieces[index][1])

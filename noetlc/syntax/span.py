@@ -7,10 +7,11 @@ pass. Lines and columns are looked up only when somebody is told about them.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import NamedTuple
+
+from noetlvm.record import Record
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
@@ -29,8 +30,13 @@ class Position(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True)
-class Source:
+def holds_any(span: Span, offsets: list[int]) -> bool:
+    """Tell whether one of some sorted offsets stands in a span, its end included."""
+    at = bisect_left(offsets, span.start)
+    return at < len(offsets) and offsets[at] <= span.end
+
+
+class Source(Record, cached=True):
     """One file's path, as the user wrote it, and its decoded text."""
 
     path: str

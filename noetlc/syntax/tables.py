@@ -105,13 +105,18 @@ def _encode_rule(rule: Any) -> list[Any]:
 
 
 def _decode(tables: dict[str, Any]) -> Grammar:
-    productions = [
-        Production(name, size, tuple((index, spliced) for index, spliced in kept), inlined, collapses, label)
-        for name, size, kept, inlined, collapses, label in tables["productions"]
-    ]
+    productions = [_decode_rule(*row) for row in tables["productions"]]
     return Grammar(
         tables["states"], productions, tables["start"], tables["final"], tables["literals"], tables["patterns"]
     )
+
+
+def _decode_rule(name: str, size: int, kept: list[list[Any]], inlined: bool, collapses: bool, label: str) -> Production:
+    keeps_all = kept == [[index, False] for index in range(size)]
+    passes = keeps_all and collapses and size == 1
+    builds = keeps_all and not passes and not inlined
+    spliced = tuple((index, splices) for index, splices in kept)
+    return Production(name, size, spliced, inlined, collapses, label, builds, passes)
 
 
 def _read_tables(path: Path) -> Grammar | None:
@@ -127,6 +132,6 @@ def _save_tables(path: Path, tables: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             json.dump(tables, file, sort_keys=True)
-        os.replace(file.name, path)
+        Path(file.name).replace(path)
     except OSError:
         return

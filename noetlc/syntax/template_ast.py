@@ -8,16 +8,15 @@ named as Jinja2 names them. Nothing here knows what a name, a filter or a test m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from noetlc.syntax.span import Span
+from noetlvm.record import Record, fields_of
 
 ProblemName = Literal["syntax", "unclosed", "statement", "block", "depth", "size", "string"]
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateProblem:
+class TemplateProblem(Record):
     """One mistake in a template: where, what is wrong, what to write instead."""
 
     kind: ProblemName
@@ -26,24 +25,20 @@ class TemplateProblem:
     help: str
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Record):
     """Anything in the tree."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
 class Expression(Node):
     """What has a value."""
 
 
-@dataclass(frozen=True, slots=True)
 class Error(Expression):
     """Stands where something could not be read; a problem tells why."""
 
 
-@dataclass(frozen=True, slots=True)
 class Name(Expression):
     """A variable."""
 
@@ -51,28 +46,24 @@ class Name(Expression):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
 class Const(Expression):
     """A literal. Adjacent strings are one literal; escapes are resolved, and every line break is a line feed."""
 
     value: str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
 class List(Expression):
     """`[a, b]`."""
 
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Tuple(Expression):
     """`(a, b)`, or `a, b` where no parentheses are needed."""
 
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Pair(Node):
     """One `key: value` of a mapping."""
 
@@ -80,14 +71,12 @@ class Pair(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Dict(Expression):
     """`{key: value}`."""
 
     pairs: tuple[Pair, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Getattr(Expression):
     """`node.name`."""
 
@@ -96,7 +85,6 @@ class Getattr(Expression):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
 class Getitem(Expression):
     """`node[index]`, or `node.0`. Several subscripts make a tuple; a `Slice` may be the index or stand in it."""
 
@@ -104,7 +92,6 @@ class Getitem(Expression):
     index: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Slice(Expression):
     """`start:stop:step` between square brackets."""
 
@@ -113,7 +100,6 @@ class Slice(Expression):
     step: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Keyword(Node):
     """`name=value` among arguments."""
 
@@ -122,7 +108,6 @@ class Keyword(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Call(Expression):
     """`node(args)`; `dyn_args` is what follows `*`, `dyn_kwargs` what follows `**`."""
 
@@ -133,7 +118,6 @@ class Call(Expression):
     dyn_kwargs: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Filter(Expression):
     """`node | name(args)`. The first filter of a `{% set x | name %}` block has no node: it gets the block's text."""
 
@@ -146,7 +130,6 @@ class Filter(Expression):
     dyn_kwargs: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Test(Expression):
     """`node is name(args)`; `is not` is a `Not` around it."""
 
@@ -161,7 +144,6 @@ class Test(Expression):
     dyn_kwargs: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Operand(Node):
     """One further operand of a comparison, with the operator before it: `==`, `<`, `in`, `not in` and so on."""
 
@@ -170,7 +152,6 @@ class Operand(Node):
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Compare(Expression):
     """`left < a <= b`: a chain holds if each neighbouring pair does."""
 
@@ -178,7 +159,6 @@ class Compare(Expression):
     ops: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(Expression):
     """Arithmetic: `+ - * / // % **`. Chains lean to the left."""
 
@@ -187,49 +167,42 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Neg(Expression):
     """`-node`."""
 
     node: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Pos(Expression):
     """`+node`."""
 
     node: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Not(Expression):
     """`not node`, or `node is not name` around the test."""
 
     node: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class And(Expression):
     """`a and b and c`: two operands or more, so that long conditions stay flat."""
 
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Or(Expression):
     """`a or b or c`."""
 
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Concat(Expression):
     """`a ~ b ~ c`: text made of the operands."""
 
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Cond(Expression):
     """`then if test else otherwise`; without `else` the value may be undefined."""
 
@@ -238,12 +211,10 @@ class Cond(Expression):
     otherwise: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Part(Node):
     """A piece of the template, in the order of the text."""
 
 
-@dataclass(frozen=True, slots=True)
 class Data(Part):
     """Text that stands for itself, never empty.
 
@@ -254,14 +225,12 @@ class Data(Part):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class Output(Part):
     """`{{ expression }}`."""
 
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Branch(Node):
     """A test of an `if` and what comes out when it is the first that holds."""
 
@@ -269,7 +238,6 @@ class Branch(Node):
     body: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class If(Part):
     """`{% if %} … {% elif %} … {% else %} … {% endif %}`."""
 
@@ -277,7 +245,6 @@ class If(Part):
     otherwise: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class For(Part):
     """`{% for target in iterable if test recursive %} … {% else %} … {% endfor %}`."""
 
@@ -289,7 +256,6 @@ class For(Part):
     recursive: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Set(Part):
     """`{% set target = value %}`; the target is a name, a tuple of names, or an attribute of a namespace."""
 
@@ -297,7 +263,6 @@ class Set(Part):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class SetBlock(Part):
     """`{% set target | filter %} … {% endset %}`."""
 
@@ -306,14 +271,12 @@ class SetBlock(Part):
     body: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Unsupported(Part):
     """A statement that playbooks do not have, such as `{% macro %}`; a problem tells so."""
 
     keyword: str
 
 
-@dataclass(frozen=True, slots=True)
 class Template(Node):
     """A whole template."""
 
@@ -379,7 +342,7 @@ def same_tree(left: Node, right: Node) -> bool:
 
 
 _FIELDS: dict[type[Node], tuple[str, ...]] = {
-    kind: tuple(name for name in kind.__dataclass_fields__ if not name.endswith("span"))
+    kind: tuple(name for name in fields_of(kind) if not name.endswith("span"))
     for kind in list(vars().values())
     if isinstance(kind, type) and issubclass(kind, Node)
 } | {Template: ("parts",)}

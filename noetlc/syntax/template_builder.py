@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from noetlc.syntax import template_ast as ast
 from noetlc.syntax.lalr import Production
 from noetlc.syntax.limits import EXPRESSION_DEPTH_MAX
 from noetlc.syntax.span import Span
+from noetlvm.record import changed
 
 TREE_HEIGHT_MAX = 2 * EXPRESSION_DEPTH_MAX
 """Levels of one expression's tree: room for chains such as `a + b + …`, which lean to the left, beside the nesting."""
@@ -171,7 +171,7 @@ class TreeBuilder:
     def on_set_head(self, children: Children) -> _SetHead:
         chain: ast.Filter | None = None
         for item in children[2:-1]:
-            chain = replace(item, node=chain, span=Span(_start(chain or item), item.span.end))
+            chain = changed(item, node=chain, span=Span(_start(chain or item), item.span.end))
         return _SetHead(_span(children), self._bounded(children[1]), self._bounded_filter(chain))
 
     def on_set_filter(self, children: Children) -> ast.Filter:
@@ -324,7 +324,7 @@ class TreeBuilder:
 
     def on_parentheses(self, children: Children) -> ast.Expression:
         inner: ast.Expression = children[1]
-        return replace(inner, span=_span(children))
+        return changed(inner, span=_span(children))
 
     def on_tuple(self, children: Children) -> ast.Tuple:
         return ast.Tuple(_span(children), _nodes(children))

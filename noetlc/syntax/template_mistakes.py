@@ -169,6 +169,12 @@ def too_long(text: str, limit: int) -> TemplateProblem:
     return TemplateProblem("size", Span(0, 2), message, "move the text into a file or a tool's script")
 
 
+def too_many_tokens(opening: Span, limit: int) -> TemplateProblem:
+    """Return the problem of an expression that is longer than anybody would write one."""
+    message = f"the expression has more than {limit:,} names, numbers, operators and brackets"
+    return TemplateProblem("size", opening, message, "move the data into `workload`, or the work into a tool's script")
+
+
 def _trouble(stumble: Stumble) -> TemplateProblem | None:
     token = stumble.token
     if token.terminal == Trouble.OPEN_QUOTE:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from noetlc.syntax import template_mistakes as mistakes
 from noetlc.syntax.lalr import Parser
-from noetlc.syntax.limits import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX
+from noetlc.syntax.limits import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_TOKENS_MAX
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
 from noetlc.syntax.template_ast import (
@@ -198,7 +198,9 @@ class _Reading:
         tokens = self._lexer.tokens(opening.span.end)
         previous: Token | None = None
         builder, try_feed = self._builder, self._parser.try_feed
-        for token in tokens:
+        for count, token in enumerate(tokens):
+            if count > EXPRESSION_TOKENS_MAX:
+                return _last(tokens), mistakes.too_many_tokens(opening.span, EXPRESSION_TOKENS_MAX)
             terminal, span = token
             builder.next_terminal, builder.next_span = token
             if terminal in ENDS and terminal != close:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from noetlc.syntax import ast
-
+from noetlvm.record import fields_of
 
 _ATTRIBUTES = {
-    cls: tuple(field.name for field in fields(cls) if field.name not in ("span", "keys", "extra"))
+    cls: tuple(name for name in fields_of(cls) if name not in ("span", "keys", "extra"))
     for cls in vars(ast).values()
     if isinstance(cls, type) and issubclass(cls, ast.Struct)
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -19,6 +18,7 @@ from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, ScalarValue, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 SYNTAX_ERRORS_MAX = 10
 """How often reading starts again after a syntax error."""
@@ -31,8 +31,7 @@ _BOM = "\ufeff"
 _MERGE = "<<"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Record):
     """What one YAML text holds. `root` is None where there is nothing to read."""
 
     root: Node | None
@@ -49,7 +48,7 @@ class Document:
 _DAMAGING = frozenset({ProblemKind.YAML_SYNTAX, ProblemKind.TOO_LARGE, ProblemKind.NOT_UTF8})
 
 
-class _Stop(Exception):
+class _UnreadableError(Exception):
     """Reading cannot go on; the problem says why."""
 
     def __init__(self, problem: Problem) -> None:
@@ -59,9 +58,7 @@ class _Stop(Exception):
 def decode(data: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> tuple[str, Problem | None]:
     """Return a file's text, and why it is not all of it where the bytes are no acceptable UTF-8."""
     if len(data) > limits.document_bytes_max:
-        return "", _too_large(
-            Span(0, 0), f"the document has {len(data):,} bytes; the limit is {limits.document_bytes_max:,}"
-        )
+        return "", _too_large(Span(0, 0), f"the document has more than {limits.document_bytes_max:,} bytes")
     try:
         return data.decode("utf-8"), None
     except UnicodeDecodeError as error:
@@ -84,7 +81,7 @@ def read_document(text: str, limits: ReadLimits = DEFAULT_LIMITS) -> Document:
         reader = _Reader(current, limits)
         try:
             root = reader.read()
-        except _Stop as stop:
+        except _UnreadableError as stop:
             errors.append(stop.problem)
             retry = _without_line_at_fault(current, stop.problem)
             if retry is None or len(errors) >= SYNTAX_ERRORS_MAX:
@@ -129,20 +126,20 @@ def _too_large(span: Span, message: str) -> Problem:
     )
 
 
-@dataclass(slots=True)
 class _Open:
     """A collection whose end has not been read yet."""
 
-    start: int
-    flow: bool
-    anchor: str | None
-    is_mapping: bool
-    items: list[Node] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    key: Scalar | None = None
-    skip_value: bool = False
-    has_complex_key: bool = False
-    weight: int = 1
+    def __init__(self, start: int, flow: bool, anchor: str | None, is_mapping: bool) -> None:
+        self.start = start
+        self.flow = flow
+        self.anchor = anchor
+        self.is_mapping = is_mapping
+        self.items: list[Node] = []
+        self.entries: list[Entry] = []
+        self.key: Scalar | None = None
+        self.skip_value = False
+        self.has_complex_key = False
+        self.weight = 1
 
 
 class _Reader:
@@ -195,7 +192,7 @@ class _Reader:
             while parser.check_event():
                 yield parser.get_event()
         except yaml.MarkedYAMLError as error:
-            raise _Stop(self._syntax_problem(error)) from None
+            raise _UnreadableError(self._syntax_problem(error)) from None
         finally:
             parser.dispose()
 
@@ -214,13 +211,13 @@ class _Reader:
         if size * 4 > self._limits.document_bytes_max:
             size = len(self.text.encode("utf-8", "surrogatepass"))
         if size > self._limits.document_bytes_max:
-            message = f"the document has {size:,} bytes; the limit is {self._limits.document_bytes_max:,}"
-            raise _Stop(_too_large(Span(0, 0), message))
+            message = f"the document has more than {self._limits.document_bytes_max:,} bytes"
+            raise _UnreadableError(_too_large(Span(0, 0), message))
 
     def _refuse_forbidden(self) -> None:
         found = _FORBIDDEN.search(self.text, self._base)
         if found:
-            raise _Stop(
+            raise _UnreadableError(
                 Problem(
                     ProblemKind.YAML_SYNTAX,
                     Span(found.start(), found.end()),
@@ -238,7 +235,7 @@ class _Reader:
     def _count(self, span: Span) -> None:
         self._nodes += 1
         if self._nodes > self._limits.nodes_max:
-            raise _Stop(_too_large(span, f"the document has more than {self._limits.nodes_max:,} nodes"))
+            raise _UnreadableError(_too_large(span, f"the document has more than {self._limits.nodes_max:,} nodes"))
 
     def _scalar(self, event: Any) -> None:
         span = self._span(event)
@@ -278,7 +275,7 @@ class _Reader:
             self._tag_problem(event.tag, span)
         if len(self._open) >= self._limits.depth_max:
             message = f"more than {self._limits.depth_max} levels of nesting"
-            raise _Stop(_too_large(Span(span.start, span.start + 1), message))
+            raise _UnreadableError(_too_large(Span(span.start, span.start + 1), message))
         self._count(span)
         if event.anchor:
             self._open_anchors.add(event.anchor)
@@ -333,7 +330,7 @@ class _Reader:
         self._repeated += weight
         if self._repeated > self._limits.alias_nodes_max:
             limit = self._limits.alias_nodes_max
-            raise _Stop(_too_large(span, f"aliases and merge keys repeat more than {limit:,} nodes"))
+            raise _UnreadableError(_too_large(span, f"aliases and merge keys repeat more than {limit:,} nodes"))
 
     def _place(self, node: Node, weight: int, anchor: str | None) -> None:
         """Put a finished node where it belongs: a key, a value, an item, or the root."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from noetlvm.record import Record, as_data
 from noetlvm.tools.kind import ANY
 from noetlvm.tools.registry import builtin_kinds, find_kind, kind_names, why_unusable
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 COULD_NOT_RUN = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Record):
     """A titled table of texts."""
 
     title: str
@@ -40,14 +39,14 @@ def show_tools(name: str | None, *, as_json: bool) -> int:
 
 def _print_all(kinds: list[ToolKind], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([asdict(kind) for kind in kinds], indent=2))
+        print(json.dumps([as_data(kind) for kind in kinds], indent=2))
         return
     _print_table(_overview(kinds))
 
 
 def _print_one(kind: ToolKind, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(asdict(kind), indent=2))
+        print(json.dumps(as_data(kind), indent=2))
         return
     print(f"{kind.name}: {kind.summary}\nResult: {kind.result}.\n")
     for table in _tables(kind):

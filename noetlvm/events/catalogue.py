@@ -5,8 +5,9 @@ Names and meaning only. What an event carries and how it changes state is the bu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from noetlvm.record import Record
 
 
 class Plane(StrEnum):
@@ -37,8 +38,7 @@ class Status(StrEnum):
     PAUSED = "paused"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Record):
     """One row of the catalogue."""
 
     name: str

@@ -5,13 +5,11 @@ A method that changes its receiver is out, because data here never changes in pl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from noetlvm.expr.signature import Signature, signature
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Record):
     """A method and the types of value that have it, by their Python names."""
 
     signature: Signature

@@ -5,10 +5,10 @@ Two tables: `VISIBLE` says which names exist where, `FIELDS` says what stands un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from noetlvm.events.catalogue import BOUNDARY
+from noetlvm.record import Record
 
 
 class Position(StrEnum):
@@ -70,8 +70,7 @@ class Shape(StrEnum):
     """Anything: what the playbook or a tool put there. Fields listed below it are there besides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Record):
     """What is known of one name or field."""
 
     shape: Shape

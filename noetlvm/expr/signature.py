@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Record):
     """Name, parameters and meaning. The piped, tested or receiving value is not a parameter."""
 
     name: str

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+from types import MappingProxyType
 
 Type = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
 """A type of data, by JSON Schema's name for it."""
@@ -17,8 +19,7 @@ Language = Literal["sql", "shell", "python", "url"]
 ANY: tuple[Type, ...] = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Record):
     """A key of the task that the tool reads."""
 
     name: str
@@ -35,16 +36,14 @@ class Input:
     """What a text given here is read as. A list is not read as anything, and so is safe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Record):
     """Inputs that stand for each other. `auth` may be among the names."""
 
     names: tuple[str, ...]
     rule: Literal["exactly one", "at least one", "at most one"]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Record):
     """A key of the task's `spec` that the tool obeys. Its default is the outermost layer of spec layering (S38)."""
 
     name: str
@@ -54,8 +53,7 @@ class Setting:
     """None if the tool knows no value of its own, such as no time limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolKind:
+class ToolKind(Record):
     """One kind of tool."""
 
     name: str
@@ -83,7 +81,7 @@ class ToolKind:
     """The optional dependencies (`noetlc[extra]`) that running it needs."""
     helpers: tuple[str, ...] = ()
     """Names under `outcome` that only this kind fills, such as `http`."""
-    instead: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = MappingProxyType({})
     """Input names that people try, and what to write instead."""
 
     def input(self, name: str) -> Input | None:

@@ -64,7 +64,7 @@ _EVAL = """\
 def test_eval_is_found_with_the_conditions_inside() -> None:
     text = _EVAL.format(kind="http")
     assert place(only(text, "L901"), text) == (6, 9)
-    assert "noetlc migrate" in only(text, "L901").help
+    assert "{when: …, then: {do: …}}" in only(text, "L901").help
     inside = only(text, "L902")
     assert place(inside, text) == (7, 13)
     assert inside.fix is None

@@ -176,8 +176,36 @@ YAML_VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "step tool next loop spec policy rules when then else do kind in iterator arcs args choose while "
-                "until name max set_ctx to metadata workflow workbook tasks x".split()
+                [
+                    "step",
+                    "tool",
+                    "next",
+                    "loop",
+                    "spec",
+                    "policy",
+                    "rules",
+                    "when",
+                    "then",
+                    "else",
+                    "do",
+                    "kind",
+                    "in",
+                    "iterator",
+                    "arcs",
+                    "args",
+                    "choose",
+                    "while",
+                    "until",
+                    "name",
+                    "max",
+                    "set_ctx",
+                    "to",
+                    "metadata",
+                    "workflow",
+                    "workbook",
+                    "tasks",
+                    "x",
+                ]
             ),
             inner,
             max_size=4,

@@ -63,7 +63,9 @@ _SOFT = " \t\r\n\x85\u2028\u2029"
 
 
 @given(
-    st.text(st.characters(codec="utf-8", exclude_characters="\x7f", min_codepoint=32, max_codepoint=0x1F900), min_size=1),
+    st.text(
+        st.characters(codec="utf-8", exclude_characters="\x7f", min_codepoint=32, max_codepoint=0x1F900), min_size=1
+    ),
     st.sampled_from(['"', "'", "|", ">"]),
 )
 def test_every_visible_character_maps_to_itself(content: str, style: str) -> None:

@@ -14,6 +14,7 @@ from jinja2 import nodes
 from noetlc.syntax import template_ast as ast
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_template
+from noetlvm.record import fields_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning")
 
@@ -151,7 +152,7 @@ def ours(node: Any) -> Any:
 
 
 def ours_by_fields(node: Any) -> Any:
-    fields = [name for name in node.__dataclass_fields__ if not name.endswith("span")]
+    fields = [name for name in fields_of(type(node)) if not name.endswith("span")]
     return (type(node).__name__, *(ours(getattr(node, name)) for name in fields))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.flow import DONE, FAILED, Flow, can_fail
-from noetlc.model import Model
+from noetlc.analysis.flow import DONE, FAILED, Flow, can_fail
+from noetlc.analysis.model import Model
 from noetlc.rules.examples import whole_playbook
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Source

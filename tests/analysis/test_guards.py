@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.guards import ERROR_OUTCOME, STEP_FAILED, Facts, compares_only, covered, decide, names_read
+from noetlc.analysis.guards import ERROR_OUTCOME, STEP_FAILED, Facts, compares_only, covered, decide, names_read
 from noetlc.syntax.nodes import Scalar, ScalarValue
 from noetlc.syntax.span import Span
 

@@ -7,16 +7,16 @@ decides nothing about right or wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from noetlc.guards import decide
+from noetlc.analysis.guards import decide
 from noetlc.syntax import ast
+from noetlvm.record import Entity, Record
 from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
-    from noetlc.model import Owner, TaskView
+    from noetlc.analysis.model import Owner, TaskView
 
 DONE: Final = -1
 """The pipeline ends well."""
@@ -24,8 +24,7 @@ FAILED: Final = -2
 """The pipeline ends with a failure."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class Way(Entity):
     """One way on: to another point by its number, or to `DONE` or `FAILED`."""
 
     to: int
@@ -35,8 +34,7 @@ class Way:
     """The same task again, or the failure once its attempts are used up."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class Point(Entity):
     """Somewhere control can be: at a task, or at a block's test."""
 
     entry: ast.PipelineEntry
@@ -49,8 +47,7 @@ class Point:
     ways: tuple[Way, ...]
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(Record, cached=True):
     """One pipeline's points, in the order written, and the ways between them."""
 
     points: tuple[Point, ...]

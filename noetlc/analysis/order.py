@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from noetlc.model import Model
+    from noetlc.analysis.model import Model
 
 _VISITS_MAX = 200_000
 """Steps looked at for one playbook; searches beyond that answer yes, so that no playbook takes long."""

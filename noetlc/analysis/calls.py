@@ -6,16 +6,16 @@ A filter that is given another filter or test by name (`map('upper')`) counts as
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from noetlc.syntax import template_ast as t
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
 from noetlvm.expr.methods import METHODS
 from noetlvm.expr.test_table import TESTS
+from noetlvm.record import Entity
 
 if TYPE_CHECKING:
-    from noetlc.names import TemplateNames
+    from noetlc.analysis.names import TemplateNames
     from noetlc.syntax.span import Span
     from noetlvm.expr.signature import Signature
 
@@ -29,8 +29,7 @@ _TABLES: dict[Sort, Mapping[str, Signature]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Application:
+class Application(Entity):
     """One filter, test, function or method with its arguments."""
 
     sort: Sort

@@ -6,30 +6,29 @@ Built once for a file and read by all rules. It decides nothing and reports noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence, scalars
 from noetlc.syntax.problem import Problem
-from noetlc.syntax.scalar_offsets import span_in_file
-from noetlc.syntax.span import Source, Span
+from noetlc.syntax.scalar_offsets import Offsets, scalar_offsets, span_through
+from noetlc.syntax.span import Source, Span, holds_any
 from noetlc.syntax.template_ast import Template
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.yaml_reader import Document
 from noetlvm.expr.scopes import Position
+from noetlvm.record import Entity
 
 if TYPE_CHECKING:
-    from noetlc.flow import Flow
-    from noetlc.names import Definitions, Reading
-    from noetlc.taint import SecretRead
+    from noetlc.analysis.flow import Flow
+    from noetlc.analysis.names import Definitions, Reading
+    from noetlc.analysis.taint import SecretRead
 
 Block: TypeAlias = ast.Choose | ast.Repeat
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Owner:
+class Owner(Entity):
     """What a pipeline belongs to: a step, or an entry of the workbook that any step may use."""
 
     name: str
@@ -50,8 +49,7 @@ class Owner:
         return any(loop_mode(loop) == "parallel" for loop in self.loops)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskView:
+class TaskView(Entity):
     """One task in its pipeline."""
 
     task: ast.Task
@@ -72,8 +70,7 @@ class TaskView:
         return named.span if named else self.task.key_span("")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Entity):
     """A scalar that is evaluated, or that a template could stand in, and what surrounds it."""
 
     scalar: Scalar
@@ -102,8 +99,7 @@ class Site:
         return self.role.partition(".")[0] if self.position is Position.TASK_INPUT else ""
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+class Model(Entity, cached=True):
     """One playbook, ready to be checked."""
 
     source: Source
@@ -114,6 +110,11 @@ class Model:
     allowed_kinds: frozenset[str] = frozenset()
     """Tool kinds that the user's configuration allows besides those that are installed."""
     allow_unknown_kinds: bool = False
+
+    @cached_property
+    def _offsets(self) -> dict[Span, Offsets]:
+        """For each scalar with findings inside, where its characters stand: found once, however many findings."""
+        return {}
 
     @property
     def steps(self) -> tuple[ast.Step, ...]:
@@ -176,21 +177,21 @@ class Model:
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
         """The templates that are evaluated, each with the names it reads."""
-        from noetlc.names import readings
+        from noetlc.analysis.names import readings
 
         return readings(self)
 
     @cached_property
     def definitions(self) -> Definitions:
         """The names that the playbook defines, for names written without a namespace."""
-        from noetlc.names import definitions
+        from noetlc.analysis.names import definitions
 
         return definitions(self)
 
     @cached_property
     def flows(self) -> dict[Owner, Flow]:
         """Where control can go in each pipeline."""
-        from noetlc.flow import build_flow
+        from noetlc.analysis.flow import build_flow
 
         return {owner: build_flow(owner, views) for owner, views in self.tasks_by_owner.items()}
 
@@ -199,29 +200,32 @@ class Model:
         found: dict[tuple[str, str], list[int]] = {}
         for problem in self.problems:
             found.setdefault((problem.object, problem.key), []).append(problem.span.start)
-        return found
+        return {place: sorted(offsets) for place, offsets in found.items()}
 
     def is_told(self, span: Span, *places: tuple[str, str]) -> bool:
         """Tell whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
-        return any(span.start <= offset <= span.end for place in places for offset in self._faults.get(place, ()))
+        return any(holds_any(span, self._faults.get(place, [])) for place in places)
 
     @cached_property
     def secret_reads(self) -> tuple[SecretRead, ...]:
         """The secrets that flow into inputs and patches."""
-        from noetlc.taint import secret_reads
+        from noetlc.analysis.taint import secret_reads
 
         return secret_reads(self)
 
     @cached_property
     def mappings_by_key(self) -> dict[Span, Mapping]:
         """The mapping that each key of the document stands in, by the key's place."""
-        from noetlc.misnamed import mappings_by_key
+        from noetlc.analysis.misnamed import mappings_by_key
 
         return mappings_by_key(self.document.root)
 
     def place(self, site: Site, span: Span) -> Span:
         """Return where a span of a site's template stands in the file."""
-        return span_in_file(self.source.text, site.scalar, span)
+        offsets = self._offsets.get(site.scalar.span)
+        if offsets is None:
+            offsets = self._offsets[site.scalar.span] = scalar_offsets(self.source.text, site.scalar)
+        return span_through(offsets, span)
 
     def label_path(self, offset: int) -> str:
         """Return a path of names to what stands at `offset`, which survives edits elsewhere."""

@@ -6,20 +6,19 @@ They have one shape (`when` and `then`, or `else` alone), so what can go wrong w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from noetlc.syntax import ast
+from noetlvm.record import Entity
 
 if TYPE_CHECKING:
-    from noetlc.model import Model
+    from noetlc.analysis.model import Model
 
 Choice: TypeAlias = ast.AdmitRule | ast.PolicyRule | ast.Branch
 """One entry of such a list."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FirstMatch:
+class FirstMatch(Entity):
     """One such list."""
 
     object: Literal["admit_rule", "rule", "branch"]

@@ -6,17 +6,17 @@ What a template calls, pipes and compares is found in the same walk. Nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from noetlc.inputs import ON_ANY_TASK
+from noetlc.analysis.inputs import ON_ANY_TASK
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
 from noetlvm.expr.scopes import BARE_NAME_ORDER, VISIBLE, Position, given_fields
+from noetlvm.record import Entity, Record, changed
 
 if TYPE_CHECKING:
-    from noetlc.model import Model, Site
+    from noetlc.analysis.model import Model, Site
     from noetlc.syntax import ast
 
 FOR_LOOP = "loop"
@@ -35,8 +35,7 @@ class Access(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class Use(Entity):
     """A name that a template reads from outside itself, with the fields read through it: `iter.parent.page`."""
 
     node: t.Name
@@ -58,8 +57,7 @@ class Use:
         return (self.node.name, *(field.name for field in self.fields))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TemplateNames:
+class TemplateNames(Entity):
     """All that one template reads and does, each list in no particular order."""
 
     uses: tuple[Use, ...]
@@ -81,8 +79,7 @@ class TemplateNames:
         return self._by_whole.get(id(node))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class Reading(Entity):
     """One evaluated template of a playbook with all it reads."""
 
     site: Site
@@ -206,6 +203,8 @@ class _Walk:
                 self._asked_for.add(id(node.node))
         elif isinstance(node, t.Compare):
             self._compares.append(node)
+        elif isinstance(node, t.Or):  # `ctx.limit or 10`: the last operand stands in for what is absent
+            self._optional.update(id(operand) for operand in node.operands[:-1])
 
     def _call(self, call: t.Call, scope: _Scope, waiting: list[t.Node]) -> None:
         """What is called is neither a variable nor a field; what a method is called on is read."""
@@ -286,11 +285,10 @@ def _made_optional(use: Use, asked: set[tuple[str, ...]]) -> Use:
     path = use.path
     if use.is_optional or not any(path[:length] in asked for length in range(1, len(path) + 1)):
         return use
-    return replace(use, is_optional=True)
+    return changed(use, is_optional=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
+class Definitions(Record):
     """Which names the playbook itself defines, by the namespace in which a bare name would find them (S11)."""
 
     args: frozenset[str]
@@ -323,7 +321,7 @@ class Definitions:
 
 def definitions(model: Model) -> Definitions:
     """Collect the names that a playbook defines."""
-    from noetlc.model import patches, thens
+    from noetlc.analysis.model import patches, thens
 
     ctx: set[str] = set()
     set_iter: dict[int, set[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.names import TemplateNames, names_in
+from noetlc.analysis.names import TemplateNames, names_in
 from noetlc.syntax.template_parser import parse_template
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from noetlc.syntax import ast
+from noetlvm.record import Record
 
 WAIT_MAX = 3600.0
 """Seconds: no single wait is longer."""
@@ -16,8 +16,7 @@ DEFAULT_ATTEMPTS = 3
 """Runs of the task, the first included, if the playbook does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(Record):
     """What all retries of one task run can wait, at the worst."""
 
     total: float

@@ -9,7 +9,7 @@ from noetlc.syntax.nodes import Entry, Mapping, Node, Sequence
 from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
-    from noetlc.model import Model, TaskView
+    from noetlc.analysis.model import Model, TaskView
     from noetlvm.tools.kind import ToolKind
 
 ON_ANY_TASK = frozenset({"eval", "pipe", "sink"})

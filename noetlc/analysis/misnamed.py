@@ -1,0 +1,88 @@
+"""Keys that people write where the language has another word: where they stand, and the fix that renames one in place.
+
+Words of the older dialect may also hide among a task's inputs, where no grammar finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from noetlc.finding import Edit, Fix
+from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.span import Span
+from noetlvm.tools.registry import builtin_kinds, find_kind
+
+if TYPE_CHECKING:
+    from noetlc.analysis.model import Model
+
+
+def mappings_by_key(root: Node | None) -> dict[Span, Mapping]:
+    """Return, for the place of each key of a document, the mapping that it stands in."""
+    found: dict[Span, Mapping] = {}
+    seen: set[int] = set()
+    waiting: list[Node] = [root] if root else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Scalar) or id(node) in seen:
+            continue  # an alias shares the node that its anchor holds
+        seen.add(id(node))
+        if isinstance(node, Sequence):
+            waiting.extend(node.items)
+            continue
+        for entry in node.entries:
+            found.setdefault(entry.key.span, node)
+            waiting.append(entry.value)
+    return found
+
+
+def entry_at(model: Model, key_span: Span) -> Entry | None:
+    """Return the entry whose key stands at a place."""
+    mapping = model.mappings_by_key.get(key_span)
+    return next((entry for entry in mapping.entries if entry.key.span == key_span), None) if mapping else None
+
+
+def rename(model: Model, key_span: Span, name: str, *, safe: bool) -> Fix | None:
+    """Return the fix that renames a key, unless its mapping already has a key of the new name."""
+    mapping = model.mappings_by_key.get(key_span)
+    if mapping is None or mapping.key(name) is not None:
+        return None
+    return Fix(f"rename it to `{name}`", (Edit(key_span, name),), safe=safe)
+
+
+def rename_to_when(model: Model, key_span: Span) -> Fix | None:
+    """Return the fix that makes a condition a `when`, if its value is one that `when` takes (S9)."""
+    entry = entry_at(model, key_span)
+    value = entry.value if entry else None
+    if not isinstance(value, Scalar) or not (value.is_template or isinstance(value.value, bool)):
+        return None
+    return rename(model, key_span, "when", safe=True)
+
+
+def old_inputs(model: Model, name: str) -> Iterator[Entry]:
+    """Yield the task inputs of that name that no tool takes."""
+    for view in model.tasks:
+        for entry in view.task.extra:
+            if entry.key.text == name and not _may_take(view.kind, name):
+                yield entry
+
+
+def _may_take(kind_name: str, input_name: str) -> bool:
+    """Tell whether a kind may have the input: one that nobody here knows, or a plugin's that takes any, may."""
+    kind = find_kind(kind_name) if kind_name else None
+    if kind is None:
+        return bool(kind_name)
+    return kind.input(input_name) is not None or (kind.open and kind_name not in builtin_kinds())
+
+
+def old_evals(model: Model) -> Iterator[Entry]:
+    """Yield the `eval` of every task that has one; of a tool that nobody here knows, only if it looks like rules."""
+    for view in model.tasks:
+        for entry in view.task.extra:
+            if entry.key.text == "eval" and (not _may_take(view.kind, "eval") or _looks_like_rules(entry.value)):
+                yield entry
+
+
+def _looks_like_rules(value: Node) -> bool:
+    items = value.items if isinstance(value, Sequence) else ()
+    return any(isinstance(item, Mapping) and (item.key("expr") or item.key("else")) for item in items)
