@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isnan
 
+from noetlc.analysis.names import FOR_LOOP, Use, names_in
+from noetlc.canon.allowance import Allowance, require_shallow
 from noetlc.canon.refusal import Refusal
-from noetlc.names import FOR_LOOP, Use, names_in
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
-from noetlc.syntax.limits import EXPRESSION_CHARS_MAX
 from noetlc.syntax.nodes import Entry, Node, Scalar, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
@@ -27,38 +27,23 @@ from noetlvm.expr.scopes import NAMESPACES
 
 ARGS = "args"
 
-EXPANSION_CHARS_MAX = 8 * 1024 * 1024
-"""Text that a playbook's arguments may come to in all their places; calls in calls can multiply it without end."""
-
 _ATOMS = (t.Name, t.Getattr, t.Getitem, t.Call, t.List, t.Dict)
 _NOWHERE = Span(0, 0)
-
-
-@dataclass(slots=True)
-class Allowance:
-    """How much text arguments may still come to."""
-
-    left: int = EXPANSION_CHARS_MAX
-
-    def spend(self, node: Node) -> None:
-        for leaf in scalars(node):
-            self.left -= len(leaf.text) + 1
-            if self.left < 0:
-                help = "pass a reference to the data, not the data, or call the workbook less deep"
-                raise Refusal(node.span, "the arguments of workbook calls come to too much text", help)
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """What the calls around a task give, by name; nothing for a step's own tasks."""
 
+    allowance: Allowance
     given: Mapping[str, Node] = field(default_factory=dict)
-    allowance: Allowance = field(default_factory=Allowance)
 
     def overlaid(self, given: nodes.Mapping | None) -> Arguments:
-        """Return the arguments that a call inside these makes."""
-        inner = {item.key.text: self.in_node(item.value) for item in given.entries} if given else {}
-        return Arguments({**self.given, **inner}, self.allowance)
+        """Return the arguments that a call inside these makes; these have been put into it already."""
+        inner = {item.key.text: item.value for item in given.entries} if given else {}
+        for argument in inner.values():
+            require_shallow(argument)
+        return Arguments(self.allowance, {**self.given, **inner})
 
     def in_node(self, node: Node) -> Node:
         """Put the arguments into data."""
@@ -85,7 +70,7 @@ class Arguments:
             for use in names_in(template).uses:
                 read = self._argument_read(use)
                 if read is not None and isinstance(output, t.Output) and read[0] is output.expression:
-                    self.allowance.spend(read[1])
+                    self.allowance.take_text(read[1])
                     return read[1]
         return self._in_text(leaf)
 
@@ -99,11 +84,10 @@ class Arguments:
             if span.start >= at:  # else it stands inside what is replaced
                 text, at = text + leaf.text[at : span.start] + written, span.end
         text += leaf.text[at:]
-        if len(text) > EXPRESSION_CHARS_MAX:
-            help = "shorten the arguments, or keep them in `ctx` and read them there"
-            raise Refusal(leaf.span, "with the arguments of its call this template is too long", help)
         made = Scalar(leaf.span, text, text, leaf.style)
-        self.allowance.spend(made)
+        if parse_template(text).problems:  # it could be read before, so it has become too long or too deep
+            help = "shorten the arguments, or keep them in `ctx` and read them there"
+            raise Refusal(leaf.span, "with the arguments of its call this template is too large", help)
         return made
 
     def _edits(self, template: t.Template, leaf: Scalar) -> Iterator[tuple[Span, str]]:
@@ -112,6 +96,7 @@ class Arguments:
         for use in names_in(template).uses:
             read = self._argument_read(use)
             if read is not None:
+                self.allowance.take_text(read[1])
                 expression = as_expression(read[1])
                 _require_unbound(expression, bound, leaf)
                 yield read[0].span, _embedded(expression, alone=id(read[0]) in whole)
@@ -129,6 +114,8 @@ class Arguments:
         return None
 
     def _overlay(self) -> t.Expression:
+        for node in self.given.values():
+            self.allowance.take_text(node)
         pairs = {name: as_expression(node) for name, node in self.given.items()}
         args = t.Name(_NOWHERE, ARGS, _NOWHERE)
         function = t.Name(_NOWHERE, "dict", _NOWHERE)
@@ -184,13 +171,17 @@ def _mapping(pairs: Mapping[str, t.Expression]) -> t.Dict:
 def _first_field(use: Use) -> t.Expression:
     """Return the part of a path that reads its first field: `args.row` of `args.row.id`."""
     path = use.whole
-    while True:
-        inner = path.node.node if isinstance(path, t.Call) and isinstance(path.node, t.Getattr) else path
-        inner = inner.node if inner is path and isinstance(path, t.Getattr | t.Getitem) else inner
-        assert isinstance(inner, t.Expression)
-        if inner is use.node:
-            return path
+    while (inner := _read_from(path)) is not use.node:
         path = inner
+    return path
+
+
+def _read_from(path: t.Expression) -> t.Expression:
+    """Return what a field is read from; `x.get('key')` reads from `x`."""
+    if isinstance(path, t.Call):
+        path = path.node
+    assert isinstance(path, t.Getattr | t.Getitem)  # a use is a name and fields
+    return path.node
 
 
 def _embedded(expression: t.Expression, *, alone: bool) -> str:

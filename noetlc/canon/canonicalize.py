@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from noetlc.canon.allowance import Allowance
 from noetlc.canon.expansion import Origin, Pipeline, expand_pipeline
 from noetlc.canon.layering import outer_layers
 from noetlc.canon.synthesis import kept, keys, scalar
@@ -43,13 +44,16 @@ def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     """Return the canonical form of a playbook without lint errors; refuses what it cannot say (`Refusal`)."""
     shared = playbook.workbook.tasks if playbook.workbook else None
     workbook = {task.name.text: task for task in shared or ()}
+    allowance = Allowance()
     steps: list[ast.Step] = []
     origins: dict[str, Origin] = {}
     for step in playbook.workflow or ():
-        pipeline = expand_pipeline(step.tool, workbook, outer_layers(playbook, step)) if step.tool is not None else None
+        pipeline = None
+        if step.tool is not None:
+            pipeline = expand_pipeline(step.tool, workbook, outer_layers(playbook, step), allowance)
+            name = step.step.text if step.step else ""
+            origins.update({f"{name}/{label}": origin for label, origin in pipeline.origins.items()})
         steps.append(_step(step, pipeline))
-        name = step.step.text if step.step else ""
-        origins.update({f"{name}/{label}": origin for label, origin in (pipeline.origins if pipeline else {}).items()})
     return CanonicalPlaybook(source, _playbook(playbook, tuple(steps)), origins)
 
 

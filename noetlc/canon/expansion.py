@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from noetlc.canon import sugar
+from noetlc.canon.allowance import Allowance, require_few_calls
 from noetlc.canon.arguments import Arguments
 from noetlc.canon.flow import flow_of
 from noetlc.canon.layering import Knobs, effective_knobs
@@ -18,9 +19,6 @@ from noetlc.canon.synthesis import task_spec
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
-
-TASKS_MAX = 10_000
-"""Tasks that one step may come to; workbook calls in workbook calls can multiply them without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,8 @@ class Setting:
     """The list is one task without a label, and goes by the caller's."""
     workbook_task: str = ""
     call: Span | None = None
+    policy: ast.TaskPolicy | None = None
+    """The call's own policy, for the one task that it stands for; its names and labels are the caller's."""
     path: tuple[str, ...] = ()
     """The workbook tasks that are being put in, outermost first."""
 
@@ -69,11 +69,14 @@ class Pipeline:
 
 
 def expand_pipeline(
-    entries: tuple[ast.PipelineEntry, ...], workbook: Mapping[str, ast.WorkbookTask], layers: tuple[Knobs, ...]
+    entries: tuple[ast.PipelineEntry, ...],
+    workbook: Mapping[str, ast.WorkbookTask],
+    layers: tuple[Knobs, ...],
+    allowance: Allowance,
 ) -> Pipeline:
     """Return a step's entries as labelled tasks."""
-    expansion = _Expansion(workbook)
-    expansion.entries(entries, "", Setting(Arguments(), layers))
+    expansion = _Expansion(workbook, allowance)
+    expansion.entries(entries, "", Setting(Arguments(allowance), layers))
     tasks = without_dead_flow(expansion.tasks)
     return Pipeline(tasks, {name: expansion.origins[name] for name in map(_label, tasks)})
 
@@ -81,6 +84,7 @@ def expand_pipeline(
 @dataclass(slots=True)
 class _Expansion:
     workbook: Mapping[str, ast.WorkbookTask]
+    allowance: Allowance
     tasks: list[ast.Task] = field(default_factory=list)
     origins: dict[str, Origin] = field(default_factory=dict)
 
@@ -107,6 +111,8 @@ class _Expansion:
     def _task(self, written: ast.Task, local: str, setting: Setting) -> None:
         label = setting.label(local)
         task = rewritten_task(written, setting.arguments, setting.label)
+        if setting.policy:
+            task = with_policy(task, setting.policy)
         if task.kind and task.kind.text == "workbook":
             self._call(task, label, setting)
             return
@@ -124,7 +130,6 @@ class _Expansion:
         name, entries = self._called(call, setting)
         arguments = setting.arguments.overlaid(_given(call))
         require_steady(entries, arguments, self.workbook)
-        entries = _with_policy(entries, call)
         is_lone = len(entries) == 1 and isinstance(entries[0], ast.Task) and entries[0].label is None
         inner = Setting(
             arguments=arguments,
@@ -133,6 +138,7 @@ class _Expansion:
             is_lone=is_lone,
             workbook_task=name,
             call=setting.call or call.span,
+            policy=_policy_for(entries, call),
             path=(*setting.path, name),
         )
         if not is_lone:
@@ -150,6 +156,7 @@ class _Expansion:
             raise Refusal(
                 named.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
             )
+        require_few_calls(setting.path, named.span)
         return named.text, self.workbook[named.text].entries
 
     def _emit(self, task: ast.Task, origin: Origin) -> None:
@@ -157,9 +164,8 @@ class _Expansion:
         if label in self.origins:
             help = "give the task that you labelled so another label"
             raise Refusal(task.key_span("kind"), f"two places of the pipeline would have the label `{label}`", help)
-        if len(self.tasks) == TASKS_MAX:
-            help = "make several steps of it, or a playbook of its own"
-            raise Refusal(origin.call or origin.span, f"the pipeline comes to more than {TASKS_MAX:,} tasks", help)
+        if origin.call:
+            self.allowance.take_task(origin.call)
         self.origins[label] = origin
         self.tasks.append(task)
 
@@ -178,11 +184,11 @@ def _given(call: ast.Task) -> nodes.Mapping | None:
     raise Refusal(given.span, "the arguments of a workbook call must be written out", "write `args:` as a mapping")
 
 
-def _with_policy(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> tuple[ast.PipelineEntry, ...]:
-    """Give the policy of a call to the one task that it stands for."""
+def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.TaskPolicy | None:
+    """Return the policy of a call, which the one task that it stands for gets."""
     policy = call.spec.policy if call.spec else None
     if policy is None:
-        return entries
+        return None
     first = entries[0] if len(entries) == 1 else None
     if not isinstance(first, ast.Task):
         help = "put the policy on a task of the list, or call a workbook task that is a single one"
@@ -190,4 +196,4 @@ def _with_policy(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> tupl
     if first.spec and first.spec.policy:
         help = "keep one of the two policies"
         raise Refusal(policy.span, "both the call and the task of the workbook have a policy", help)
-    return (with_policy(first, policy),)
+    return policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from noetlc.syntax.span import Span
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 - it says what happened, as CannotRun does
     """A construct that cannot be expanded: where, what is wrong, what to write instead."""
 
     def __init__(self, span: Span, message: str, help: str) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from noetlc.analysis.model import patches, thens
+from noetlc.analysis.names import Use
 from noetlc.canon.arguments import ARGS, Arguments, reads
 from noetlc.canon.refusal import Refusal
-from noetlc.model import patches, thens
-from noetlc.names import Use
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Node
 from noetlc.syntax.span import Span
@@ -47,22 +47,33 @@ def require_steady(
         return
     written = _written(entries, workbook)
     jumped_to = {then.to.text for task in ast.nested_tasks(entries) for _, then in thens(task) if then.to}
+    changing: dict[tuple[str, bool], Use | None] = {}
     for node, is_early in _placed(entries, True, jumped_to):
         for leaf in nodes.scalars(node):
             for name in _arguments_read(leaf, arguments):
-                _check(arguments.given[name], name, written, leaf.span, is_early=is_early)
+                if (name, is_early) not in changing:
+                    changing[name, is_early] = _changing(arguments.given[name], written, is_early)
+                _require_none(changing[name, is_early], name, leaf.span)
 
 
-def _check(argument: Node, name: str, written: Written, place: Span, *, is_early: bool) -> None:
+def _changing(argument: Node, written: Written, is_early: bool) -> Use | None:
+    """Return what an argument reads that is not what it was at the call."""
     for use in reads(argument):
         if use.name in _OF_THE_READER or (not is_early and written.changes(use)):
-            path = ".".join(use.path[:2])
-            raise Refusal(
-                place,
-                f"`{ARGS}.{name}` is `{path}` here, and that is another value than it was when the workbook was called",
-                f"keep `{path}` under a name that these tasks do not write, with `set_iter` or `set_ctx` before the "
-                "call, and pass that",
-            )
+            return use
+    return None
+
+
+def _require_none(use: Use | None, name: str, place: Span) -> None:
+    if use is None:
+        return
+    path = ".".join(use.path[:2])
+    raise Refusal(
+        place,
+        f"`{ARGS}.{name}` is `{path}` here, and that is another value than it was when the workbook was called",
+        f"keep `{path}` under a name that these tasks do not write, with `set_iter` or `set_ctx` before the call, and "
+        "pass that",
+    )
 
 
 def _arguments_read(leaf: nodes.Scalar, arguments: Arguments) -> Iterator[str]:

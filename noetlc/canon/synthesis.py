@@ -8,8 +8,11 @@ from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Entry, Node, Scalar, ScalarValue
 from noetlc.syntax.span import Span
 
-TASK_KEYS = ("kind", "desc")
+_BEFORE_INPUTS = ("kind", "desc")
 """What stands before a task's inputs; `spec` stands after them."""
+
+_NAMES_ITSELF = frozenset({"choose", "while", "until"})
+"""Labels that cannot be a task's key, because they would begin a block there."""
 
 
 def scalar(span: Span, value: ScalarValue) -> Scalar:
@@ -49,7 +52,8 @@ def task(
 ) -> ast.Task:
     """Make a labelled task of another one: its kind and description, other inputs, another spec."""
     inputs = like.extra if extra is None else extra
-    order = (*TASK_KEYS, *(item.key.text for item in inputs), "spec")
+    name = ("name",) if label in _NAMES_ITSELF else ()
+    order = (*name, *_BEFORE_INPUTS, *(item.key.text for item in inputs), "spec")
     present = {"kind": like.kind, "desc": like.desc, "spec": spec}
     named = scalar(like.label.span if like.label else like.key_span("kind"), label)
     return ast.Task(

@@ -33,21 +33,24 @@ class Unit:
         return metadata.path.text if metadata and metadata.path else ""
 
 
-def lower_program(units: Sequence[Unit]) -> Program:
-    """Return the program of several playbooks; the first is the main one. Raises CannotLower for what has no code."""
-    ordered = [units[0], *sorted(units[1:], key=lambda unit: unit.path)]
-    written = [Written(unit.source.text, unit.constructs) for unit in ordered]
-    prefixes = ["", *(f"{unit.path}#" for unit in ordered[1:])]
-    playbooks = tuple(_playbook(*parts) for parts in zip(ordered, prefixes, written, strict=True))
-    return replace(program := Program(playbooks), debug=_debug(program, ordered, written))
+@dataclass(frozen=True, slots=True)
+class LoweredPlaybook:
+    """A playbook's code, and where each piece of it was written."""
+
+    unit: Unit
+    playbook: Playbook
+    places: dict[str, Place]
+    """By the address of the code within the playbook."""
 
 
-def _playbook(unit: Unit, prefix: str, written: Written) -> Playbook:
+def lower_playbook(unit: Unit) -> LoweredPlaybook:
+    """Return the code of one playbook. Raises CannotLower for what has none."""
     playbook = unit.playbook
+    written = Written(unit.source.text, unit.constructs)
     metadata, executor = playbook.metadata, playbook.executor
     spec = executor.spec if executor else None
     steps = playbook.workflow or ()
-    return Playbook(
+    lowered = Playbook(
         name=_text(metadata.name if metadata else None),
         path=unit.path,
         metadata=entries_data(metadata.extra) if metadata else {},
@@ -57,8 +60,16 @@ def _playbook(unit: Unit, prefix: str, written: Written) -> Playbook:
         no_next_is_error=bool(spec and spec.no_next_is_error and spec.no_next_is_error.value is True),
         workload=entries_data(playbook.workload.entries) if playbook.workload else {},
         keychain=tuple(_credential(credential) for credential in playbook.keychain or ()),
-        steps=tuple(lower_step(step, prefix + _text(step.step), written) for step in steps),
+        steps=tuple(lower_step(step, _text(step.step), written) for step in steps),
     )
+    return LoweredPlaybook(unit, lowered, written.places)
+
+
+def link(lowered: Sequence[LoweredPlaybook]) -> Program:
+    """Put playbooks into one program; the first is the main one, the others go by their paths."""
+    ordered = [lowered[0], *sorted(lowered[1:], key=lambda one: one.playbook.path)]
+    program = Program(tuple(one.playbook for one in ordered))
+    return replace(program, debug=_debug(program, ordered))
 
 
 def _text(scalar: nodes.Scalar | None) -> str:
@@ -96,13 +107,14 @@ class _Marks:
         return self._known[offset]
 
 
-def _debug(program: Program, units: Sequence[Unit], written: Sequence[Written]) -> DebugMap:
+def _debug(program: Program, lowered: Sequence[LoweredPlaybook]) -> DebugMap:
     places: dict[str, tuple[Place, _Marks]] = {}
-    for index, (unit, text) in enumerate(zip(units, written, strict=True)):
-        marks = _Marks(index, unit.source)
-        places.update((address, (place, marks)) for address, place in text.places.items())
+    for index, one in enumerate(lowered):
+        marks = _Marks(index, one.unit.source)
+        prefix = f"{one.playbook.path}#" if index else ""
+        places.update((prefix + address, (place, marks)) for address, place in one.places.items())
     entries = []
     for address in addresses(program):
         place, marks = places[address.name]
         entries.append(DebugEntry(address.name, place.construct, tuple(marks.of(at) for at in place.offsets)))
-    return DebugMap(tuple(unit.file for unit in units), tuple(entries))
+    return DebugMap(tuple(one.unit.file for one in lowered), tuple(entries))

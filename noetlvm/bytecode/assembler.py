@@ -80,9 +80,10 @@ class _Places:
 
     def enter(self) -> _Trail:
         """Read the annotation of an address."""
+        start = self._cursor.at
         construct, mark = self._cursor.construct(), self._mark()
         if self.files is None and construct is not None:
-            raise self._cursor.error("there is no debug map to hold this; write `.files` after `.isa`")
+            raise self._cursor.error("there is no debug map to hold this; write `.files` after `.isa`", start)
         if self.files is not None and construct is None and self._construct is None:
             raise self._cursor.error('what did the author write here? Write it like `@"step" @12:5`')
         self._construct = construct if construct is not None else self._construct
@@ -93,16 +94,12 @@ class _Places:
     def add(self, trail: _Trail) -> None:
         """Read the mark after an instruction; without one that of the instruction before holds."""
         trail.current = self._mark() or trail.current
-        if self.files is None:
-            return
-        if trail.current is None:
-            raise self._cursor.error("where was this written? Write `@line:column`, or leave `.files` out")
-        trail.marks.append(trail.current)
+        self._record(trail)
 
-    def add_only(self, trail: _Trail) -> None:
-        """End an address that has no instructions: its one mark is the one in its annotation."""
+    def end(self, trail: _Trail) -> None:
+        """End an address. One that has no instructions has one mark, that of its annotation."""
         if not trail.marks:
-            self.add(trail)
+            self._record(trail)
 
     def debug_map(self, program: Program) -> DebugMap | None:
         if self.files is None:
@@ -111,10 +108,18 @@ class _Places:
         entries = (DebugEntry(address.name, trail.construct, tuple(trail.marks)) for address, trail in pairs)
         return DebugMap(self.files, tuple(entries))
 
+    def _record(self, trail: _Trail) -> None:
+        if self.files is None:
+            return
+        if trail.current is None:
+            raise self._cursor.error("where was this written? Write `@line:column`, or leave `.files` out")
+        trail.marks.append(trail.current)
+
     def _mark(self) -> Mark | None:
+        start = self._cursor.at
         mark = self._cursor.mark()
         if mark is not None and self.files is None:
-            raise self._cursor.error("there is no debug map to hold this mark; write `.files` after `.isa`")
+            raise self._cursor.error("there is no debug map to hold this mark; write `.files` after `.isa`", start)
         return mark
 
 
@@ -218,7 +223,7 @@ class _Assembler:
 
     def _place(self) -> None:
         """Read the annotation of a step or an arc, which ends its line."""
-        self._places.add_only(self._places.enter())
+        self._places.end(self._places.enter())
         self._cursor.end_line()
 
     def _pipeline(self) -> Pipeline:
@@ -315,7 +320,7 @@ class _Code:
         slots = cursor.number("how many") if cursor.accept(".slots") else 0
         while not self._closed():
             self._item(trail)
-        self._places.add_only(trail)
+        self._places.end(trail)
         return tuple(self._resolved(instruction) for instruction in self._code), slots
 
     def _closed(self) -> bool:
@@ -371,7 +376,7 @@ class _Code:
         word, start = self._cursor.peek_word(), self._cursor.at
         if not LABEL.fullmatch(word):
             # An index: the disassembler writes it only where it lies outside the code.
-            return self._cursor.number(f"{what}, a label, or")
+            return self._cursor.number(f"{what}, a label or")
         self._cursor.accept(word)
         return _Label(word, start)
 

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Iterable
 
+from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX
 from noetlvm.bytecode.program import Mark
 
-MAX_TEXT = 64 * 1024 * 1024
-"""Characters. A program at the limits of a bundle is shorter in this form."""
-MAX_ELEMENTS = 4_000_000
-"""Elements of all lists and mappings, as far as commas and brackets tell: each costs far more memory than its text."""
-MAX_NESTING = 64
-"""Of one constant."""
+TEXT_CHARS_MAX = 64 * 1024 * 1024
+"""A longer text is refused unread. An eight-megabyte playbook is shorter in this form."""
+PIECES_MAX = 4_000_000
+"""Instructions, marks and elements of constants, as far as their punctuation tells before anything is read. Each costs
+far more memory than its characters do."""
 LONGEST_SHOWN = 40
 """Characters of a word that an error shows."""
 
@@ -22,6 +22,7 @@ _GAP = re.compile(r"(?:[ \t\r\n;]++|#[^\n]*+)*+")
 _WORD = re.compile(r"[^\s();:#@\"]++")
 _NUMBER = re.compile(r"[0-9]{1,20}(?![0-9A-Za-z_])")
 _MARK = re.compile(r"@(?:([0-9]{1,10}):)?([0-9]{1,10}):([0-9]{1,10})(?![0-9:])")
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _END = re.compile(r"[\n;#)]|\Z")
 
 
@@ -41,10 +42,10 @@ class Cursor:
     def __init__(self, text: str) -> None:
         self._text = text
         self.at = 0
-        if len(text) > MAX_TEXT:
-            raise self.error(f"the text has more than {MAX_TEXT} characters")
-        if text.count(",") + text.count("[") + text.count("{") > MAX_ELEMENTS:
-            raise self.error(f"the text has more than {MAX_ELEMENTS} elements of lists and mappings")
+        if len(text) > TEXT_CHARS_MAX:
+            raise self.error(f"the text has more than {TEXT_CHARS_MAX} characters; assemble fewer playbooks at once")
+        if _pieces(text) > PIECES_MAX and _pieces(_STRING.sub("", text)) > PIECES_MAX:
+            raise self.error(f"the text has more than {PIECES_MAX} parts; assemble fewer playbooks at once")
 
     def error(self, message: str, at: int | None = None) -> AssemblyError:
         """Make an error at an offset, by default at the place that was reached."""
@@ -104,7 +105,7 @@ class Cursor:
         self.at = self._end_of(_BLANK)
         found = _NUMBER.match(self._text, self.at)
         if not found:
-            raise self.error(f"expected {what}, a number, found {self._found()}")
+            raise self.error(f"expected {what} (a number), found {self._found()}")
         self.at = found.end()
         return int(found[0])
 
@@ -138,10 +139,10 @@ class Cursor:
         except json.JSONDecodeError as error:
             raise self.error(f"this is no JSON: {error.msg}", error.pos) from None
         except ValueError as error:
-            # A key given twice, or an integer of more digits than Python reads.
+            # A key given twice, or an integer of too many digits.
             raise self.error(str(error), start) from None
         except RecursionError:
-            raise self.error(f"a constant is nested more than {MAX_NESTING} levels deep", start) from None
+            raise self.error(f"a constant is nested more than {DEPTH_MAX} levels deep", start) from None
         self._check(value, start)
         return value
 
@@ -167,11 +168,10 @@ class Cursor:
         """Refuse what no bundle can hold: text that is not Unicode, and nesting without end."""
         level, depth = [value], 0
         while level:
-            for item in level:
-                if isinstance(item, str) and not _is_unicode(item):
-                    raise self.error("a string has half of a surrogate pair, which stands for no character", start)
-            if depth > MAX_NESTING:
-                raise self.error(f"a constant is nested more than {MAX_NESTING} levels deep", start)
+            if not all(_is_unicode(item) for item in level if isinstance(item, str)):
+                raise self.error("a string has half of a surrogate pair, which stands for no character", start)
+            if depth >= DEPTH_MAX and any(isinstance(item, list | dict) for item in level):
+                raise self.error(f"a constant is nested more than {DEPTH_MAX} levels deep", start)
             level = [inner for item in level for inner in _elements(item)]
             depth += 1
 
@@ -210,6 +210,16 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return mapping
 
 
+def _integer(digits: str) -> int:
+    if len(digits) > BIG_INTEGER_CHARS_MAX:
+        raise ValueError(f"an integer has more than {BIG_INTEGER_CHARS_MAX} digits")
+    return int(digits)
+
+
+def _pieces(text: str) -> int:
+    return sum(map(text.count, ",[{@;\n"))
+
+
 def _elements(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         return [*value, *value.values()]
@@ -224,4 +234,4 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer)

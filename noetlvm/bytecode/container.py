@@ -51,10 +51,12 @@ class Section:
 
 def frame(payloads: Iterable[tuple[str, bytes]]) -> bytes:
     """Make a bundle of sections, which come in their order."""
-    from msgpack import packb
+    from noetlvm.bytecode import writer
 
-    sections = [[id, SECTIONS[id], payload] for id, payload in payloads]
-    return HEADER + bytes(packb(sections))
+    frames = [
+        writer.array([writer.text(id), writer.value(SECTIONS[id]), writer.block(payload)]) for id, payload in payloads
+    ]
+    return HEADER + writer.array(frames)
 
 
 def sections(data: bytes) -> tuple[Section, ...]:
@@ -84,10 +86,9 @@ def bundle_id(data: bytes) -> str:
 
 def strip(data: bytes) -> bytes:
     """Return the bundle without its debug section. Its id stays the same."""
-    from msgpack import Packer
+    from noetlvm.bytecode import writer
 
-    frames = _frames_without_debug(data)
-    return data[: len(HEADER)] + bytes(Packer().pack_array_header(len(frames))) + b"".join(frames)
+    return data[: len(HEADER)] + writer.array(_frames_without_debug(data))
 
 
 def _frames_without_debug(data: bytes) -> list[bytes]:

@@ -72,6 +72,7 @@ NAMES = (
 )
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
 BACKOFFS = ("none", "linear", "exponential")
+REDUCERS = ("sum", "min", "max", "count", "any", "all", "first", "last", "append", "extend", "merge")
 
 
 class Flow(StrEnum):

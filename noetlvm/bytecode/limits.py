@@ -39,6 +39,6 @@ INSTRUCTION_COST = 8
 NEW_INSTRUCTION_COST = 192
 """An instruction that did not occur before."""
 MARK_COST = 8
-NEW_MARK_COST = 160
-ADDRESS_COST = 256
+NEW_MARK_COST = 96
+ADDRESS_COST = 192
 """An entry of the debug map, besides its name and marks."""

@@ -17,6 +17,7 @@ from noetlvm.bytecode.limits import (
     COLLECTION_COST,
     DEPTH_MAX,
     MEMORY_BYTES_MAX,
+    OPERAND_MAX,
     TEXT_BYTES_MAX,
     VALUE_COST,
 )
@@ -31,6 +32,9 @@ BIG_INTEGER: Final = 1
 """The one extension type: an integer beyond 64 bits, as decimal digits."""
 
 NAN_BITS: Final = 0x7FF8_0000_0000_0000
+
+VARINT_BYTES_MAX: Final = 6
+"""A number of more bytes is too large for any use."""
 
 # Kinds of value, named as an error message names them.
 NULL, BOOLEAN, INTEGER, NEGATIVE, FLOAT = "null", "a boolean", "an integer", "a negative integer", "a float"
@@ -70,7 +74,7 @@ _HEADS: Final = _heads()
 
 
 class Reader:
-    """A place in a bundle, moving forwards. Every method reads one value and fails where it is not what was asked for."""
+    """A place in a bundle, moving forwards. Each method reads one value and fails if it is not what was asked for."""
 
     __slots__ = ("at", "data", "end", "memory", "section", "start")
 
@@ -151,6 +155,22 @@ class Reader:
         if make is None:
             self.fail(Fault.WRONG_TYPE, f"{kind} cannot be a value of a playbook", at)
         return make(self, number, depth)
+
+    def varint(self, at: int, end: int, greatest: int = OPERAND_MAX) -> tuple[int, int]:
+        """Read a LEB128 number inside a block; return it and where it ends."""
+        number, stop = 0, min(end, at + VARINT_BYTES_MAX)
+        for place in range(at, stop):
+            byte = self.data[place]
+            number |= (byte & 0x7F) << 7 * (place - at)
+            if byte < 0x80:
+                if byte == 0 and place > at:
+                    self.fail(Fault.PADDED_OPERAND, f"there is a shorter form for {number}", at)
+                if number > greatest:
+                    self.fail(Fault.HUGE_OPERAND, f"a number here is at most {greatest}, not {number}", at)
+                return number, place + 1
+        if stop == at + VARINT_BYTES_MAX:
+            self.fail(Fault.HUGE_OPERAND, f"a number here is at most {greatest}", at)
+        return self.fail(Fault.CUT_INSTRUCTION, "the bytes end inside an instruction or a mark", at)
 
     # -- heads
 

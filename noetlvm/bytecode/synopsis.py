@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from noetlvm.bytecode.assembly_grammar import LABEL
-from noetlvm.bytecode.isa import Area, Operand
+from noetlvm.bytecode.isa import COMPARISONS, Area, Operand
 from noetlvm.bytecode.program import Instruction
 
 WIDTH = 60
@@ -32,7 +32,10 @@ _WORDS: dict[Operand, tuple[str, ...]] = {
 }
 """What stands for an operand in a formula."""
 _WORD = re.compile(r"\w+…?|…")
-_OPENING, _CLOSING = ("", "(", "[", "{", ",", ":"), ("", ")", "]", "}", ",", ":")
+_WHOLE = frozenset('"[{(')
+_OPENING = frozenset(("", "→", "|", "(", "[", "{", ",", ":"))
+_CLOSING = frozenset(("", "→", "|", ")", "]", "}", ",", ":"))
+"""What may stand around a value that has spaces in it."""
 
 
 class Synopsis:
@@ -119,9 +122,10 @@ def _filled(template: str, words: dict[str, str]) -> str:
 def _placed(found: re.Match[str], words: dict[str, str]) -> str:
     """Return the value for a word, in parentheses where an operator would tear it apart."""
     value = words.get(found[0], found[0])
-    before, after = found.string[: found.start()].rstrip()[-1:], found.string[found.end() : found.end() + 1]
-    alone = before in _OPENING and after.strip() in _CLOSING
-    return f"({value})" if " " in value and not alone and value[0] not in '"[{(' else value
+    if " " not in value or value[0] in _WHOLE or value in COMPARISONS:
+        return value
+    before, after = found.string[: found.start()].rstrip()[-1:], found.string[found.end() :].lstrip()[:1]
+    return value if before in _OPENING and after in _CLOSING else f"({value})"
 
 
 def _shortened(text: str) -> str:

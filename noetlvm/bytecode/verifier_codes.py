@@ -95,13 +95,33 @@ INVALID: dict[str, str] = {
 class Refused(Exception):  # noqa: N818 - it says what happened; it never leaves the verifier
     """A check failed at `offset`. Whoever ran the check knows the section and the address and adds them."""
 
-    def __init__(self, code: str, offset: int, detail: str) -> None:
+    def __init__(self, code: str, offset: int, detail: str, part: str = "") -> None:
         self.code = code
         self.offset = offset
         self.detail = detail
+        self.part = part
+        """Which part of what stands at the address, such as `arc.2`."""
         super().__init__(code)
 
     def told_of(self, section: str, address: str) -> InvalidBundle:
         """Return the error for the outside."""
-        where = f"`{address}`: " if address else ""
+        place = "/".join(filter(None, (address, self.part)))
+        where = f"`{place}`: " if place else ""
         return InvalidBundle(self.code, section, self.offset, f"{where}{INVALID[self.code]}: {self.detail}")
+
+
+class Telling:
+    """A context in which a check that fails is told of this section and address."""
+
+    __slots__ = ("_address", "_section")
+
+    def __init__(self, section: str, address: str) -> None:
+        self._section = section
+        self._address = address
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, Refused):
+            raise error.told_of(self._section, self._address) from None

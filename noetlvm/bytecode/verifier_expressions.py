@@ -8,14 +8,14 @@ once. It also follows that each round of a cycle takes an element from one itera
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from noetlvm.bytecode.isa import Area, Flow
 from noetlvm.bytecode.program import Expression, Instruction
 from noetlvm.bytecode.verifier_codes import Refused
-from noetlvm.bytecode.verifier_lists import check_appends
 from noetlvm.bytecode.verifier_limits import FOR_DEPTH_MAX, STACK_MAX
+from noetlvm.bytecode.verifier_lists import check_appends
 from noetlvm.bytecode.verifier_operands import check_operands, check_sizes
 from noetlvm.bytecode.verifier_stack import count_taken, integer, text
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
@@ -54,10 +54,17 @@ class _Shape(NamedTuple):
     texts: int
 
 
-def prove(expression: Expression) -> Proven:
-    """Prove an expression, or raise Refused."""
+Effects: TypeAlias = dict[int, tuple[int, int]]
+"""By an instruction's identity: how many values it takes and pushes, if that is all it does and its operands are good.
+
+Instructions are pooled, so that most are met many times. The program must be held for as long as this is.
+"""
+
+
+def prove(expression: Expression, effects: Effects) -> Proven:
+    """Prove an expression, or raise Refused. `effects` is filled on the way, for this expression and others."""
     check_sizes(expression.code, expression.slots)
-    proof = _Proof(expression)
+    proof = _Proof(expression, effects)
     proof.run()
     if proof.appends:
         check_appends(expression)
@@ -65,11 +72,12 @@ def prove(expression: Expression) -> Proven:
 
 
 class _Proof:
-    """The walk. The shape before the current instruction is spread over three attributes, for speed."""
+    """The walk. The shape before the current instruction is spread over three attributes."""
 
-    def __init__(self, expression: Expression) -> None:
+    def __init__(self, expression: Expression, effects: Effects) -> None:
         self.code = expression.code
         self.slots = expression.slots
+        self.effects = effects
         self.proven = Proven()
         self.appends = False
         self.at = 0
@@ -86,14 +94,18 @@ class _Proof:
         """Shapes before each NEXT that was met."""
 
     def run(self) -> None:
-        length, slots = len(self.code), self.slots
+        effects, ahead = self.effects, self.ahead
         for at, instruction in enumerate(self.code):
             self.at = at
-            check_operands(instruction, at, Area.EXPRESSION, length, slots)
-            self._arrive(instruction)
-            self._perform(instruction)
+            effect = effects.get(id(instruction))
+            if effect is None or at in ahead or not self.falls:
+                self._arrive(instruction)
+                self._perform(instruction)
+            else:
+                self._take(effect[0])
+                self._push(effect[1])
         if self.falls:
-            raise Refused("V018", length - 1, f"{self.code[-1].opcode.name} is the last instruction")
+            raise Refused("V018", len(self.code) - 1, f"{self.code[-1].opcode.name} is the last instruction")
 
     # ---- paths
 
@@ -137,14 +149,16 @@ class _Proof:
     # ---- instructions
 
     def _perform(self, instruction: Instruction) -> None:
+        check_operands(instruction, self.at, Area.EXPRESSION, len(self.code), self.slots)
         opcode = instruction.opcode
         perform = _PERFORM.get(opcode.name)
-        taken = opcode.pops if not opcode.counts else count_taken(instruction)
+        taken = count_taken(instruction)
         if perform is not None:
             perform(self, instruction, taken)
         else:
             self._take(taken)
             self._push(opcode.pushes)
+            self.effects[id(instruction)] = (taken, opcode.pushes)
         self.falls = opcode.flow is Flow.NEXT or opcode.flow is Flow.BRANCH
 
     def _take(self, count: int) -> None:
@@ -184,6 +198,11 @@ class _Proof:
     def _name(self, instruction: Instruction, _taken: int) -> None:
         self.proven.names.setdefault(text(instruction, 0), self.at)
         self._push(1)
+
+    def _slot(self, instruction: Instruction, taken: int) -> None:
+        """Not merely an effect: whether the slot exists depends on the expression."""
+        self._take(taken)
+        self._push(instruction.opcode.pushes)
 
     def _append(self, _instruction: Instruction, taken: int) -> None:
         self.appends = True
@@ -244,10 +263,13 @@ class _Proof:
         _check_call(instruction, self.at)
         self._take(taken)
         self._push(1)
+        self.effects[id(instruction)] = (taken, 1)
 
 
 _PERFORM: dict[str, Callable[[_Proof, Instruction, int], None]] = {
     "NAME": _Proof._name,
+    "LOCAL": _Proof._slot,
+    "STORE": _Proof._slot,
     "LOOP": _Proof._loop,
     "APPEND": _Proof._append,
     "FILTER": _Proof._call,
@@ -306,7 +328,13 @@ def _check_call(instruction: Instruction, at: int) -> None:
     assert isinstance(words, list)
     if len(set(words)) != len(words):
         raise Refused("V038", at, f"{', '.join(words)} of `{name}`")
-    least = replace(signature, required=0) if spread else signature
-    problem = least.problem(positional, words)
+    problem = _spread_problem(signature, positional, words) if spread else signature.problem(positional, words)
     if problem is not None:
         raise Refused("V037", at, problem)
+
+
+def _spread_problem(signature: Signature, positional: int, words: list[str]) -> str | None:
+    """Say what is wrong even if the spread ones bring everything that is missing."""
+    positional = max(positional, min(signature.required, signature.positional_only))
+    missing = [name for name in signature.parameters[positional : signature.required] if name not in words]
+    return signature.problem(positional, [*words, *missing])

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-CODE_MAX = 100_000
+CODE_MAX = 250_000
 """Instructions in one expression or one pipeline."""
 
-STACK_MAX = 20_000
+STACK_MAX = 100_000
 """Values on an expression's stack. A literal list or mapping with templates in it needs all its items at once."""
 
 FOR_DEPTH_MAX = 128
 """Nested for blocks in one expression: twice the depth of a template, since a filtered block iterates twice."""
-
-SLOTS_MAX = 4_096
-"""Local variables of an expression, or round counters of a pipeline."""
 
 LOOPS_MAX = 16
 """Levels of a step's loop."""

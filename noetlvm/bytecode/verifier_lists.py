@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import Flow
@@ -23,9 +24,9 @@ _Tags: TypeAlias = "dict[int, int]"
 """Height on the stack to what lies there; whatever is not an own list is left out."""
 
 _TRACKED_MAX = 64
-"""Own lists that are followed at once; of more, the others count as ordinary values."""
+"""Own lists on the stack, and in slots, that are followed at once; of more, the others count as ordinary values."""
 
-_CHANGES_MAX = 32
+_CHANGES_MAX = 8
 """How often one instruction is looked at anew before everything before it counts as ordinary values."""
 
 
@@ -48,8 +49,9 @@ class _State:
 
     def forget(self, slot: int) -> None:
         """Count the list of a slot, and what was read from the slot, as ordinary values."""
-        self.slots -= {slot}
-        self.stack = {height: tag for height, tag in self.stack.items() if tag != slot}
+        if slot in self.slots:
+            self.slots -= {slot}
+            self.stack = {height: tag for height, tag in self.stack.items() if tag != slot}
 
     def take(self, count: int) -> None:
         """Drop values from the top without looking at them."""
@@ -75,7 +77,7 @@ def check_appends(expression: Expression) -> None:
     changes = [0] * len(code)
     waiting = [0]
     while waiting:
-        at = waiting.pop()
+        at = heappop(waiting)  # the topmost, so that paths have met before what lies below is looked at
         for target, state in _after(code[at], at, before[at].copy()):
             known = before.get(target)
             if known is None:
@@ -83,7 +85,7 @@ def check_appends(expression: Expression) -> None:
             elif not _weaken(known, state, changes[target]):
                 continue
             changes[target] += 1
-            waiting.append(target)
+            heappush(waiting, target)
 
 
 def _after(instruction: Instruction, at: int, state: _State) -> list[tuple[int, _State]]:
@@ -123,8 +125,8 @@ def _weaken(known: _State, other: _State, changes: int) -> bool:
 def _use(instruction: Instruction, _at: int, state: _State) -> None:
     """Whatever is taken may be held by others from now on; what is pushed is an ordinary value."""
     taken = count_taken(instruction)
-    for below_top in range(min(taken, state.depth)) if state.stack else ():
-        state.share(state.tag(below_top))
+    for tag in [tag for height, tag in state.stack.items() if height >= state.depth - taken]:
+        state.share(tag)
     state.take(taken)
     state.depth += instruction.opcode.pushes
 
@@ -156,7 +158,7 @@ def _store(instruction: Instruction, _at: int, state: _State) -> None:
         return
     state.share(tag)
     state.forget(slot)
-    if tag == _OWN:
+    if tag == _OWN and len(state.slots) < _TRACKED_MAX:
         state.slots |= {slot}
 
 

@@ -7,11 +7,10 @@ from reprlib import repr as shown
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, OPCODES, Area, Operand
+from noetlvm.bytecode.limits import OPERAND_MAX, SLOTS_MAX
 from noetlvm.bytecode.program import Expression, Instruction
 from noetlvm.bytecode.verifier_codes import Refused
-from noetlvm.bytecode.verifier_limits import CODE_MAX, SLOTS_MAX
-
-COUNT_MAX = 2**32 - 1
+from noetlvm.bytecode.verifier_limits import CODE_MAX
 
 
 def check_sizes(code: tuple[Instruction, ...], slots: int) -> None:
@@ -63,7 +62,7 @@ def _optional_expression(value: object, _length: int, _slots: int) -> str | None
 
 
 def _count(value: object, _length: int, _slots: int) -> str | None:
-    return None if type(value) is int and 0 <= value <= COUNT_MAX else "V003"
+    return None if type(value) is int and 0 <= value <= OPERAND_MAX else "V003"
 
 
 def _target(value: object, length: int, _slots: int) -> str | None:

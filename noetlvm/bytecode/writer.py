@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from msgpack import ExtType, Packer, packb
+from msgpack import ExtType, Packer, packb  # type: ignore[import-untyped]  # it ships no types
 
 from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX, TEXT_BYTES_MAX
 from noetlvm.bytecode.reader import BIG_INTEGER
 
 
-class UnencodableProgram(ValueError):
+class EncodingError(ValueError):
     """The program cannot be written: it breaks a limit of the format, or holds what is no value of the language."""
 
 
@@ -20,9 +20,9 @@ def array(items: Sequence[bytes]) -> bytes:
     return bytes(Packer().pack_array_header(len(items))) + b"".join(items)
 
 
-def numbers(items: Iterable[int]) -> bytes:
-    """Write a list of integers."""
-    return bytes(packb(list(items)))
+def number(item: int) -> bytes:
+    """Write an integer."""
+    return bytes(packb(item))
 
 
 def block(data: bytes) -> bytes:
@@ -35,7 +35,7 @@ def value(item: object) -> bytes:
     try:
         return bytes(packb(_checked(item, 0), strict_types=True, default=_big_integer))
     except UnicodeEncodeError as error:
-        raise UnencodableProgram(f"a text cannot be written in UTF-8: {error.reason}") from error
+        raise EncodingError(f"a text cannot be written in UTF-8: {error.reason}") from error
 
 
 def text(item: object) -> bytes:
@@ -46,7 +46,7 @@ def text(item: object) -> bytes:
 def checked_text(item: object) -> str:
     """Return what must be a text."""
     if type(item) is not str:
-        raise UnencodableProgram(f"a text is expected, not {item!r:.80}")
+        raise EncodingError(f"a text is expected, not {item!r:.80}")
     return item
 
 
@@ -61,18 +61,18 @@ def varint(result: bytearray, number: int) -> None:
 def _big_integer(item: object) -> object:
     """Write what msgpack has no type for: an integer beyond 64 bits, and nothing else."""
     if type(item) is not int:
-        raise UnencodableProgram(f"{item!r:.80} is no value of the language")
+        raise EncodingError(f"{item!r:.80} is no value of the language")
     # By its bits first: making the digits of a huge integer is what the limit is there to avoid.
     digits = str(item) if item.bit_length() < 4 * BIG_INTEGER_CHARS_MAX else ""
     if not 0 < len(digits) <= BIG_INTEGER_CHARS_MAX:
-        raise UnencodableProgram(f"an integer has at most {BIG_INTEGER_CHARS_MAX} characters")
+        raise EncodingError(f"an integer has at most {BIG_INTEGER_CHARS_MAX} characters")
     return ExtType(BIG_INTEGER, digits.encode())
 
 
 def _checked(item: object, depth: int) -> object:
     """Return the value with the one NaN that bundles use; refuse what msgpack would write and `reader` not read."""
     if isinstance(item, list | dict) and depth >= DEPTH_MAX:
-        raise UnencodableProgram(f"lists and mappings nest at most {DEPTH_MAX} deep")
+        raise EncodingError(f"lists and mappings nest at most {DEPTH_MAX} deep")
     if type(item) is list:
         return [_checked(inner, depth + 1) for inner in item]
     if type(item) is dict:
@@ -80,11 +80,11 @@ def _checked(item: object, depth: int) -> object:
     if type(item) is str:
         return _checked_length(item)
     if type(item) is bytes:
-        raise UnencodableProgram("bytes are no value of the language")
+        raise EncodingError("bytes are no value of the language")
     return math.nan if isinstance(item, float) and math.isnan(item) else item
 
 
 def _checked_length(item: str) -> str:
     if len(item) > TEXT_BYTES_MAX // 4 and len(item.encode(errors="replace")) > TEXT_BYTES_MAX:
-        raise UnencodableProgram(f"a text has at most {TEXT_BYTES_MAX} bytes")
+        raise EncodingError(f"a text has at most {TEXT_BYTES_MAX} bytes")
     return item

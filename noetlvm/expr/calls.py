@@ -70,9 +70,7 @@ def call(row: Row, fuel: Fuel, value: Data, args: tuple[Data, ...], kwargs: Mapp
     return row.function(fuel, value, *args, **kwargs)
 
 
-def call_with_words(
-    fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], spread: int
-) -> Data:
+def call_with_words(fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], spread: int) -> Data:
     """Call with arguments as they lie on the stack: positional, named by `words`, then spread ones."""
     kwargs: dict[str, Data] = {}
     if spread & 2:

@@ -13,7 +13,7 @@ from itertools import groupby as consecutive
 from noetlvm.expr.calls import call, named
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import CALL_STEPS, Fuel
-from noetlvm.expr.operations import add, bounded, contains, equal, item
+from noetlvm.expr.operations import add, bounded, item
 from noetlvm.expr.values import (
     CONTAINERS,
     ITEM_BYTES,

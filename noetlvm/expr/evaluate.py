@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from noetlvm.bytecode.program import Expression
 from noetlvm.expr.fuel import Fuel
-from noetlvm.expr.interpret import Scope, interpret
+from noetlvm.expr.interpret import Scope, interpreter
 from noetlvm.expr.translate import translate
 from noetlvm.expr.values import Data
 
@@ -22,4 +21,4 @@ def compile_expression(expression: Expression, *, checked: bool = False) -> Eval
     many times slower.
     """
     translated = None if checked else translate(expression)
-    return translated or partial(interpret, expression)
+    return translated or interpreter(expression)

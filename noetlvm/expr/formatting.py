@@ -27,7 +27,8 @@ def format_text(fuel: Fuel, template: str, values: Data) -> str:
             raise ExpressionError(Kind.SIZE, f"the text has more than {_FIELDS_MAX} `%` places")
         size += largest + sum(_number(digits, arguments) for digits in widths)
     fuel.make(size)
-    return template % values
+    filled: str = template % values
+    return filled
 
 
 def _widths(template: str) -> Iterator[tuple[str | None, ...]]:

@@ -1,8 +1,8 @@
 """What an evaluation may use up: steps bound its time, bytes bound what it makes.
 
 Every operation pays before it works: a step for each instruction and each element it looks at, and for whatever it
-makes an upper bound of the memory that this takes. So the outcome depends on the expression and its data alone, never on
-the machine.
+makes an upper bound of the memory that this takes. So the outcome depends on the expression and its data alone, never
+on the machine.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ MAX_DEPTH = 128
 MAX_INT_BITS = 4_096
 """How long a whole number may become."""
 
-CALL_STEPS = 4
-"""Steps for each item that a filter hands to another filter or test."""
+NODE_STEPS = 3
+"""Steps for each value inside of nested data that is printed, compared or used as a key."""
+
+CALL_STEPS = 10
+"""Steps for each item that a filter hands to another filter or test, or writes by itself."""
 
 
 class Fuel:
@@ -51,5 +54,7 @@ class Fuel:
     def run_out(self) -> NoReturn:
         """Say which of the two is used up."""
         if self.bytes < 0:
-            raise ExpressionError(Kind.SIZE, "the expression makes too much data; make less of it, or use a `python` task")
+            raise ExpressionError(
+                Kind.SIZE, "the expression makes too much data; make less of it, or use a `python` task"
+            )
         raise ExpressionError(Kind.FUEL, "the expression takes too many steps; do this work in a `python` task")

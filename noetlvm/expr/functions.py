@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from noetlvm.expr.fuel import Fuel
-from noetlvm.expr.values import ITEM_BYTES, LIST_BYTES, MAP_BYTES, PAIR_BYTES, Data, elements, hashable
+from noetlvm.expr.values import ITEM_BYTES, LIST_BYTES, MAP_BYTES, PAIR_BYTES, Data, Undefined, elements, hashable
 
 _NUMBER_BYTES = 32
 
@@ -21,7 +21,8 @@ def range_(fuel: Fuel, _value: Data, *bounds: Data) -> list[int]:
 
 def dict_(fuel: Fuel, _value: Data, mapping: Data = (), /, **further: Data) -> dict[Data, Data]:
     """Return a new mapping of a mapping or pairs, and of named values."""
-    fuel.spend(len(further))
+    if type(mapping) is Undefined:
+        raise mapping.error()
     made: dict[Data, Data] = {}
     pairs = mapping.items() if isinstance(mapping, dict) else elements(fuel, mapping)
     fuel.spend(len(pairs))

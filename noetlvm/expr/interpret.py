@@ -55,13 +55,20 @@ def price(code: tuple[Instruction, ...]) -> Price:
     return Price(len(code), sum(made))
 
 
-def interpret(expression: Expression, scope: Scope, fuel: Fuel) -> Data:
-    """Return the expression's value. Raises ExpressionError."""
-    machine = _Machine(expression, scope, fuel)
-    try:
-        return machine.run()
-    except (*PYTHON_ERRORS, ExpressionError) as error:
-        raise from_python(error, machine.at) from None
+def interpreter(expression: Expression) -> Callable[[Scope, Fuel], Data]:
+    """Return a function of a scope and fuel that gives the expression's value or raises ExpressionError."""
+    code = tuple((_handler(i), i.operands) for i in expression.code)
+    whole = price(expression.code)
+
+    def interpret(scope: Scope, fuel: Fuel) -> Data:
+        machine = _Machine(expression, scope, fuel)
+        try:
+            machine.pay(whole)
+            return machine.run(code)
+        except (*PYTHON_ERRORS, ExpressionError) as error:
+            raise from_python(error, machine.at) from None
+
+    return interpret
 
 
 class _Machine:
@@ -79,33 +86,28 @@ class _Machine:
         self.done = False
         self._rounds: dict[int, Price] = {}
 
-    def run(self) -> Data:
-        self._pay(price(self.code))
+    def run(self, code: tuple[tuple[Callable[..., None], tuple[object, ...]], ...]) -> Data:
         while not self.done:
-            self.step()
+            if not 0 <= self.following < len(code):
+                self.check(False, "no instruction there")
+            self.at = self.following
+            self.following = self.at + 1
+            handler, operands = code[self.at]
+            handler(self, *operands)
         self.check(len(self.stack) == 1, "the stack holds more than the result")
         self.check(not self.texts, "a text was not ended")
         return self.pop()
-
-    def step(self) -> None:
-        self.check(0 <= self.following < len(self.code), "no instruction there")
-        self.at = self.following
-        self.following = self.at + 1
-        instruction = self.code[self.at]
-        self.check(len(instruction.operands) == len(instruction.opcode.operands), "operands are missing")
-        handler = HANDLERS.get(instruction.opcode.name)
-        self.check(handler is not None, "not an instruction of expressions")
-        assert handler
-        handler(self, *instruction.operands)
 
     def check(self, holds: bool, message: str) -> None:
         if not holds:
             raise InternalError(f"instruction {self.at}: {message}")
 
     def pop(self) -> Data:
-        self.check(bool(self.stack), "the stack is empty")
+        if not self.stack:
+            self.check(False, "the stack is empty")
         value = self.stack.pop()
-        self.check(type(value) is not ForLoop, "an iterator is not a value")
+        if type(value) is ForLoop:
+            self.check(False, "an iterator is not a value")
         return value
 
     def pop_many(self, count: int) -> tuple[Data, ...]:
@@ -132,14 +134,23 @@ class _Machine:
         """Pay for one more round of the for block that goes from here to its end."""
         if self.at not in self._rounds:
             self._rounds[self.at] = price(self.code[self.at : end] if end > self.at else self.code)
-        self._pay(self._rounds[self.at])
+        self.pay(self._rounds[self.at])
 
-    def _pay(self, price: Price) -> None:
+    def pay(self, price: Price) -> None:
         self.fuel.make(price.bytes)
         self.fuel.spend(price.steps)
 
 
 # ---- values
+
+
+def _handler(instruction: Instruction) -> Callable[..., Any]:
+    fits = len(instruction.operands) == len(instruction.opcode.operands)
+    return HANDLERS.get(instruction.opcode.name, _unknown) if fits else _unknown
+
+
+def _unknown(m: _Machine, *_operands: object) -> None:
+    m.check(False, "not an instruction of expressions, or its operands are not its own")
 
 
 def _name(m: _Machine, name: str) -> None:

@@ -252,7 +252,7 @@ def _dispatched(name: str) -> Method:
 
 def _no_method(name: str, receiver: Data) -> ExpressionError:
     if type(receiver) is Undefined:
-        return receiver.error()  # type: ignore[no-any-return]
+        return receiver.error()
     owners = " and ".join(type_name(kind()) for kind in BY_TYPE if name in BY_TYPE[kind])
     return ExpressionError(Kind.TYPE, f"`.{name}()` is a method of {owners}, not of {type_name(receiver)}")
 

@@ -193,10 +193,9 @@ def add(fuel: Fuel, left: Data, right: Data) -> Data:
     if type(left) is str and type(right) is str:
         fuel.make(TEXT_BYTES + text_bytes(left) + text_bytes(right))
         return left + right
-    for kind in (list, tuple):
-        if isinstance(left, kind) and isinstance(right, kind):
-            fuel.make(LIST_BYTES + ITEM_BYTES * (len(left) + len(right)))
-            return left + right
+    if isinstance(left, (list, tuple)) and isinstance(right, list if isinstance(left, list) else tuple):
+        fuel.make(LIST_BYTES + ITEM_BYTES * (len(left) + len(right)))
+        return operator.add(left, right)
     _no_operands("+", left, right)
 
 
@@ -217,7 +216,12 @@ def power(_fuel: Fuel, left: Data, right: Data) -> Data:
     """Raise a number to a power."""
     if not (_is_number(left) and _is_number(right)):
         _no_operands("**", left, right)
-    if isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and left.bit_length() * right > 2 * MAX_INT_BITS:
+    if (
+        isinstance(left, int)
+        and isinstance(right, int)
+        and abs(left) > 1
+        and left.bit_length() * right > 2 * MAX_INT_BITS
+    ):
         raise ExpressionError(Kind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
     return bounded(left**right)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.formatting import format_text
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.fuel import CALL_STEPS, Fuel
 from noetlvm.expr.operations import search_steps
 from noetlvm.expr.values import (
     CONTAINERS,
@@ -126,7 +126,9 @@ def truncate(
     """Return the text cut to `length` characters."""
     leeway = 5 if leeway is None else leeway
     if length < len(end) or leeway < 0:
-        raise ExpressionError(Kind.VALUE, "`truncate` needs a `length` that has room for `end`, and a `leeway` of 0 or more")
+        raise ExpressionError(
+            Kind.VALUE, "`truncate` needs a `length` that has room for `end`, and a `leeway` of 0 or more"
+        )
     if isinstance(value, (*CONTAINERS, Undefined)) and len(value) <= length + leeway:
         return value
     plain = _text_only(value)
@@ -159,7 +161,11 @@ def wordwrap(
     longest = max(map(len, plain.split()), default=0) if len(plain) < 65_536 else len(plain)
     fuel.spend(4 * len(plain) + longest * longest // (8 * columns) + longest * longest // 256)
     fuel.make(TEXT_BYTES + 16 * text_bytes(plain) + TEXT_BYTES * (len(plain) // columns))
-    lines = [line for paragraph in plain.splitlines() for line in _wrapped(paragraph, width, break_long_words, break_on_hyphens)]
+    lines = [
+        line
+        for paragraph in plain.splitlines()
+        for line in _wrapped(paragraph, width, break_long_words, break_on_hyphens)
+    ]
     fuel.make(len(lines) * text_bytes(between))
     return between.join(lines)
 
@@ -252,7 +258,7 @@ def xmlattr(fuel: Fuel, value: Data, autospace: Data = True) -> str:
     """Return the mapping as XML attributes."""
     if not isinstance(value, dict):
         raise wrong_type(value, "a mapping")
-    fuel.spend(len(value))
+    fuel.spend(CALL_STEPS * len(value))
     parts = []
     for key, content in value.items():
         if content is None or type(content) is Undefined:
@@ -271,7 +277,7 @@ def urlencode(fuel: Fuel, value: Data) -> str:
         value = list(value.items())
     if not isinstance(value, (list, tuple, Undefined)):
         return _quoted(fuel, value, "/")
-    fuel.spend(len(value))
+    fuel.spend(CALL_STEPS * len(value))
     parts = []
     for pair in value:
         name, content = pair

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import NoReturn
 
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import Expression
 from noetlvm.expr import operations, values
-from noetlvm.expr.calls import Row, call_with_words, named
+from noetlvm.expr.calls import call_with_words, named
 from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, from_python
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.interpret import Price, Scope, price
@@ -29,17 +29,25 @@ from noetlvm.expr.values import Data, Undefined
 NESTING_MAX = 16
 """How deep a Python expression may nest before a part of it gets a variable."""
 
-BLOCKS_MAX = 12
-"""How deep blocks may nest; Python itself allows twenty loops."""
+LOOPS_MAX = 16
+"""How deep for blocks may nest; Python allows twenty."""
 
-_SCALARS = (str, int, float, bool, type(None))
+MARGIN_MAX = 80
+"""How deep blocks of all kinds may nest; Python allows a hundred."""
+
+SHORT = 64
+"""Items of a list, or characters of a text, up to which Python compares at no cost to speak of."""
 
 
-class _Unstructured(Exception):
+def _is_short(value: object) -> bool:
+    return len(value) <= SHORT if isinstance(value, str) else value is None or isinstance(value, (int, float))
+
+
+class _UnstructuredError(Exception):
     """The code is no nest of blocks, or nests too deeply; the interpreter runs it."""
 
 
-class _NeedsStatement(Exception):
+class _StatementNeededError(Exception):
     """The code at hand cannot be a Python expression."""
 
 
@@ -51,24 +59,30 @@ class _Entry:
     depth: int = 0
     """How deep the text nests; 0 is a variable or constant, which may be written twice."""
     boolean: bool = False
-    constant: object = _NeedsStatement
+    constant: object = _StatementNeededError
     """The value of a constant; else this class, which no constant can be."""
     slot: int | None = None
     """The local variable that it reads."""
     iterator: bool = False
     loop: str | None = None
     """For the value of `loop`: the iterator's variable."""
+    chain: str | None = None
+    """For `(a and b)`, `and`: so that a further operand nests no deeper."""
 
     @property
-    def is_scalar_constant(self) -> bool:
-        return isinstance(self.constant, _SCALARS)
+    def is_short(self) -> bool:
+        """Tell whether it is a constant that anything can be compared with at once, or a short list of such."""
+        if isinstance(self.constant, list):
+            return len(self.constant) <= SHORT and all(_is_short(value) for value in self.constant)
+        return _is_short(self.constant)
 
 
 def translate(expression: Expression) -> Callable[[Scope, Fuel], Data] | None:
     """Return a function of a scope and fuel, or None if the code has no structure that Python has."""
     try:
         return _Translation(expression).function()
-    except _Unstructured:
+    except (_UnstructuredError, RecursionError):
+        # A chain of a thousand branches nests as deep here; it runs rarely enough for the interpreter.
         return None
 
 
@@ -83,7 +97,6 @@ class _Translation:
         self._variables = 0
         self._lines: list[str] = []
         self._margin = 1
-        self._blocks = 0
         self._pure = False
         self._texts: list[str] = []
         self._headers: list[tuple[int, list[_Entry]]] = []
@@ -95,14 +108,14 @@ class _Translation:
         self._begin()
         self._range(0, last)
         if self._code[last].opcode.name != "RETURN" or len(self.stack) != 1:
-            raise _Unstructured
+            raise _UnstructuredError
         self._line(f"return {self.stack[0].text}")
         return self._compiled()
 
     def _begin(self) -> None:
         for slot in range(self._slots):
             self._line(f"v{slot} = {self.constant(Undefined('a variable that was not set'))}")
-        self._pay(price(self._code))
+        self._pay(0, price(self._code))
 
     def _compiled(self) -> Callable[[Scope, Fuel], Data]:
         body = "\n".join(self._lines)
@@ -122,7 +135,7 @@ class _Translation:
 
     def _line(self, text: str) -> None:
         if self._pure:
-            raise _NeedsStatement
+            raise _StatementNeededError
         self._lines.append(" " * (self._margin + 1) + text)
 
     def variable(self) -> str:
@@ -150,7 +163,7 @@ class _Translation:
 
     def pop(self) -> _Entry:
         if not self.stack or self.stack[-1].iterator:
-            raise _Unstructured
+            raise _UnstructuredError
         return self.stack.pop()
 
     def pop_many(self, count: int) -> list[_Entry]:
@@ -164,11 +177,11 @@ class _Translation:
                 self._line(f"{name} = {entry.text}")
                 self.stack[index] = _Entry(name, boolean=entry.boolean)
 
-    def _pay(self, cost: Price) -> None:
+    def _pay(self, at: int, cost: Price) -> None:
         if cost.bytes:
-            self._line(f"fuel.make({cost.bytes})")
+            self._line(f"fuel.make({cost.bytes})  #{at}")
         self._line(f"fuel.steps -= {cost.steps}")
-        self._line("if fuel.steps < 0: fuel.run_out()")
+        self._line(f"if fuel.steps < 0: fuel.run_out()  #{at}")
 
     # ---- following the code
 
@@ -186,13 +199,13 @@ class _Translation:
     def jump(self, at: int, end: int, target: int) -> int:
         """A jump that no block accounts for can only begin the next round."""
         if at != end - 1:
-            raise _Unstructured
+            raise _UnstructuredError
         self._continue(target)
         return end
 
     def _continue(self, target: int) -> None:
         if not self._headers or self._headers[-1] != (target, self.stack):
-            raise _Unstructured
+            raise _UnstructuredError
         self._line("continue")
 
     def branch(self, at: int, end: int, target: int, *, wanted: bool, keep: bool) -> int:
@@ -200,16 +213,16 @@ class _Translation:
         condition = self.pop()
         if target <= at:
             if keep:
-                raise _Unstructured
+                raise _UnstructuredError
             return self._next_round(at, condition, target, wanted)
         # The code between is run if the branch is not taken.
         stop, meet = self._sides(at, target)
         if max(target, meet) > end:
-            raise _Unstructured
+            raise _UnstructuredError
         before = list(self.stack)
         try:
             self._as_expression(condition, (at + 1, stop), (target, meet), wanted, keep)
-        except _NeedsStatement:
+        except _StatementNeededError:
             if self._pure:
                 raise
             self.stack = before
@@ -252,18 +265,24 @@ class _Translation:
             self._pure = pure
         self.stack = below
         if keep and other is not condition:
-            raise _NeedsStatement
+            raise _StatementNeededError
         if keep:
-            word = "or" if wanted else "and"
-            text = f"({condition.text} {word} {one.text})"
-        else:
-            yes, no = (other, one) if wanted else (one, other)
-            text = f"({yes.text} if {condition.text} else {no.text})"
+            self._chain("or" if wanted else "and", condition, one)
+            return
+        yes, no = (other, one) if wanted else (one, other)
+        text = f"({yes.text} if {condition.text} else {no.text})"
         self.push(text, condition, one, other, boolean=one.boolean and other.boolean)
+
+    def _chain(self, word: str, first: _Entry, rest: _Entry) -> None:
+        """Push `first and rest`; what is a chain already takes one more operand."""
+        text = rest.text[1:-1] if rest.chain == word else rest.text
+        depth = max(first.depth + 1, rest.depth + (rest.chain != word))
+        self.push(f"({first.text} {word} {text})", replace(rest, depth=depth - 1))
+        self.stack[-1] = replace(self.stack[-1], chain=word, boolean=first.boolean and rest.boolean)
 
     def _pushed(self, below: list[_Entry]) -> _Entry:
         if len(self.stack) != len(below) + 1 or self.stack[:-1] != below or self.stack[-1].iterator:
-            raise _NeedsStatement
+            raise _StatementNeededError
         return self.stack[-1]
 
     def _as_statement(
@@ -276,7 +295,7 @@ class _Translation:
         one, after_one = self._side(first, below)
         other, after_other = self._side(second, [*below, condition] if keep else below)
         if len(after_one) != len(after_other):
-            raise _Unstructured
+            raise _UnstructuredError
         self._meet(one, after_one, other, after_other)
         self._line(f"if {'not ' if wanted else ''}{condition.text}:")
         self._lines += one or [" " * (self._margin + 2) + "pass"]
@@ -292,7 +311,7 @@ class _Translation:
         self._range(*bounds)
         self.settle()
         made, self._lines = self._lines, lines
-        self._leave()
+        self._margin -= 1
         return made, self.stack
 
     def _meet(self, one: list[str], after_one: list[_Entry], other: list[str], after_other: list[_Entry]) -> None:
@@ -304,44 +323,39 @@ class _Translation:
                 self.stack.append(left)
                 continue
             if left.iterator or right.iterator:
-                raise _Unstructured
+                raise _UnstructuredError
             name = self.variable()
             one.append(f"{margin}{name} = {left.text}")
             other.append(f"{margin}{name} = {right.text}")
             self.stack.append(_Entry(name, boolean=left.boolean and right.boolean))
 
     def _enter(self) -> None:
-        self._blocks += 1
         self._margin += 1
-        if self._blocks > BLOCKS_MAX:
-            raise _Unstructured
-
-    def _leave(self) -> None:
-        self._blocks -= 1
-        self._margin -= 1
+        if self._margin > MARGIN_MAX or len(self._headers) > LOOPS_MAX:
+            raise _UnstructuredError
 
     def rounds(self, at: int, end: int, target: int) -> int:
         """Write a for block: from its NEXT to the jump back before the target."""
         back = self._code[target - 1]
         if not at < target <= end or back.opcode.name != "JUMP" or back.operands[0] != at:
-            raise _Unstructured
+            raise _UnstructuredError
         self.settle()
         iterator = self.stack[-1]
         if not iterator.iterator:
-            raise _Unstructured
+            raise _UnstructuredError
         below = list(self.stack)
         name = self.variable()
         self._line(f"for {iterator.text}.index0, {name} in enumerate({iterator.text}.items):")
         self._enter()
-        self._pay(price(self._code[at:target]))
+        self._pay(at, price(self._code[at:target]))
         self.stack.append(_Entry(name))
         self._headers.append((at, below))
         self._range(at + 1, target - 1)
         self.settle()
         if self.stack != below:
-            raise _Unstructured
+            raise _UnstructuredError
         self._headers.pop()
-        self._leave()
+        self._margin -= 1
         self.stack.pop()
         self.push(f"(len({iterator.text}.items) > 0)", boolean=True)
         return target
@@ -366,7 +380,7 @@ class _Translation:
     def loop(self, _at: int, depth: int) -> None:
         iterators = [entry for entry in self.stack if entry.iterator]
         if depth >= len(iterators):
-            raise _Unstructured
+            raise _UnstructuredError
         name = iterators[-1 - depth].text
         self.stack.append(_Entry(f"loop_fields({name})", 1, loop=name))
 
@@ -391,9 +405,7 @@ class _Translation:
 
     def compare(self, at: int, op: str) -> None:
         left, right = self.pop_many(2)
-        if op in ("==", "!=") and (left.is_scalar_constant or right.is_scalar_constant):
-            self.push(f"({left.text} {_PYTHON_COMPARISONS[op]} {right.text})", left, right, boolean=True)
-        elif op in ("in", "not in") and _is_short_list(right.constant):
+        if _is_cheap(op, left, right):
             self.push(f"({left.text} {_PYTHON_COMPARISONS[op]} {right.text})", left, right, boolean=True)
         else:
             self.call(at, self.constant(operations.COMPARE[op]), "fuel", left, right, boolean=True)
@@ -441,8 +453,9 @@ class _Translation:
 
     def text_begin(self, _at: int) -> None:
         self.settle()
-        self._texts.append(self.variable())
-        self._line(f"{self._texts[-1]} = []")
+        name = self.variable()
+        self._line(f"{name} = []")
+        self._texts.append(name)
 
     def text_emit(self, at: int) -> None:
         value = self.pop()
@@ -456,7 +469,8 @@ class _Translation:
     def text_end(self, _at: int) -> None:
         self.settle()
         name = self.variable()
-        self._line(f"{name} = {self.constant('')}.join({self._texts.pop()})")
+        self._line(f"{name} = {self.constant('')}.join({self._texts[-1]})")
+        self._texts.pop()
         self.stack.append(_Entry(name))
 
     def iterate(self, at: int) -> None:
@@ -490,8 +504,11 @@ def _tuple(parts: list[_Entry]) -> str:
     return f"({''.join(part.text + ', ' for part in parts)})"
 
 
-def _is_short_list(constant: object) -> bool:
-    return isinstance(constant, list) and len(constant) <= 64 and all(isinstance(value, _SCALARS) for value in constant)
+def _is_cheap(op: str, left: _Entry, right: _Entry) -> bool:
+    """Tell whether a comparison neither fails nor costs more than the instruction, so that Python may do it."""
+    if op in ("==", "!="):
+        return left.is_short or right.is_short
+    return op in ("in", "not in") and isinstance(right.constant, list) and right.is_short
 
 
 def _place(traceback: TracebackType | None, places: list[int | None]) -> int | None:
@@ -503,7 +520,7 @@ _PYTHON_COMPARISONS = {"==": "==", "!=": "!=", "in": "in", "not in": "not in"}
 
 _LOOP_FIELDS = {
     "index": "({loop}.index0 + 1)",
-    "index0": "({loop}.index0 + 0)",
+    "index0": "{loop}.index0",
     "first": "({loop}.index0 == 0)",
     "last": "({loop}.index0 + 1 == len({loop}.items))",
     "length": "len({loop}.items)",
@@ -600,7 +617,7 @@ _BRANCHES: dict[str, Callable[..., int]] = {
 
 
 def _stray_return(_t: _Translation, _at: int) -> None:
-    raise _Unstructured
+    raise _UnstructuredError
 
 
 _STRAIGHT: dict[str, Callable[..., None]] = {

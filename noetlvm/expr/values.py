@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.expr.errors import ExpressionError, Kind
-from noetlvm.expr.fuel import MAX_DEPTH, Fuel
+from noetlvm.expr.fuel import MAX_DEPTH, NODE_STEPS, Fuel
 
 Data: TypeAlias = Any
 """A value of the language. It comes from playbooks and tools, so its type is known only when it is looked at."""
@@ -125,7 +125,7 @@ class Measure(NamedTuple):
 
 
 def measure(fuel: Fuel, value: Data, leaf: Callable[[Data], int]) -> Measure:
-    """Go through nested data, a step for each node, and add up what `leaf` says of each that is no container."""
+    """Go through nested data, paying for each node, and add up what `leaf` says of each that is no container."""
     if not isinstance(value, CONTAINERS):
         return Measure(leaf(value), 1, 0)
     size, nodes, depth = 0, 1, 0
@@ -146,10 +146,10 @@ def measure(fuel: Fuel, value: Data, leaf: Callable[[Data], int]) -> Measure:
 def _opened(fuel: Fuel, item: Data, depth: int) -> Iterator[Data]:
     if depth > MAX_DEPTH:
         raise ExpressionError(Kind.SIZE, f"the data is nested more than {MAX_DEPTH} levels deep")
-    fuel.spend(1 + len(item))
+    fuel.spend(NODE_STEPS * (1 + len(item)))
     if not isinstance(item, dict):
         return iter(item)
-    fuel.spend(len(item))
+    fuel.spend(NODE_STEPS * len(item))
     return chain(item.keys(), item.values())
 
 

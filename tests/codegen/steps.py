@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.codegen.program import Unit, lower_program
+from noetlc.codegen.program import Unit, link, lower_playbook
 from noetlc.rules.examples import whole_playbook
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Source
@@ -18,7 +18,7 @@ def program_of(text: str) -> Program:
     assert root is not None
     playbook = parse_playbook(root).playbook
     assert playbook is not None
-    return lower_program([Unit(playbook, Source("playbook.yaml", whole), "playbook.yaml", {})])
+    return link([lower_playbook(Unit(playbook, Source("playbook.yaml", whole), "playbook.yaml", {}))])
 
 
 def step_of(text: str) -> Transition:
