@@ -8,6 +8,7 @@ from noetlc.analysis.inputs import inputs, typed_tasks
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
+from noetlc.syntax.ast import Task
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
 from noetlvm.tools.kind import ToolKind
@@ -39,11 +40,11 @@ class UnknownInput(Rule):
             for entry in inputs(view):
                 name = entry.key.text
                 if kind.input(name) is None and not (name == "auth" and kind.takes_auth):
-                    yield self._unknown(model, kind, entry.key)
+                    yield self._unknown(model, kind, entry.key, view.task)
 
-    def _unknown(self, model: Model, kind: ToolKind, key: Scalar) -> Finding:
+    def _unknown(self, model: Model, kind: ToolKind, key: Scalar, task: Task) -> Finding:
         known = [item.name for item in kind.inputs] + (["auth"] if kind.takes_auth else [])
-        meant = nearest(key.text, known)
+        meant = nearest(key.text, [name for name in known if task.get_extra(name) is None])
         if key.text in kind.instead:
             help = kind.instead[key.text]
         elif kind.setting(key.text):
