@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -42,6 +43,8 @@ def _guarded(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    # A short process that builds large trees and drops none of them: looking for garbage in between is wasted time.
+    gc.set_threshold(200_000, 50, 50)
     if _is_plain_lint(arguments):
         from noetlc.lint.options import Options
         from noetlc.lint.run import lint

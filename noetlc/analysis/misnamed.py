@@ -50,6 +50,13 @@ def rename(model: Model, key_span: Span, name: str, *, safe: bool) -> Fix | None
     return Fix(f"rename it to `{name}`", (Edit(key_span, name),), safe=safe)
 
 
+def rewrite(written: Scalar, name: str) -> Fix | None:
+    """Return the fix, for a person to look at, that writes another name in place of one; none without a name."""
+    if not name or written.style in ("|", ">"):
+        return None
+    return Fix(f"write `{name}`", (Edit(written.span, f"{written.style}{name}{written.style}"),), safe=False)
+
+
 def rename_to_when(model: Model, key_span: Span) -> Fix | None:
     """Return the fix that makes a condition a `when`, if its value is one that `when` takes (S9)."""
     entry = entry_at(model, key_span)

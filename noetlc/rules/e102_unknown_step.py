@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
@@ -42,6 +43,4 @@ class UnknownStep(Rule):
     def _unknown(self, model: Model, target: Scalar) -> Finding:
         meant = nearest(target.text, model.steps_by_name)
         help = f"did you mean `{meant}`?" if meant else f"add `- step: {target.text}`, or remove the arc"
-        is_plain = model.source.text[target.span.start : target.span.end] == target.text
-        fix = Fix(f"write `{meant}`", (Edit(target.span, meant),), safe=False) if meant and is_plain else None
-        return self.finding(target.span, f"there is no step named `{target.text}`", help, fix=fix)
+        return self.finding(target.span, f"there is no step named `{target.text}`", help, fix=rewrite(target, meant))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model, TaskView, thens
-from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
@@ -63,7 +64,5 @@ class UnknownJumpTarget(Rule):
         help = f"did you mean `{meant}`?" if meant else f"the labels of `{owner}` are {listed}"
         if target.text in model.steps_by_name:
             help = "a jump cannot leave its step: route to another step with an arc of `next`"
-        is_plain = model.source.text[target.span.start : target.span.end] == target.text
-        fix = Fix(f"write `{meant}`", (Edit(target.span, meant),), safe=False) if meant and is_plain else None
         message = f"`{view.label}` jumps to `{target.text}`, and there is no task of that label"
-        return self.finding(target.span, message, help, fix=fix)
+        return self.finding(target.span, message, help, fix=rewrite(target, meant))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
@@ -52,6 +53,4 @@ class UnknownToolKind(Rule):
         help = f"did you mean `{meant}`?" if meant else "known kinds: " + ", ".join(f"`{name}`" for name in names)
         if reason:
             help = f"a package offers it, but it cannot be used: {reason}"
-        is_plain = model.source.text[kind.span.start : kind.span.end] == kind.text
-        fix = Fix(f"write `{meant}`", (Edit(kind.span, meant),), safe=False) if meant and is_plain else None
-        return self.finding(kind.span, f"there is no tool kind `{kind.text}`", help, fix=fix)
+        return self.finding(kind.span, f"there is no tool kind `{kind.text}`", help, fix=rewrite(kind, meant))

@@ -34,8 +34,8 @@ class MissingInput(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for view, kind in typed_tasks(model):
             given = {entry.key.text for entry in view.task.extra}
-            meant = given | {nearest(name, [item.name for item in kind.inputs]) for name in given}
-            meant |= {name for name in given if name in kind.instead}
+            known = [item.name for item in kind.inputs]
+            meant = given | {nearest(name, known) for name in given.difference(known)}
             for item in kind.inputs:
                 if item.required and item.name not in meant and not given & kind.instead.keys():
                     yield self._finding(view, f"`{kind.name}` needs `{item.name}`", f"add `{item.name}:` ({item.doc})")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import inputs, typed_tasks
+from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
+from noetlc.syntax.ast import Task
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
 from noetlvm.tools.kind import ToolKind
@@ -39,11 +41,11 @@ class UnknownInput(Rule):
             for entry in inputs(view):
                 name = entry.key.text
                 if kind.input(name) is None and not (name == "auth" and kind.takes_auth):
-                    yield self._unknown(model, kind, entry.key)
+                    yield self._unknown(kind, entry.key, view.task)
 
-    def _unknown(self, model: Model, kind: ToolKind, key: Scalar) -> Finding:
+    def _unknown(self, kind: ToolKind, key: Scalar, task: Task) -> Finding:
         known = [item.name for item in kind.inputs] + (["auth"] if kind.takes_auth else [])
-        meant = nearest(key.text, known)
+        meant = nearest(key.text, [name for name in known if task.get_extra(name) is None])
         if key.text in kind.instead:
             help = kind.instead[key.text]
         elif kind.setting(key.text):
@@ -52,6 +54,4 @@ class UnknownInput(Rule):
             help = f"did you mean `{meant}`?"
         else:
             help = f"`{kind.name}` takes " + (", ".join(f"`{name}`" for name in known) or "no inputs")
-        is_plain = model.source.text[key.span.start : key.span.end] == key.text
-        fix = Fix(f"rename it to `{meant}`", (Edit(key.span, meant),), safe=False) if meant and is_plain else None
-        return self.finding(key.span, f"`{kind.name}` has no input `{key.text}`", help, fix=fix)
+        return self.finding(key.span, f"`{kind.name}` has no input `{key.text}`", help, fix=rewrite(key, meant))

@@ -243,7 +243,7 @@ class _Walk:
         for entry in node.entries:
             self._field(entry, unknown)
         if unknown:
-            self._unknown_keys(unknown)
+            self._unknown_keys(unknown, {entry.key.text for entry in node.entries})
         self.parser.feed(_CLOSE, node)
         return True
 
@@ -258,7 +258,7 @@ class _Walk:
             self.parser.rewind(before_key)
             self.wrong_type(entry.value, self.parser.would_reduce(_CLOSE), entry.key.text, expected)
 
-    def _unknown_keys(self, keys: list[Scalar]) -> None:
+    def _unknown_keys(self, keys: list[Scalar], given: set[str]) -> None:
         """Tell of the keys that the object about to be closed does not have."""
         known = [self._texts[name] for name in self.parser.expected() if name in self._texts]
         object_name = self.parser.would_reduce(_CLOSE)
@@ -266,7 +266,7 @@ class _Walk:
         listed = ", ".join(f"`{word}`" for word in sorted(known))
         takes = f"{title} takes {listed}" if known else "remove it"
         for key in keys:
-            meant = nearest(key.text, known)
+            meant = nearest(key.text, [word for word in known if word not in given])
             self.problems.append(
                 Problem(
                     ProblemKind.UNKNOWN_KEY,

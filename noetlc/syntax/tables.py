@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,6 +127,8 @@ def _read_tables(path: Path) -> Grammar | None:
 
 def _save_tables(path: Path, tables: dict[str, Any]) -> None:
     """Write through a temporary file so that a reader never sees half of it; a read-only cache is no error."""
+    import tempfile
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:

@@ -1,0 +1,1 @@
+"""Programs that measure the toolchain beside its peers. `bench/run.py` runs them; nothing here ships."""
