@@ -174,6 +174,7 @@ def _about_paths(
             "give each playbook a `metadata.path` of its own",
         )
     known = [path.text for other in every if (path := _path(other))]
+    others = [path for path in known if own is None or path != own.text]
     for child in _children(playbook):
         if child.text not in known:
             yield Finding(
@@ -181,7 +182,7 @@ def _about_paths(
                 Severity.NOTE,
                 child.span,
                 f"the playbook `{child.text}` is not among the files: the catalogue must have it when this runs",
-                did_you_mean(child.text, known) or "name its file too, to put both into one bundle",
+                did_you_mean(child.text, others) or "name its file too, to put both into one bundle",
             )
 
 

@@ -11,7 +11,7 @@ MEMORY_BYTES_MAX = 48 * 1024 * 1024
 TEXT_BYTES_MAX = 4 * 1024 * 1024
 """One text, in UTF-8."""
 
-CODE_BYTES_MAX = 1024 * 1024
+CODE_BYTES_MAX = 256 * 1024
 """The code of one expression or pipeline."""
 
 DEPTH_MAX = 64
@@ -34,8 +34,8 @@ VALUE_COST = 64
 """A value in a list, mapping or record."""
 COLLECTION_COST = 128
 """A list or mapping, besides its values."""
-INSTRUCTION_COST = 8
-"""A place in code; equal instructions are one object."""
+INSTRUCTION_COST = 24
+"""A byte of code; equal instructions are one object, so this is only the place in lists."""
 NEW_INSTRUCTION_COST = 192
 """An instruction that did not occur before."""
 MARK_COST = 8

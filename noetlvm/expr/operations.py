@@ -145,8 +145,11 @@ def concat(fuel: Fuel, values: tuple[Data, ...]) -> str:
 
 def emit(fuel: Fuel, buffer: list[str], value: Data) -> None:
     """Add a value to a text that is being collected."""
-    piece = text(fuel, value)
-    fuel.make(text_bytes(piece) + ITEM_BYTES)
+    # The most frequent operation of all, so that what `text_bytes` and `make` do is written out.
+    piece = value if type(value) is str else text(fuel, value)
+    fuel.bytes -= ITEM_BYTES + (len(piece) if piece.isascii() else 4 * len(piece))
+    if fuel.bytes < 0:
+        fuel.run_out()
     buffer.append(piece)
 
 
@@ -173,12 +176,14 @@ def _no_operands(symbol: str, left: Data, right: Data) -> NoReturn:
     raise ExpressionError(Kind.TYPE, f"`{symbol}` does not go with {type_name(left)} and {type_name(right)}")
 
 
-def _is_number(value: Data) -> bool:
-    return isinstance(value, (int, float))
+def _are_numbers(left: Data, right: Data) -> bool:
+    return isinstance(left, (int, float)) and isinstance(right, (int, float))
 
 
 def bounded(value: Data) -> Data:
     """Return a number if it is not too long."""
+    if type(value) is float:
+        return value
     if isinstance(value, int) and not -_INT_LIMIT < value < _INT_LIMIT:
         raise ExpressionError(Kind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
     if isinstance(value, complex):
@@ -188,7 +193,10 @@ def bounded(value: Data) -> Data:
 
 def add(fuel: Fuel, left: Data, right: Data) -> Data:
     """Add numbers; join texts, lists or tuples."""
-    if _is_number(left) and _is_number(right):
+    if type(left) is int and type(right) is int:
+        total = left + right
+        return total if -_INT_LIMIT < total < _INT_LIMIT else bounded(total)
+    if _are_numbers(left, right):
         return bounded(left + right)
     if type(left) is str and type(right) is str:
         fuel.make(TEXT_BYTES + text_bytes(left) + text_bytes(right))
@@ -201,7 +209,7 @@ def add(fuel: Fuel, left: Data, right: Data) -> Data:
 
 def multiply(fuel: Fuel, left: Data, right: Data) -> Data:
     """Multiply numbers; repeat a text, list or tuple."""
-    if _is_number(left) and _is_number(right):
+    if _are_numbers(left, right):
         return bounded(left * right)
     if isinstance(left, int):
         left, right = right, left
@@ -214,7 +222,7 @@ def multiply(fuel: Fuel, left: Data, right: Data) -> Data:
 
 def power(_fuel: Fuel, left: Data, right: Data) -> Data:
     """Raise a number to a power."""
-    if not (_is_number(left) and _is_number(right)):
+    if not _are_numbers(left, right):
         _no_operands("**", left, right)
     if (
         isinstance(left, int)
@@ -235,7 +243,7 @@ def modulo(fuel: Fuel, left: Data, right: Data) -> Data:
 
 def _numeric(symbol: str, function: Callable[[Data, Data], Data]) -> Callable[[Fuel, Data, Data], Data]:
     def apply(_fuel: Fuel, left: Data, right: Data) -> Data:
-        if not (_is_number(left) and _is_number(right)):
+        if not _are_numbers(left, right):
             _no_operands(symbol, left, right)
         return bounded(function(left, right))
 
@@ -247,14 +255,14 @@ _remainder = _numeric("%", operator.mod)
 
 def negate(value: Data) -> Data:
     """Return a number with the other sign."""
-    if not _is_number(value):
+    if not isinstance(value, (int, float)):
         raise wrong_type(value, "a number")
     return -value
 
 
 def positive(value: Data) -> Data:
     """Return a number as it is."""
-    if not _is_number(value):
+    if not isinstance(value, (int, float)):
         raise wrong_type(value, "a number")
     return +value
 
@@ -291,7 +299,7 @@ def unequal(fuel: Fuel, left: Data, right: Data) -> bool:
 
 def _ordering(symbol: str, function: Callable[[Data, Data], Data]) -> Callable[[Fuel, Data, Data], bool]:
     def apply(fuel: Fuel, left: Data, right: Data) -> bool:
-        if _is_number(left) and _is_number(right):
+        if _are_numbers(left, right):
             return bool(function(left, right))
         if type(left) is str and type(right) is str:
             fuel.spend(min(len(left), len(right)) >> 6)

@@ -13,6 +13,7 @@ number leads back to the instruction at no cost.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -94,6 +95,8 @@ class _Translation:
         self._slots = expression.slots
         self._names: dict[str, object] = dict(_OPERATIONS)
         self._constants: dict[tuple[type, object], str] = {}
+        self._namespaces: dict[str, str] = {}
+        """Namespaces that are read more than once, each with the variable that holds it."""
         self._variables = 0
         self._lines: list[str] = []
         self._margin = 1
@@ -116,6 +119,13 @@ class _Translation:
         for slot in range(self._slots):
             self._line(f"v{slot} = {self.constant(Undefined('a variable that was not set'))}")
         self._pay(0, price(self._code))
+        read = Counter(str(i.operands[0]) for i in self._code if i.opcode.name == "NAME")
+        for name in (name for name, count in read.items() if count > 1):
+            self._namespaces[name] = self.variable()
+            self._line(f"{self._namespaces[name]} = {self._read(name)}")
+
+    def _read(self, name: str) -> str:
+        return f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})"
 
     def _compiled(self) -> Callable[[Scope, Fuel], Data]:
         body = "\n".join(self._lines)
@@ -178,10 +188,10 @@ class _Translation:
                 self.stack[index] = _Entry(name, boolean=entry.boolean)
 
     def _pay(self, at: int, cost: Price) -> None:
-        if cost.bytes:
-            self._line(f"fuel.make({cost.bytes})  #{at}")
         self._line(f"fuel.steps -= {cost.steps}")
-        self._line(f"if fuel.steps < 0: fuel.run_out()  #{at}")
+        if cost.bytes:
+            self._line(f"fuel.bytes -= {cost.bytes}")
+        self._line(f"if fuel.steps < 0{' or fuel.bytes < 0' if cost.bytes else ''}: fuel.run_out()  #{at}")
 
     # ---- following the code
 
@@ -366,7 +376,10 @@ class _Translation:
         self.stack.append(_Entry(self.constant(value), boolean=isinstance(value, bool), constant=value))
 
     def name(self, _at: int, name: str) -> None:
-        self.push(f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})")
+        if name in self._namespaces:
+            self.stack.append(_Entry(self._namespaces[name]))
+        else:
+            self.push(self._read(name))
 
     def local(self, _at: int, slot: int) -> None:
         self.stack.append(_Entry(f"v{slot}", slot=slot))

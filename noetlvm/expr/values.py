@@ -196,15 +196,10 @@ def text(fuel: Fuel, value: Data) -> str:
         found = measure(fuel, value, _printed_size)
         fuel.make(found.size + 2 * found.nodes)
         return str(value)
-    fuel.make(_printed_size(value) + TEXT_BYTES)
-    return str(value)
-
-
-def representation(fuel: Fuel, value: Data) -> str:
-    """Return a value as `%r` prints it: text stands in quotes."""
-    found = measure(fuel, value, _printed_size)
-    fuel.make(found.size + 2 * found.nodes)
-    return repr(value)
+    # Python itself refuses to print a number that is too long to be printed at once.
+    made = str(value)
+    fuel.make(TEXT_BYTES + len(made))
+    return made
 
 
 # ---- going through

@@ -55,7 +55,11 @@ class DataEnvironment(SandboxedEnvironment):
 
     def _generate(self, *args: Any, **kwargs: Any) -> str:
         # What `a if b` without `else` gives is as chainable as any other undefined.
-        return super()._generate(*args, **kwargs).replace("cond_expr_undefined = Undefined", "cond_expr_undefined = undefined")
+        return (
+            super()
+            ._generate(*args, **kwargs)
+            .replace("cond_expr_undefined = Undefined", "cond_expr_undefined = undefined")
+        )
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, (LoopContext, Undefined)) or type(obj).__name__ == "_GroupTuple":
