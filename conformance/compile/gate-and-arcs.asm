@@ -9,7 +9,7 @@
     .when (
       NAME ctx                                     @10:21
       ATTR "ready"                                 @10:25    # ctx.ready
-      TRUTH                                        @10:17    # truth(ctx.ready)
+      TRUTH                                        @10:18    # truth(ctx.ready)
       RETURN
     )
     .args (
@@ -56,7 +56,7 @@
       ATTR "name"                                  @30:27    # event.name
       CONST "step.failed"                          @30:35
       COMPARE ==                                   @30:32    # event.name == "step.failed"
-      TRUTH                                        @30:17    # truth(event.name == "step.failed")
+      TRUTH                                        @30:18    # truth(event.name == "step.failed")
       RETURN
     )
   .tool ( @"tool"

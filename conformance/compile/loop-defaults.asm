@@ -19,7 +19,7 @@
       ATTR "name"                                  @9:52     # event.name
       CONST "loop.done"                            @9:60
       COMPARE ==                                   @9:57     # event.name == "loop.done"
-      TRUTH                                        @9:42     # truth(event.name == "loop.done")
+      TRUTH                                        @9:43     # truth(event.name == "loop.done")
       RETURN
     )
   .tool ( @"tool"

@@ -41,7 +41,7 @@
       ATTR "status"                                @23:37    # outcome.status
       CONST "error"                                @23:47
       COMPARE ==                                   @23:44    # outcome.status == "error"
-      TRUTH                                        @23:25    # truth(outcome.status == "error")
+      TRUTH                                        @23:26    # truth(outcome.status == "error")
       RETURN
     ) L1                                         @23:25    # guard ? next : L1
     FAIL                                         @24:25    # ∎ failed

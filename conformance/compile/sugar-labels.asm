@@ -26,7 +26,7 @@
       NAME workload                                @13:33
       ATTR "least"                                 @13:42    # workload.least
       COMPARE <                                    @13:31    # iter.page < workload.least
-      TRUTH                                        @13:17    # truth(iter.page < workload.least)
+      TRUTH                                        @13:18    # truth(iter.page < workload.least)
       RETURN
     ) while_1.end                                @13:17    # guard ? next : while_1.end
     ROUND 0 10                                   @12:9     # slot0 += 1, slot0 > 10 ? failed
@@ -37,7 +37,7 @@
       ATTR "item"                                  @17:34    # iter.item
       CONST 1                                      @17:42
       COMPARE ==                                   @17:39    # iter.item == 1
-      TRUTH                                        @17:25    # truth(iter.item == 1)
+      TRUTH                                        @17:26    # truth(iter.item == 1)
       RETURN
     ) while_1.do.choose_1.else                   @17:25    # guard ? next : while_1.do.choose_1.else
   first:
@@ -107,7 +107,7 @@
       ATTR "page"                                  @30:26    # iter.page
       CONST 9                                      @30:34
       COMPARE >=                                   @30:31    # iter.page >= 9
-      TRUTH                                        @30:17    # truth(iter.page >= 9)
+      TRUTH                                        @30:18    # truth(iter.page >= 9)
       RETURN
     ) until_1.do                                 @30:17    # guard ? next : until_1.do
   until_1.end:

@@ -27,7 +27,7 @@
       ATTR "name"                                  @19:51    # event.name
       CONST "step.done"                            @19:59
       COMPARE ==                                   @19:56    # event.name == "step.done"
-      TRUTH                                        @19:41    # truth(event.name == "step.done")
+      TRUTH                                        @19:42    # truth(event.name == "step.done")
       RETURN
     )
   .tool ( @"tool"

@@ -11,7 +11,7 @@
     UNLESS ( @"task fetch"
       NAME ctx                                     @13:29
       ATTR "done"                                  @13:33    # ctx.done
-      TRUTH                                        @13:25    # truth(ctx.done)
+      TRUTH                                        @13:26    # truth(ctx.done)
       RETURN
     ) L1                                         @13:25    # guard ? next : L1
     SKIP L5                                      @13:19    # → L5
@@ -45,7 +45,7 @@
       CONST [429, 503]                             @15:82
       COMPARE in                                   @15:79    # outcome.http.status in [429, 503]
     L1:
-      TRUTH                                        @15:25    # truth(…)
+      TRUTH                                        @15:26    # truth(…)
       RETURN
     ) L2                                         @15:25    # guard ? next : L2
     RETRY 4 exponential (@16:80 CONST 0.5; RETURN) L1 @16:25 # attempt < 4 ? wait, L1 : next
@@ -56,7 +56,7 @@
       ATTR "status"                                @17:37    # outcome.status
       CONST "error"                                @17:47
       COMPARE ==                                   @17:44    # outcome.status == "error"
-      TRUTH                                        @17:25    # truth(outcome.status == "error")
+      TRUTH                                        @17:26    # truth(outcome.status == "error")
       RETURN
     ) L3                                         @17:25    # guard ? next : L3
     FAIL                                         @18:25    # ∎ failed
@@ -66,7 +66,7 @@
       ATTR "result"                                @19:37    # outcome.result
       ATTR "data"                                  @19:44    # outcome.result.data
       ATTR "more"                                  @19:49    # outcome.result.data.more
-      TRUTH                                        @19:25    # truth(outcome.result.data.more)
+      TRUTH                                        @19:26    # truth(outcome.result.data.more)
       RETURN
     ) L4                                         @19:25    # guard ? next : L4
     PATCH none (

@@ -56,10 +56,24 @@ def lower_template(
 
 def lower_guard(scalar: nodes.Scalar, text: str, visible: frozenset[str]) -> Lowered:
     """Return the code of a `when`: a boolean or a template. Offsets, here and below, are those of the file's `text`."""
-    code = StackCode()
-    _Values(code, text, visible, required=False).lower(scalar, "")
-    code.emit("TRUTH", at=scalar.span.start)
-    return _finished(code, scalar.span.start)
+    start = scalar.span.start
+    if not scalar.is_template:
+        code = StackCode()
+        code.emit("CONST", scalar.value, at=start)
+        code.emit("TRUTH", at=start)
+        return _finished(code, start)
+    offsets = scalar_offsets(text, scalar)
+    try:
+        guard = _guard(scalar.text, visible)
+    except CannotLower as error:
+        raise error.moved_to(_moved(error.span, offsets)) from None
+    return Lowered(guard.expression, tuple([offsets[at] for at in guard.offsets]))
+
+
+@lru_cache(maxsize=TEMPLATES_KEPT)
+def _guard(text: str, visible: frozenset[str]) -> Lowered:
+    """Return the code of a template as a guard. The same few stand in every playbook, so it is kept."""
+    return lower_template(parse_template(text), visible=visible, guard=True)
 
 
 def lower_verdict(

@@ -5,10 +5,11 @@ from __future__ import annotations
 BUNDLE_BYTES_MAX = 16 * 1024 * 1024
 """A whole bundle; a longer one is refused unread."""
 
-MEMORY_BYTES_MAX = 48 * 1024 * 1024
-"""What decoding may make of a bundle, by the estimates below. With the bundle itself that stays under 64 MiB."""
+MEMORY_BYTES_MAX = 40 * 1024 * 1024
+"""What decoding may make of a bundle, by the estimates below. With the bundle and what decoding needs for a
+moment, that stays under 64 MiB."""
 
-TEXT_BYTES_MAX = 4 * 1024 * 1024
+TEXT_BYTES_MAX = 2 * 1024 * 1024
 """One text, in UTF-8."""
 
 CODE_BYTES_MAX = 256 * 1024
@@ -35,10 +36,10 @@ VALUE_COST = 64
 COLLECTION_COST = 128
 """A list or mapping, besides its values."""
 INSTRUCTION_COST = 24
-"""A byte of code; equal instructions are one object, so this is only the place in lists."""
+"""An instruction's place in code; equal instructions are one object."""
 NEW_INSTRUCTION_COST = 192
 """An instruction that did not occur before."""
 MARK_COST = 8
-NEW_MARK_COST = 96
+NEW_MARK_COST = 72
 ADDRESS_COST = 192
 """An entry of the debug map, besides its name and marks."""

@@ -34,7 +34,8 @@ from noetlvm.expr.values import (
     wrong_type,
 )
 
-_INT_LIMIT = 1 << MAX_INT_BITS
+INT_LIMIT = 1 << MAX_INT_BITS
+"""The first number that is too long."""
 
 # ---- names and fields
 
@@ -77,7 +78,7 @@ def item(fuel: Fuel, value: Data, key: Data) -> Data:
 
 
 def _key_name(key: Data) -> str:
-    return f"[{key}]" if isinstance(key, (int, float)) and abs(key) < _INT_LIMIT else f"[{type_name(key)}]"
+    return f"[{key}]" if isinstance(key, (int, float)) and abs(key) < INT_LIMIT else f"[{type_name(key)}]"
 
 
 def cut(fuel: Fuel, value: Data, start: Data, stop: Data, step: Data) -> Data:
@@ -143,14 +144,16 @@ def concat(fuel: Fuel, values: tuple[Data, ...]) -> str:
     return "".join(texts)
 
 
-def emit(fuel: Fuel, buffer: list[str], value: Data) -> None:
-    """Add a value to a text that is being collected."""
-    # The most frequent operation of all, so that what `text_bytes` and `make` do is written out.
-    piece = value if type(value) is str else text(fuel, value)
-    fuel.bytes -= ITEM_BYTES + (len(piece) if piece.isascii() else 4 * len(piece))
-    if fuel.bytes < 0:
-        fuel.run_out()
-    buffer.append(piece)
+def joined(fuel: Fuel, pieces: list[str]) -> str:
+    """Return the text that was collected. Its pieces are paid for; until now they took no memory of their own."""
+    length = sum(map(len, pieces))
+    if 4 * length > fuel.bytes and not all(map(str.isascii, pieces)):
+        fuel.make(4 * length)
+    if length > fuel.bytes:
+        fuel.make(length)
+    made = "".join(pieces)
+    fuel.bytes -= text_bytes(made)
+    return made
 
 
 def for_loop(fuel: Fuel, value: Data) -> ForLoop:
@@ -184,7 +187,7 @@ def bounded(value: Data) -> Data:
     """Return a number if it is not too long."""
     if type(value) is float:
         return value
-    if isinstance(value, int) and not -_INT_LIMIT < value < _INT_LIMIT:
+    if isinstance(value, int) and not -INT_LIMIT < value < INT_LIMIT:
         raise ExpressionError(Kind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
     if isinstance(value, complex):
         raise ExpressionError(Kind.VALUE, "there is no such power of a negative number")
@@ -195,7 +198,7 @@ def add(fuel: Fuel, left: Data, right: Data) -> Data:
     """Add numbers; join texts, lists or tuples."""
     if type(left) is int and type(right) is int:
         total = left + right
-        return total if -_INT_LIMIT < total < _INT_LIMIT else bounded(total)
+        return total if -INT_LIMIT < total < INT_LIMIT else bounded(total)
     if _are_numbers(left, right):
         return bounded(left + right)
     if type(left) is str and type(right) is str:
@@ -363,7 +366,6 @@ STATIC_BYTES: dict[str, Callable[[tuple[object, ...]], int]] = {
     "LIST": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "TUPLE": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "MAP": lambda operands: MAP_BYTES + PAIR_BYTES * _count(operands),
-    "EMIT_CONST": lambda operands: ITEM_BYTES + text_bytes(str(operands[0])),
 }
 """What instructions make whose size stands in the code. It is paid together with their steps."""
 

@@ -167,13 +167,15 @@ class Generator:
 
     def _choose(self, depth: int, kind: Any) -> str:
         first, second = self._maybe(depth, kind), self._maybe(depth, kind)
-        return self._pick(
-            f"({first} if {self.boolean(depth)} else {second})",
-            f"({first} or {second})",
-            f"({first} and {second})",
-            f"({first} if {self.boolean(depth)})",
-            f"({first} | default({second}))",
-            f"({first} | default({second}, true))",
+        return str(
+            self._pick(
+                f"({first} if {self.boolean(depth)} else {second})",
+                f"({first} or {second})",
+                f"({first} and {second})",
+                f"({first} if {self.boolean(depth)})",
+                f"({first} | default({second}))",
+                f"({first} | default({second}, true))",
+            )
         )
 
     def number(self, depth: int) -> str:

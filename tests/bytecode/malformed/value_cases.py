@@ -184,7 +184,7 @@ CUTS: Cases = {
         "str8 without a length": b"\xd9",
         "str8 without its text": b"\xd9\x20",
         "str16 with half a length": b"\xda\x01",
-        "str32 longer than everything": b"\xdb\x00\x3f\xff\xff",
+        "str32 longer than everything": b"\xdb\x00\x1f\xff\xff",
         "a list without its last value": b"\x92\x00",
         "array16 without a length": b"\xdc",
         "array16 without its values": b"\xdc\x00\x10",
