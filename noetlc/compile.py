@@ -21,7 +21,6 @@ from noetlc.lint.terms import Terms
 from noetlc.syntax import ast
 from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
-from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.encoder import encode
 from noetlvm.bytecode.errors import InvalidBundle
@@ -152,10 +151,8 @@ def _has_errors(checked: Sequence[CheckedFile]) -> bool:
 
 
 def _parsed(file: CheckedFile) -> ast.Playbook:
-    assert file.document.root is not None  # it has no errors
-    playbook = parse_playbook(file.document.root).playbook
-    assert playbook is not None
-    return playbook
+    assert file.playbook is not None  # it has no errors
+    return file.playbook
 
 
 # ---- playbooks that run each other

@@ -84,7 +84,7 @@ def test_a_warning_does_not_stop_it() -> None:
 
 
 def test_what_has_no_code_is_an_error_at_its_place() -> None:
-    text = '- step: start\n  tool: { kind: noop, x: "{% for a in b recursive %}{{ a }}{% endfor %}" }\n'
+    text = '- step: start\n  tool: [{ while: { when: "{{ ctx.x }}", max: -1, do: [{ kind: noop }] } }]\n'
     made = compiled(text)
     assert made.program is None
     (finding,) = [finding for finding in made.files[0].findings if finding.code == "C001"]

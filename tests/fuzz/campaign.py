@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from noetlvm.bytecode.container import HEADER, SECTIONS, sections
 from noetlvm.bytecode.encoder import encode
 from noetlvm.bytecode.errors import BundleError
 from noetlvm.bytecode.load import load
@@ -70,13 +71,18 @@ def _one(random: Random, bases: list[Program], bundles: list[bytes], counts: Cou
         counts[error.code] += 1
         return
     counts["accepted"] += 1
-    before = repr(SCOPES)
+    before = (encode(program), repr(SCOPES))
+    if before[0] != data and _is_of_this_version(data):
+        raise AssertionError("what was accepted is not written back as it was")
     for expression in expressions(program):
         _evaluate(random, expression, counts)
-    if repr(SCOPES) != before:
-        raise AssertionError("an expression changed its scope")
-    if encode(program) != data:
-        raise AssertionError("what was accepted is not written back as it was, or an expression changed its constants")
+    if (encode(program), repr(SCOPES)) != before:
+        raise AssertionError("an expression changed a constant or its scope")
+
+
+def _is_of_this_version(data: bytes) -> bool:
+    """Tell whether a bundle has nothing that only a later minor version writes; such things are read over."""
+    return data.startswith(HEADER) and all(section.id in SECTIONS for section in sections(data))
 
 
 def _bundle(random: Random, bases: list[Program], bundles: list[bytes]) -> bytes:
