@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: rules, tools, expressions, events, command line.
+"""Writes the pages that are made from the code: rules, tools, expressions, events, instructions, commands.
 
 `python docs/generate.py` writes them; `--check` fails where one is stale.
 """
@@ -6,16 +6,22 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import inspect
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
+from typing import cast
 
 from noetlc.cli.app import COMMANDS as COMPILER_COMMANDS
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
+from noetlvm.bytecode.assembly_grammar import CHOICES
+from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
 from noetlvm.events.catalogue import EVENTS
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
 from noetlvm.expr.methods import METHODS, REJECTED_METHODS
@@ -154,6 +160,63 @@ def events_page() -> str:
     )
 
 
+def instruction_set_page() -> str:
+    page = (
+        f"# Instruction set\n\nVersion {ISA_VERSION}. Two machines share one table. An expression is stack code that "
+    )
+    page += (
+        "makes a value; a pipeline is the code of one step's tasks, and expressions are its operands. `noetlc disasm` "
+    )
+    page += "prints both. In a stack effect, what is taken stands before the arrow and what is put after it.\n\n"
+    for area in Area:
+        page += f"## The {area} machine\n\n" + instruction_table(area)
+    page += "## Operands\n\n" + table(
+        ("operand", "meaning", "words"),
+        (
+            (f"`{kind}`", meaning, " ".join(f"`{word}`" for word in CHOICES.get(kind, ())))
+            for kind, meaning in attribute_docs(Operand).items()
+        ),
+    )
+    return page
+
+
+def instruction_table(area: Area) -> str:
+    return table(
+        ("number", "name", "operands", "stack", "formula", "meaning"),
+        (
+            (
+                str(row.number),
+                f"`{row.name}`",
+                " ".join(f"`{kind}`" for kind in row.operands),
+                stack_effect(row) if area is Area.EXPRESSION else "",
+                f"`{row.formula}`" if row.formula else "",
+                row.doc,
+            )
+            for row in OPCODES
+            if row.area is area
+        ),
+    )
+
+
+def stack_effect(row: Opcode) -> str:
+    """Say how many values are popped and pushed; `|` divides the way on from the way to the target."""
+    counted = [f"{f'{factor} · ' if factor > 1 else ''}{row.operands[index]}" for index, factor in row.counts]
+    pops = " + ".join([str(row.pops)] * bool(row.pops or not counted) + counted)
+    # UNPACK is the one instruction that pushes as many values as its operand says.
+    pushes = "count" if row.name == "UNPACK" else str(row.pushes)
+    return f"{pops} → {pushes}" + (f" | {row.target_pushes}" if row.target_pushes is not None else "")
+
+
+def attribute_docs(kind: type[Operand]) -> dict[Operand, str]:
+    """Read the strings that stand under an enumeration's members; Python does not keep them."""
+    body = cast(ast.ClassDef, ast.parse(dedent(inspect.getsource(kind))).body[0]).body
+    docs = {}
+    for member, text in pairwise(body):
+        if isinstance(member, ast.Assign) and isinstance(text, ast.Expr) and isinstance(member.targets[0], ast.Name):
+            docs[kind[member.targets[0].id]] = str(cast(ast.Constant, text.value).value)
+    return docs
+
+
 def command_line_page() -> str:
     page = "# Command line\n\n"
     for program, commands in (
@@ -180,6 +243,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "tools.md": tools_page,
     "expressions.md": expressions_page,
     "events.md": events_page,
+    "instruction-set.md": instruction_set_page,
     "command-line.md": command_line_page,
 }
 

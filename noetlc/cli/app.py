@@ -7,12 +7,33 @@ from collections.abc import Callable
 import typer
 
 from noetlc import __version__
+from noetlc.cli.asm import asm
+from noetlc.cli.canon import canon
+from noetlc.cli.compile import compile  # noqa: A004 - a command goes by its function's name
+from noetlc.cli.disasm import disasm
 from noetlc.cli.explain import explain
+from noetlc.cli.inspect import inspect
 from noetlc.cli.lint import lint
 from noetlc.cli.parse import parse
 from noetlc.cli.schema import schema
+from noetlc.cli.strip import strip
+from noetlc.cli.verify import verify
+from noetlc.cli.where import where
 
-COMMANDS: tuple[Callable[..., None], ...] = (lint, explain, parse, schema)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    lint,
+    explain,
+    parse,
+    schema,
+    canon,
+    compile,
+    verify,
+    inspect,
+    where,
+    disasm,
+    asm,
+    strip,
+)
 """The commands, in the order in which `--help` lists them. Their files import no more than typer at the top."""
 
 

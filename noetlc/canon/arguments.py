@@ -1,0 +1,211 @@
+"""The `args` of a workbook call, put where the tasks of the workbook read them (S42).
+
+The tasks see the step's `args` overlaid by the call's. The compiler writes that out: `args.table`, and a bare `table`,
+become what the call gives for it; `args` as a whole becomes `dict(args, table=…)`. A template that is nothing but such
+a read becomes the argument itself, whatever its type. The author's text around the reads stays as it is.
+
+So an argument is evaluated where it is read. Where that could give another value than at the call, it is refused:
+`steadiness.py` finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isnan
+
+from noetlc.analysis.names import FOR_LOOP, Use, names_in
+from noetlc.canon.allowance import Allowance, require_shallow
+from noetlc.canon.refusal import Refusal
+from noetlc.syntax import nodes
+from noetlc.syntax import template_ast as t
+from noetlc.syntax.nodes import Entry, Node, Scalar, scalars
+from noetlc.syntax.span import Span
+from noetlc.syntax.template_parser import parse_template
+from noetlc.syntax.template_printer import print_expression
+from noetlvm.expr.scopes import NAMESPACES
+
+ARGS = "args"
+
+_ATOMS = (t.Name, t.Getattr, t.Getitem, t.Call, t.List, t.Dict)
+_NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the calls around a task give, by name; nothing for a step's own tasks."""
+
+    allowance: Allowance
+    given: Mapping[str, Node] = field(default_factory=dict)
+
+    def overlaid(self, given: nodes.Mapping | None) -> Arguments:
+        """Return the arguments that a call inside these makes; these have been put into it already."""
+        inner = {item.key.text: item.value for item in given.entries} if given else {}
+        for argument in inner.values():
+            require_shallow(argument)
+        return Arguments(self.allowance, {**self.given, **inner})
+
+    def in_node(self, node: Node) -> Node:
+        """Put the arguments into data."""
+        if not self.given:
+            return node
+        if isinstance(node, nodes.Sequence):
+            return nodes.Sequence(node.span, tuple(self.in_node(item) for item in node.items))
+        if isinstance(node, nodes.Mapping):
+            return nodes.Mapping(node.span, self.in_entries(node.entries))
+        return self._in_leaf(node) if node.is_template else node
+
+    def in_entries(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """Put the arguments into inputs or knobs."""
+        return tuple(Entry(item.key, self.in_node(item.value)) for item in entries) if self.given else entries
+
+    def in_guard(self, leaf: Scalar | None) -> Scalar | None:
+        """Put the arguments into a `when` or a `delay`, which stays a template."""
+        return self._in_text(leaf) if self.given and leaf is not None and leaf.is_template else leaf
+
+    def _in_leaf(self, leaf: Scalar) -> Node:
+        template = parse_template(leaf.text)
+        if template.is_single:
+            output = template.parts[0]
+            for use in names_in(template).uses:
+                read = self._argument_read(use)
+                if read is not None and isinstance(output, t.Output) and read[0] is output.expression:
+                    self.allowance.take_text(read[1])
+                    return read[1]
+        return self._in_text(leaf)
+
+    def _in_text(self, leaf: Scalar) -> Scalar:
+        template = parse_template(leaf.text)
+        edits = sorted(self._edits(template, leaf))
+        if not edits:
+            return leaf
+        text, at = "", 0
+        for span, written in edits:
+            if span.start >= at:  # else it stands inside what is replaced
+                text, at = text + leaf.text[at : span.start] + written, span.end
+        text += leaf.text[at:]
+        made = Scalar(leaf.span, text, text, leaf.style)
+        if parse_template(text).problems:  # it could be read before, so it has become too long or too deep
+            help = "shorten the arguments, or keep them in `ctx` and read them there"
+            raise Refusal(leaf.span, "with the arguments of its call this template is too large", help)
+        return made
+
+    def _edits(self, template: t.Template, leaf: Scalar) -> Iterator[tuple[Span, str]]:
+        bound = _bound_names(template)
+        whole = {id(part.expression) for part in template.parts if isinstance(part, t.Output)}
+        for use in names_in(template).uses:
+            read = self._argument_read(use)
+            if read is not None:
+                self.allowance.take_text(read[1])
+                expression = as_expression(read[1])
+                _require_unbound(expression, bound, leaf)
+                yield read[0].span, _embedded(expression, alone=id(read[0]) in whole)
+            elif use.name == ARGS and not use.fields:
+                overlay = self._overlay()
+                _require_unbound(overlay, bound, leaf)
+                yield use.node.span, print_expression(overlay)
+
+    def _argument_read(self, use: Use) -> tuple[t.Expression, Node] | None:
+        """Return the expression that reads a given argument, and the argument."""
+        if use.name == ARGS and use.fields and use.fields[0].name in self.given:
+            return _first_field(use), self.given[use.fields[0].name]
+        if use.name in self.given and use.name not in NAMESPACES:
+            return use.node, self.given[use.name]
+        return None
+
+    def _overlay(self) -> t.Expression:
+        for node in self.given.values():
+            self.allowance.take_text(node)
+        pairs = {name: as_expression(node) for name, node in self.given.items()}
+        args = t.Name(_NOWHERE, ARGS, _NOWHERE)
+        function = t.Name(_NOWHERE, "dict", _NOWHERE)
+        if all(name.isidentifier() for name in pairs):
+            named = tuple(t.Keyword(_NOWHERE, name, _NOWHERE, value) for name, value in pairs.items())
+            return t.Call(_NOWHERE, function, (args,), named)
+        return t.Call(_NOWHERE, function, (args,), (), None, _mapping(pairs))
+
+
+def as_expression(node: Node) -> t.Expression:
+    """Return the expression whose value is the node's (S8)."""
+    if isinstance(node, nodes.Sequence):
+        return t.List(_NOWHERE, tuple(as_expression(item) for item in node.items))
+    if isinstance(node, nodes.Mapping):
+        return _mapping({item.key.text: as_expression(item.value) for item in node.entries})
+    if not node.is_template:
+        if isinstance(node.value, float) and isnan(node.value):
+            raise Refusal(node.span, "no expression is `.nan`, so it cannot be an argument", "pass a number or a text")
+        return t.Const(_NOWHERE, node.value)
+    template = parse_template(node.text)
+    first = template.parts[0] if template.is_single else None
+    return first.expression if isinstance(first, t.Output) else _text_of(template, node)
+
+
+def reads(node: Node) -> Iterator[Use]:
+    """Yield what a value's templates read."""
+    for leaf in scalars(node):
+        if leaf.is_template:
+            yield from names_in(parse_template(leaf.text)).uses
+
+
+def _text_of(template: t.Template, leaf: Scalar) -> t.Expression:
+    pieces: list[t.Expression] = []
+    for part in template.parts:
+        if isinstance(part, t.Data):
+            pieces.append(t.Const(_NOWHERE, part.text))
+        elif isinstance(part, t.Output):
+            pieces.append(part.expression)
+        else:
+            help = "write it as one `{{ … }}`, such as `{{ a if b else c }}`, or put it into the workbook's task"
+            raise Refusal(leaf.span, "an argument of a workbook call cannot hold statements (`{% … %}`)", help)
+    if not pieces:
+        return t.Const(_NOWHERE, "")
+    if len(pieces) == 1 and isinstance(pieces[0], t.Const) and isinstance(pieces[0].value, str):
+        return pieces[0]
+    return t.Concat(_NOWHERE, tuple(pieces) if len(pieces) > 1 else (t.Const(_NOWHERE, ""), *pieces))
+
+
+def _mapping(pairs: Mapping[str, t.Expression]) -> t.Dict:
+    return t.Dict(_NOWHERE, tuple(t.Pair(_NOWHERE, t.Const(_NOWHERE, key), value) for key, value in pairs.items()))
+
+
+def _first_field(use: Use) -> t.Expression:
+    """Return the part of a path that reads its first field: `args.row` of `args.row.id`."""
+    path = use.whole
+    while (inner := _read_from(path)) is not use.node:
+        path = inner
+    return path
+
+
+def _read_from(path: t.Expression) -> t.Expression:
+    """Return what a field is read from; `x.get('key')` reads from `x`."""
+    if isinstance(path, t.Call):
+        path = path.node
+    assert isinstance(path, t.Getattr | t.Getitem)  # a use is a name and fields
+    return path.node
+
+
+def _embedded(expression: t.Expression, *, alone: bool) -> str:
+    text = print_expression(expression)
+    is_text = isinstance(expression, t.Const) and isinstance(expression.value, str)
+    return text if alone or is_text or isinstance(expression, _ATOMS) else f"({text})"
+
+
+def _bound_names(template: t.Template) -> frozenset[str]:
+    """Return the names that a template binds itself, anywhere in it."""
+    bound: set[str] = set()
+    for node in t.walk(template):
+        if isinstance(node, t.For):
+            bound.add(FOR_LOOP)
+        if isinstance(node, t.For | t.Set | t.SetBlock):
+            bound.update(name.name for name in t.walk(node.target) if isinstance(name, t.Name))
+    return frozenset(bound)
+
+
+def _require_unbound(expression: t.Expression, bound: frozenset[str], leaf: Scalar) -> None:
+    caught = sorted(name.name for name in t.walk(expression) if isinstance(name, t.Name) and name.name in bound)
+    if caught:
+        raise Refusal(
+            leaf.span,
+            f"the template binds `{caught[0]}`, which an argument of its call reads as something else",
+            f"give the template's own variable another name than `{caught[0]}`",
+        )

@@ -1,0 +1,33 @@
+"""`noetlc asm`: text to a bundle."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def asm(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Assembly; `-` is standard input.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to; `-` is standard output.")],
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Write also what the verifier would refuse, for tests of it.")
+    ] = False,
+) -> None:
+    """Turn the assembly that `noetlc disasm` prints back into a bundle: the same bytes.
+
+    \b
+    Examples:
+      noetlc asm etl.nasm -o etl.nbc
+      noetlc disasm etl.nbc | noetlc asm - -o same.nbc
+
+    \b
+    Exit codes: 0 written, 1 the text is no valid program, 2 could not run.
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    from noetlc.bundle.files import assemble_file, write_file
+
+    data, problem = assemble_file(text, verified=not unverified)
+    if problem is not None:
+        typer.echo(problem, err=True)
+        raise typer.Exit(1)
+    write_file(output, data)

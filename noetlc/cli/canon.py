@@ -1,0 +1,31 @@
+"""`noetlc canon`: a playbook's canonical form, as YAML."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def canon(
+    path: Annotated[str, typer.Argument(metavar="FILE", help="A playbook; `-` is standard input.")],
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
+    ] = None,
+) -> None:
+    """Print the canonical form: labels, effective specs, no sugar, no workbook.
+
+    \b
+    Examples:
+      noetlc canon etl.yaml                 what the compiler sees
+      noetlc canon etl.yaml -o canon.yaml   the same, into a file
+      cat etl.yaml | noetlc canon -
+
+    \b
+    Exit codes: 0 printed, 1 the playbook has errors (they are shown as lint shows them), 2 could not run.
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    from noetlc.canon.run import canon as run_canon
+
+    raise typer.Exit(run_canon(path, output, config))

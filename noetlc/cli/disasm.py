@@ -1,0 +1,30 @@
+"""`noetlc disasm`: a bundle as text."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def disasm(
+    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+    no_source: Annotated[bool, typer.Option("--no-source", help="Without source lines: code only.")] = False,
+) -> None:
+    """Print a bundle as readable assembly, with labels and source lines. `noetlc asm` turns it back.
+
+    \b
+    Examples:
+      noetlc disasm etl.nbc
+      noetlc disasm etl.nbc -o etl.nasm && noetlc asm etl.nasm -o same.nbc
+      diff <(noetlc disasm --no-source old.nbc) <(noetlc disasm --no-source new.nbc)
+
+    \b
+    Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    from noetlc.bundle.files import open_bundle, write_file
+    from noetlvm.bytecode.disassembler import disassemble
+
+    program, _ = open_bundle(bundle)
+    write_file(output, disassemble(program, source_lines=not no_source).encode())

@@ -1,0 +1,49 @@
+"""`noetlc where`: from code to the source, and back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def where(
+    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle with its debug map.")],
+    label: Annotated[
+        str,
+        typer.Argument(metavar="LABEL", help="A step, a label, an address, or a line of the source (`etl.yaml:12`)."),
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of places.")] = False,
+) -> None:
+    """Say where code was written: file, line, column, and what the author wrote there.
+
+    Generated labels lead to the `choose`, `while`, `until` or workbook call that they were made for.
+
+    \b
+    Examples:
+      noetlc where etl.nbc fetch                    the step
+      noetlc where etl.nbc fetch/choose_1.when_2    a generated label
+      noetlc where etl.nbc start/arc.1/when         an arc's guard
+      noetlc where etl.nbc etl.yaml:12              the code of a line
+
+    \b
+    Exit codes: 0 found, 1 nothing goes by that name, 2 could not run.
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    import json as json_module
+
+    from noetlc.bundle.files import open_bundle
+    from noetlc.bundle.whereabouts import everything, find
+    from noetlc.lint.cannot_run import CannotRun, suggestion
+
+    program, _ = open_bundle(bundle)
+    if program.debug is None:
+        raise CannotRun(f"{bundle} has been stripped of its debug map: compile the playbook without --strip")
+    found = find(program, label)
+    if json:
+        typer.echo(json_module.dumps([one.to_json() for one in found], indent=2))
+    for one in found if not json else ():
+        typer.echo(str(one))
+    if not found:
+        known = [one.address for one in everything(program)]
+        typer.echo(f"noetlc: nothing in {bundle} is called `{label}`.{suggestion(label, known)}", err=True)
+        raise typer.Exit(1)

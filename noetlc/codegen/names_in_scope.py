@@ -1,0 +1,87 @@
+"""Which names a template has bound at each place, and to what: its own variables, its `for` blocks, or the outside.
+
+Frames nest as in Jinja2: a `for` body (anew in each round), its `else` and a `set` block have frames of their own, an
+`if` has none. A name that a frame has not yet assigned means what it means outside the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from noetlc.syntax import template_ast as t
+
+FOR_LOOP = "loop"
+
+
+class Slot(NamedTuple):
+    """A variable of the template."""
+
+    number: int
+
+
+class ForLoop(NamedTuple):
+    """The `loop` of a for block: how many iterators lie below its own on the stack."""
+
+    height: int
+
+
+@dataclass(slots=True)
+class Frame:
+    """One scope."""
+
+    outer: Frame | None
+    loop: ForLoop | None = None
+    slots: dict[str, int] = field(default_factory=dict)
+    assigned: set[str] = field(default_factory=set)
+    """Names that have a value on every path to this place."""
+
+    def find(self, name: str) -> Slot | ForLoop | None:
+        """Return what a name is bound to, or None if it comes from outside the template."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.loop is not None and name == FOR_LOOP:
+                return frame.loop
+            if name in frame.assigned:
+                return Slot(frame.slots[name])
+            frame = frame.outer
+        return None
+
+
+Parts: TypeAlias = tuple[t.Part, ...]
+
+
+def target_names(target: t.Expression) -> Iterator[str]:
+    """Yield the names that an assignment binds, in order."""
+    for node in t.walk(target):
+        if isinstance(node, t.Name):
+            yield node.name
+
+
+def possibly_assigned(parts: Parts) -> dict[str, None]:
+    """Return the names that parts may assign in the frame they stand in, in order."""
+    found: dict[str, None] = {}
+    for part in parts:
+        if isinstance(part, t.Set | t.SetBlock):
+            found.update(dict.fromkeys(target_names(part.target)))
+        elif isinstance(part, t.If):
+            for body in bodies(part):
+                found.update(possibly_assigned(body))
+    return found
+
+
+def surely_assigned(parts: Parts) -> frozenset[str]:
+    """Return the names that parts assign whichever way they go."""
+    found: set[str] = set()
+    for part in parts:
+        if isinstance(part, t.Set | t.SetBlock):
+            found.update(target_names(part.target))
+        elif isinstance(part, t.If):
+            found |= frozenset.intersection(*(surely_assigned(body) for body in bodies(part)))
+    return frozenset(found)
+
+
+def bodies(part: t.If) -> list[Parts]:
+    """Return what the branches of an `if` hold, its `else` last, present or not."""
+    return [*(branch.body for branch in part.branches), part.otherwise]

@@ -1,0 +1,268 @@
+"""Expressions to stack code: one small method for each kind of node, found by a table. Statements are elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from noetlc.codegen.cannot_lower import CannotLower
+from noetlc.codegen.folding import Folding
+from noetlc.codegen.names_in_scope import Frame, Slot
+from noetlc.codegen.stack_code import Label, StackCode
+from noetlc.syntax import template_ast as t
+from noetlvm.bytecode.isa import NAMES
+from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
+from noetlvm.expr.methods import METHODS
+from noetlvm.expr.test_table import TESTS
+
+UNDEFINED_TEXT_MAX = 80
+"""Characters of the source that an undefined value shows of itself."""
+
+_BINARY = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "//": "FLOORDIV", "%": "MOD", "**": "POW"}
+
+
+class Operations:
+    """Lowers the expressions of one template onto `code`."""
+
+    def __init__(self, code: StackCode, text: str, visible: frozenset[str]) -> None:
+        self.code = code
+        self.folding = Folding()
+        self.frame = Frame(None)
+        self.iterators = 0
+        """How many for blocks' iterators lie on the stack."""
+        self._text = text
+        self._visible = visible
+
+    def lower(self, node: t.Expression) -> None:
+        """Emit code that pushes the expression's value."""
+        constant = self.folding.constant(node)
+        if constant is not None:
+            self._emit("CONST", constant.value, node=node)
+            return
+        lower = _LOWER.get(type(node))
+        if lower is None:
+            raise CannotLower(node.span, "this could not be read as an expression", "run `noetlc lint` on the playbook")
+        lower(self, node)
+
+    def read(self, name: str, at: int) -> None:
+        """Emit code that pushes what a name stands for here."""
+        bound = self.frame.find(name)
+        if isinstance(bound, Slot):
+            self.code.emit("LOCAL", bound.number, at=at)
+        elif bound is not None:
+            self.code.emit("LOOP", self.iterators - 1 - bound.height, at=at)
+        elif name in self._visible and name in NAMES:
+            self.code.emit("NAME", name, at=at)
+        else:
+            self.code.emit("BARE", name, at=at)
+
+    def apply_filter(self, node: t.Filter) -> None:
+        """Emit a filter over the value on the stack."""
+        self._apply("FILTER", node.name, FILTERS, node)
+
+    def _emit(self, name: str, *operands: object, node: t.Node) -> None:
+        self.code.emit(name, *operands, at=node.span.start)
+
+    # ---- names and data
+
+    def _name(self, node: t.Name) -> None:
+        self.read(node.name, node.name_span.start)
+
+    def _getattr(self, node: t.Getattr) -> None:
+        self.lower(node.node)
+        self.code.emit("ATTR", node.name, at=node.name_span.start)
+
+    def _getitem(self, node: t.Getitem) -> None:
+        self.lower(node.node)
+        index = node.index
+        if isinstance(index, t.Slice):
+            self._slice(index)
+        elif isinstance(index, t.Const) and isinstance(index.value, str):
+            self._emit("ATTR", index.value, node=index)
+        elif isinstance(index, t.Tuple) and any(isinstance(item, t.Slice) for item in index.items):
+            self._emit("POP", node=index)  # no data is cut in two directions at once
+            self._undefined(node)
+        else:
+            self.lower(index)
+            self._emit("ITEM", node=index)
+
+    def _slice(self, node: t.Slice) -> None:
+        for bound in (node.start, node.stop, node.step):
+            if bound is None:
+                self._emit("CONST", None, node=node)
+            else:
+                self.lower(bound)
+        self._emit("SLICE", node=node)
+
+    def _undefined(self, node: t.Expression) -> None:
+        text = self._text[node.span.start : node.span.end]
+        self._emit("UNDEFINED", text[:UNDEFINED_TEXT_MAX], node=node)
+
+    def _items(self, node: t.List | t.Tuple) -> None:
+        for item in node.items:
+            self.lower(item)
+        self._emit("LIST" if isinstance(node, t.List) else "TUPLE", len(node.items), node=node)
+
+    def _dict(self, node: t.Dict) -> None:
+        for pair in node.pairs:
+            self.lower(pair.key)
+            self.lower(pair.value)
+        self._emit("MAP", len(node.pairs), node=node)
+
+    # ---- calls
+
+    def _call(self, node: t.Call) -> None:
+        callee = node.node
+        if isinstance(callee, t.Getattr):
+            self.lower(callee.node)
+            self._apply("METHOD", callee.name, METHODS, node)
+        elif isinstance(callee, t.Name) and self.frame.find(callee.name) is None:
+            self._apply("CALL", callee.name, FUNCTIONS, node)
+        else:
+            raise CannotLower(callee.span, "only functions and methods can be called", "remove the parentheses")
+
+    def _filter(self, node: t.Filter) -> None:
+        if node.node is not None:
+            self.lower(node.node)
+        self.apply_filter(node)
+
+    def _test(self, node: t.Test) -> None:
+        self.lower(node.node)
+        self._apply("TEST", node.name, TESTS, node)
+
+    def _apply(self, opcode: str, name: str, known: Mapping[str, object], node: t.Call | t.Filter | t.Test) -> None:
+        """Emit the arguments and the call. A name is checked here too, since code may name nothing else."""
+        if name not in known:
+            raise CannotLower(node.span, f"there is no `{name}` in templates", "`noetlc lint` says what to use instead")
+        for argument in node.args:
+            self.lower(argument)
+        for keyword in node.kwargs:
+            self.lower(keyword.value)
+        spread = 0
+        for bit, further in ((1, node.dyn_args), (2, node.dyn_kwargs)):
+            if further is not None:
+                self.lower(further)
+                spread |= bit
+        words = [keyword.name for keyword in node.kwargs]
+        name_span = node.node.span if isinstance(node, t.Call) else node.name_span
+        self.code.emit(opcode, name, len(node.args), words, spread, at=name_span.start)
+
+    # ---- operators
+
+    def _sign(self, node: t.Neg | t.Pos) -> None:
+        self.lower(node.node)
+        self._emit("NEG" if isinstance(node, t.Neg) else "POS", node=node)
+
+    def _not(self, node: t.Not) -> None:
+        self.lower(node.node)
+        self._emit("NOT", node=node)
+
+    def _binary(self, node: t.Binary) -> None:
+        self.lower(node.left)
+        self.lower(node.right)
+        self._emit(_BINARY[node.op], node=node)
+
+    def _concat(self, node: t.Concat) -> None:
+        for operand in node.operands:
+            self.lower(operand)
+        self._emit("CONCAT", len(node.operands), node=node)
+
+    def _compare(self, node: t.Compare) -> None:
+        """A chain keeps each middle operand for the next comparison and stops at the first that fails."""
+        *chained, last = node.ops
+        self.lower(node.left)
+        if not chained:
+            self._last_comparison(last)
+            return
+        stopped, end = self.code.label(), self.code.label()
+        for operand in chained:
+            self.lower(operand.expression)
+            self._emit("DUP", node=operand)
+            self._emit("ROT3", node=operand)
+            self.code.emit("COMPARE", operand.op, at=operand.op_span.start)
+            self._emit("KEEP_UNLESS", stopped, node=operand)
+        self._last_comparison(last)
+        self._emit("JUMP", end, node=node)
+        self.code.place(stopped)
+        self._emit("SWAP", node=node)
+        self._emit("POP", node=node)
+        self.code.place(end)
+
+    def _last_comparison(self, operand: t.Operand) -> None:
+        members = self.folding.members(operand.expression) if operand.op in ("in", "not in") else None
+        if members is not None:
+            self._emit("CONST", members.value, node=operand.expression)
+        else:
+            self.lower(operand.expression)
+        self.code.emit("COMPARE", operand.op, at=operand.op_span.start)
+
+    def _junction(self, node: t.And | t.Or) -> None:
+        keep, passed = ("KEEP_IF", False) if isinstance(node, t.Or) else ("KEEP_UNLESS", True)
+        operands = self._undecided(node.operands, passed)
+        end = self.code.label()
+        for operand in operands[:-1]:
+            self.lower(operand)
+            self._emit(keep, end, node=operand)
+        self.lower(operands[-1])
+        self.code.place(end)
+
+    def _undecided(self, operands: tuple[t.Expression, ...], passed: bool) -> list[t.Expression]:
+        """Leave out operands that are always passed by, and those that are never reached."""
+        kept: list[t.Expression] = []
+        for operand in operands[:-1]:
+            truth = self.folding.truth(operand)
+            if truth is passed:
+                continue
+            kept.append(operand)
+            if truth is not None:
+                return kept
+        return [*kept, operands[-1]]
+
+    def _cond(self, node: t.Cond) -> None:
+        truth = self.folding.truth(node.test)
+        if truth is not None:
+            self._chosen(node, node.then if truth else node.otherwise)
+            return
+        otherwise, end = self.code.label(), self.code.label()
+        self.branch(node.test, otherwise)
+        self.lower(node.then)
+        self._emit("JUMP", end, node=node.then)
+        self.code.place(otherwise)
+        self._chosen(node, node.otherwise)
+        self.code.place(end)
+
+    def _chosen(self, node: t.Cond, chosen: t.Expression | None) -> None:
+        if chosen is None:
+            self._undefined(node)
+        else:
+            self.lower(chosen)
+
+    def branch(self, test: t.Expression, otherwise: Label) -> None:
+        """Emit a jump that is taken where the test does not hold."""
+        if isinstance(test, t.Not):
+            self.lower(test.node)
+            self._emit("JUMP_IF", otherwise, node=test)
+        else:
+            self.lower(test)
+            self._emit("JUMP_UNLESS", otherwise, node=test)
+
+
+_LOWER: dict[type[t.Expression], Callable[..., None]] = {
+    t.Name: Operations._name,
+    t.Getattr: Operations._getattr,
+    t.Getitem: Operations._getitem,
+    t.List: Operations._items,
+    t.Tuple: Operations._items,
+    t.Dict: Operations._dict,
+    t.Call: Operations._call,
+    t.Filter: Operations._filter,
+    t.Test: Operations._test,
+    t.Neg: Operations._sign,
+    t.Pos: Operations._sign,
+    t.Not: Operations._not,
+    t.Binary: Operations._binary,
+    t.Concat: Operations._concat,
+    t.Compare: Operations._compare,
+    t.And: Operations._junction,
+    t.Or: Operations._junction,
+    t.Cond: Operations._cond,
+}

@@ -1,0 +1,219 @@
+"""A step's tasks to pipeline code: tool calls, rules as branches, directives as jumps.
+
+It takes the canonical form: every task has a label, and what was sugar has become tasks that carry `spec.flow`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from noetlc.canon.flow import Flow, flow_of
+from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value
+from noetlc.codegen.pipeline_code import Label, LoweredPipeline, Origin, PipelineCode
+from noetlc.codegen.visible import visible_names
+from noetlc.syntax import ast, nodes
+from noetlc.syntax.span import Span
+from noetlvm.expr.scopes import Position
+
+ATTEMPTS = 3
+"""Runs of a task in all, where a `retry` does not say (S14)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the tasks of a pipeline stand in."""
+
+    text: str
+    """The text of the file, for the places of what is written in it."""
+    in_loop: bool
+    construct_of: Callable[[str], str]
+    """Tells what the author wrote for a label: `task fetch`, `choose`, `workbook save`."""
+
+
+def lower_pipeline(tasks: tuple[ast.Task, ...], around: Surroundings) -> LoweredPipeline:
+    """Return the code of a list of labelled tasks."""
+    code = PipelineCode()
+    places = {label_of(task): code.label() for task in tasks}
+    end = code.label()
+    afters = [*(places[label_of(task)] for task in tasks[1:]), end]
+    last = Origin(0, "")
+    for task, after in zip(tasks, afters, strict=True):
+        last = Origin(_name_span(task).start, around.construct_of(label_of(task)))
+        code.place(places[label_of(task)])
+        _TaskCode(code, task, places, after, around, last).lower()
+    code.place(end)
+    code.emit("END", origin=last)
+    return code.finish()
+
+
+def label_of(task: ast.Task) -> str:
+    """Return a canonical task's label."""
+    assert task.label is not None  # the canonical form has them all
+    return task.label.text
+
+
+def _name_span(task: ast.Task) -> Span:
+    return task.label.span if task.label else task.span
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskCode:
+    """Emits the code of one task."""
+
+    code: PipelineCode
+    task: ast.Task
+    places: dict[str, Label]
+    after: Label
+    around: Surroundings
+    origin: Origin
+
+    def lower(self) -> None:
+        flow = flow_of(self.task)
+        if flow is not None:
+            self._lower_flow(flow)
+            return
+        self._emit("ENTER", label_of(self.task))
+        rules = self._skip_beforehand(list(self.task.rules))
+        if rules is None:
+            return
+        call = self.code.label()
+        self.code.place(call)
+        self._emit("CALL", self.task.kind.text if self.task.kind else "", self._inputs(), self._spec())
+        if self.task.spec is None or self.task.spec.policy is None:
+            self._without_policy()
+        else:
+            self._policy(rules, call)
+
+    def _emit(self, name: str, *operands: object, at: Span | None = None) -> None:
+        origin = self.origin if at is None else self.origin._replace(offset=at.start)
+        self.code.emit(name, *operands, origin=origin)
+
+    # ---- the call
+
+    def _inputs(self) -> Lowered:
+        return self._value(nodes.Mapping(self.task.span, self.task.extra), Position.TASK_INPUT, "")
+
+    def _spec(self) -> Lowered:
+        spec = self.task.spec
+        knobs = nodes.Mapping(spec.span, spec.extra) if spec else nodes.Mapping(self.task.span, ())
+        return self._value(knobs, Position.TASK_INPUT, "spec")
+
+    def _value(self, node: nodes.Node, position: Position, field: str) -> Lowered:
+        return lower_value(node, self.around.text, visible_names(position, self.around.in_loop), field)
+
+    def _guard(self, when: nodes.Scalar, position: Position) -> Lowered:
+        return lower_guard(when, self.around.text, visible_names(position, self.around.in_loop))
+
+    def _skip_beforehand(self, rules: list[ast.PolicyRule]) -> list[ast.PolicyRule] | None:
+        """Test the leading rules that skip without asking for an outcome (S17).
+
+        Return the rules that are left, or None if the task is always skipped.
+        """
+        while rules and _only_skips(rules[0]):
+            rule = rules[0]
+            if rule.when is None:
+                self._emit("SKIP", self.after, at=rule.span)
+                return None
+            guard = self._guard(rule.when, Position.TASK_POLICY)
+            if expression_reads(guard.expression, "outcome"):
+                break
+            no_match = self.code.label()
+            self._emit("UNLESS", guard, no_match, at=rule.when.span)
+            self._emit("SKIP", self.after, at=rule.span)
+            self.code.place(no_match)
+            rules = rules[1:]
+        return rules
+
+    # ---- after the call
+
+    def _without_policy(self) -> None:
+        failed = self.code.label()
+        self._emit("ON_ERROR", failed)
+        self._emit("CONTINUE", self.after)
+        self.code.place(failed)
+        self._emit("FAIL")
+
+    def _policy(self, rules: list[ast.PolicyRule], call: Label) -> None:
+        for rule in rules:
+            then = rule.else_.then if rule.else_ else rule.then
+            if rule.when is None:
+                self._then(then or _CONTINUE, call)
+                return
+            no_match = self.code.label()
+            self._emit("UNLESS", self._guard(rule.when, Position.TASK_POLICY), no_match, at=rule.when.span)
+            self._then(then or _CONTINUE, call)
+            self.code.place(no_match)
+        self._emit("CONTINUE", self.after)
+
+    def _then(self, then: ast.Then, call: Label) -> None:
+        written = (self._patch(then.set_iter, "set_iter"), self._patch(then.set_ctx, "set_ctx"))
+        if any(written):
+            self._emit("PATCH", *written, at=then.span)
+        directive = then.do.text if then.do else "continue"
+        _DIRECTIVES[directive](self, then, call)
+
+    def _patch(self, patch: nodes.Mapping | None, field: str) -> Lowered | None:
+        return self._value(patch, Position.TASK_PATCH, field) if patch and patch.entries else None
+
+    def _continue(self, then: ast.Then, call: Label) -> None:
+        self._emit("CONTINUE", self.after, at=then.span)
+
+    def _skip(self, then: ast.Then, call: Label) -> None:
+        self._emit("SKIP", self.after, at=then.span)
+
+    def _jump(self, then: ast.Then, call: Label) -> None:
+        self._emit("JUMP_TO", self._target(then), at=then.span)
+
+    def _break(self, then: ast.Then, call: Label) -> None:
+        self._emit("BREAK", at=then.span)
+
+    def _fail(self, then: ast.Then, call: Label) -> None:
+        self._emit("FAIL", at=then.span)
+
+    def _retry(self, then: ast.Then, call: Label) -> None:
+        attempts = _integer(then.attempts, ATTEMPTS)
+        backoff = then.backoff.text if then.backoff else "none"
+        delay = self._value(then.delay, Position.TASK_DELAY, "delay") if then.delay else None
+        self._emit("RETRY", attempts, backoff, delay, call, at=then.span)
+        self._emit("FAIL", at=then.span)
+
+    def _target(self, then: ast.Then) -> Label:
+        assert then.to is not None  # lint: a jump has a target, and it exists
+        return self.places[then.to.text]
+
+    # ---- sugar
+
+    def _lower_flow(self, flow: Flow) -> None:
+        """A place in the flow: a mark that may begin or count rounds and decide where to go on; no tool runs."""
+        self._emit("MARK", label_of(self.task))
+        if flow.reset is not None:
+            self._emit("RESET", self.code.counter(flow.reset))
+        away = self.places[flow.to] if flow.to is not None else self.after
+        if flow.test is not None:
+            self._emit("UNLESS", self._guard(flow.test, Position.SUGAR_WHEN), away, at=flow.test.span)
+            away = self.after
+        if flow.round is not None:
+            self._emit("ROUND", self.code.counter(flow.round), flow.max)
+        self._emit("GOTO", away)
+
+
+_CONTINUE = ast.Then(span=Span(0, 0))
+
+_DIRECTIVES: dict[str, Callable[[_TaskCode, ast.Then, Label], None]] = {
+    "continue": _TaskCode._continue,
+    "skip": _TaskCode._skip,
+    "jump": _TaskCode._jump,
+    "break": _TaskCode._break,
+    "fail": _TaskCode._fail,
+    "retry": _TaskCode._retry,
+}
+
+
+def _only_skips(rule: ast.PolicyRule) -> bool:
+    then = rule.else_.then if rule.else_ else rule.then
+    return bool(then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx)
+
+
+def _integer(scalar: nodes.Scalar | None, default: int) -> int:
+    return scalar.value if scalar is not None and isinstance(scalar.value, int) else default

@@ -1,0 +1,119 @@
+"""Playbooks to a program: the nets, what surrounds them, and the debug map over all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from noetlc.codegen.net import Place, Written, lower_step
+from noetlc.codegen.plain_data import entries_data, struct_data
+from noetlc.syntax import ast, nodes
+from noetlc.syntax.span import Source
+from noetlvm.bytecode.addresses import addresses
+from noetlvm.bytecode.program import Credential, DebugEntry, DebugMap, Mark, Playbook, Program, Value
+
+FIRST_STEP = "start"
+"""The step that gets the first token where the playbook does not say and a step has this name (S4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A playbook in canonical form, and the file it was written in."""
+
+    playbook: ast.Playbook
+    source: Source
+    file: str
+    """What the debug map calls the file."""
+    constructs: dict[str, str]
+    """What the author wrote for a generated label, by `step/label`."""
+
+    @property
+    def path(self) -> str:
+        metadata = self.playbook.metadata
+        return metadata.path.text if metadata and metadata.path else ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredPlaybook:
+    """A playbook's code, and where each piece of it was written."""
+
+    unit: Unit
+    playbook: Playbook
+    places: dict[str, Place]
+    """By the address of the code within the playbook."""
+
+
+def lower_playbook(unit: Unit) -> LoweredPlaybook:
+    """Return the code of one playbook. Raises CannotLower for what has none."""
+    playbook = unit.playbook
+    written = Written(unit.source.text, unit.constructs)
+    metadata, executor = playbook.metadata, playbook.executor
+    spec = executor.spec if executor else None
+    steps = playbook.workflow or ()
+    lowered = Playbook(
+        name=_text(metadata.name if metadata else None),
+        path=unit.path,
+        metadata=entries_data(metadata.extra) if metadata else {},
+        executor=_executor(executor),
+        entry_step=_entry(spec, steps),
+        final_step=spec.final_step.text if spec and spec.final_step else None,
+        no_next_is_error=bool(spec and spec.no_next_is_error and spec.no_next_is_error.value is True),
+        workload=entries_data(playbook.workload.entries) if playbook.workload else {},
+        keychain=tuple(_credential(credential) for credential in playbook.keychain or ()),
+        steps=tuple(lower_step(step, _text(step.step), written) for step in steps),
+    )
+    return LoweredPlaybook(unit, lowered, written.places)
+
+
+def link(lowered: Sequence[LoweredPlaybook]) -> Program:
+    """Put playbooks into one program; the first is the main one, the others go by their paths."""
+    ordered = [lowered[0], *sorted(lowered[1:], key=lambda one: one.playbook.path)]
+    program = Program(tuple(one.playbook for one in ordered))
+    return replace(program, debug=_debug(program, ordered))
+
+
+def _text(scalar: nodes.Scalar | None) -> str:
+    return scalar.text if scalar else ""
+
+
+def _executor(executor: ast.Executor | None) -> dict[str, Value]:
+    found = struct_data(executor, "spec")
+    settings = struct_data(executor.spec if executor else None, "entry_step", "final_step", "no_next_is_error")
+    return found | {"spec": settings} if settings else found
+
+
+def _entry(spec: ast.ExecutorSpec | None, steps: tuple[ast.Step, ...]) -> str:
+    if spec and spec.entry_step:
+        return spec.entry_step.text
+    names = [_text(step.step) for step in steps]
+    return FIRST_STEP if FIRST_STEP in names else names[0]
+
+
+def _credential(credential: ast.Credential) -> Credential:
+    return Credential(_text(credential.name), _text(credential.kind), entries_data(credential.extra))
+
+
+class _Marks(dict[int, Mark]):
+    """The marks of one file by offset, made when they are asked for: code has many instructions at one place."""
+
+    def __init__(self, file: int, source: Source) -> None:
+        super().__init__()
+        self._file = file
+        self._source = source
+
+    def __missing__(self, offset: int) -> Mark:
+        mark = self[offset] = Mark(self._file, *self._source.position(offset))
+        return mark
+
+
+def _debug(program: Program, lowered: Sequence[LoweredPlaybook]) -> DebugMap:
+    places: dict[str, tuple[Place, _Marks]] = {}
+    for index, one in enumerate(lowered):
+        marks = _Marks(index, one.unit.source)
+        prefix = f"{one.playbook.path}#" if index else ""
+        places.update((prefix + address, (place, marks)) for address, place in one.places.items())
+    entries = []
+    for address in addresses(program):
+        place, marks = places[address.name]
+        entries.append(DebugEntry(address.name, place.construct, tuple(map(marks.__getitem__, place.offsets))))
+    return DebugMap(tuple(one.unit.file for one in lowered), tuple(entries))

@@ -1,0 +1,227 @@
+"""The parts of a template to stack code: text, `{{ … }}`, `if`, `for` and `set`. What they make is added to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from noetlc.codegen.cannot_lower import CannotLower
+from noetlc.codegen.names_in_scope import (
+    FOR_LOOP,
+    ForLoop,
+    Frame,
+    Parts,
+    bodies,
+    possibly_assigned,
+    surely_assigned,
+)
+from noetlc.codegen.operations import Operations
+from noetlc.codegen.stack_code import Label
+from noetlc.syntax import template_ast as t
+
+
+class Statements:
+    """Lowers the parts of one template by means of its `Operations`."""
+
+    def __init__(self, operations: Operations, require: str | None) -> None:
+        self._operations = operations
+        self._code = operations.code
+        self._require = require
+
+    def text(self, parts: Parts, at: int) -> None:
+        """Emit code that pushes the text that parts make."""
+        self._code.emit("TEXT_BEGIN", at=at)
+        self._parts(parts)
+        self._code.emit("TEXT_END", at=at)
+
+    def _parts(self, parts: Parts) -> None:
+        for part in parts:
+            lower = _LOWER.get(type(part))
+            if lower is None:
+                raise CannotLower(part.span, "playbooks do not have this statement", "use `if`, `for` or `set`")
+            lower(self, part)
+
+    def _data(self, part: t.Data) -> None:
+        self._code.emit("EMIT_CONST", part.text, at=part.span.start)
+
+    def _output(self, part: t.Output) -> None:
+        constant = self._operations.folding.constant(part.expression)
+        at = part.expression.span.start
+        if constant is not None and isinstance(constant.value, str):
+            self._code.emit("EMIT_CONST", constant.value, at=at)
+            return
+        self._operations.lower(part.expression)
+        if constant is None and self._require is not None:
+            self._code.emit("REQUIRE", self._require, at=at)
+        self._code.emit("EMIT", at=at)
+
+    # ---- if
+
+    def _if(self, part: t.If) -> None:
+        part = self._without_constants(part)
+        if not part.branches:
+            self._parts(part.otherwise)
+            return
+        frame = self._operations.frame
+        self._prepare(part, frame)
+        before = set(frame.assigned)
+        end = self._code.label()
+        for branch in part.branches:
+            otherwise = self._code.label()
+            self._operations.branch(branch.test, otherwise)
+            self._branch(branch.body, before)
+            if part.otherwise or branch is not part.branches[-1]:
+                self._code.emit("JUMP", end, at=branch.span.start)
+            self._code.place(otherwise)
+        self._branch(part.otherwise, before)
+        self._code.place(end)
+        frame.assigned = before | set(possibly_assigned((part,)))
+
+    def _branch(self, parts: Parts, before: set[str]) -> None:
+        self._operations.frame.assigned = set(before)
+        self._parts(parts)
+
+    def _without_constants(self, part: t.If) -> t.If:
+        """Leave out branches that are never taken and those behind one that always is."""
+        kept: list[t.Branch] = []
+        for branch in part.branches:
+            truth = self._operations.folding.truth(branch.test)
+            if truth:
+                return t.If(part.span, tuple(kept), branch.body)
+            if truth is None:
+                kept.append(branch)
+        return t.If(part.span, tuple(kept), part.otherwise)
+
+    def _prepare(self, part: t.If, frame: Frame) -> None:
+        """Give variables that only some branches assign the value that they have without it."""
+        sure = frozenset.intersection(*(surely_assigned(body) for body in bodies(part)))
+        for name in possibly_assigned((part,)):
+            if name not in frame.assigned and name not in sure:
+                self._operations.read(name, part.span.start)
+                self._assign_name(name, part.span.start)
+
+    # ---- for
+
+    def _for(self, part: t.For) -> None:
+        if part.recursive:
+            raise CannotLower(
+                part.span, "a recursive `for` has no code", "nest `for` blocks, or flatten the data in a `python` task"
+            )
+        self._operations.lower(part.iterable)
+        if part.test is not None:
+            self._keep_if(part, part.test)
+        self._code.emit("ITER", at=part.iterable.span.start)
+        done, end = self._code.label(), self._code.label()
+        self._rounds(part, done, lambda: self._parts(part.body), with_loop=True)
+        if not part.otherwise:
+            self._code.emit("POP", at=part.span.start)
+            return
+        self._code.emit("JUMP_IF", end, at=part.span.start)
+        self._in_frame(None, lambda: self._parts(part.otherwise))
+        self._code.place(end)
+
+    def _rounds(self, part: t.For, done: Label, body: Callable[[], None], *, with_loop: bool) -> None:
+        """Emit what is done with each element of the iterator on the stack; afterwards `done` stands here."""
+        operations = self._operations
+        loop = ForLoop(operations.iterators) if with_loop else None
+        operations.iterators += 1
+        again = self._code.label()
+        self._code.place(again)
+        self._code.emit("NEXT", done, at=part.target.span.start)
+
+        def one_round() -> None:
+            self._assign(part.target)
+            body()
+
+        self._in_frame(loop, one_round)
+        self._code.emit("JUMP", again, at=part.span.start)
+        self._code.place(done)
+        operations.iterators -= 1
+
+    def _keep_if(self, part: t.For, test: t.Expression) -> None:
+        """Replace what lies on the stack by a list of those elements for which the test holds.
+
+        It is done beforehand because `loop` counts only them. In the test, `loop` is still that of the block around.
+        """
+        code = self._code
+        at = test.span.start
+        kept, item = code.slot(), code.slot()
+        code.emit("LIST", 0, at=at)
+        code.emit("STORE", kept, at=at)
+        code.emit("ITER", at=part.iterable.span.start)
+        again, done = code.label(), code.label()
+        self._operations.iterators += 1
+        code.place(again)
+        code.emit("NEXT", done, at=part.target.span.start)
+        code.emit("DUP", at=at)
+        code.emit("STORE", item, at=at)
+
+        def decide() -> None:
+            self._assign(part.target)
+            self._operations.branch(test, again)
+
+        self._in_frame(None, decide)
+        code.emit("LOCAL", kept, at=at)
+        code.emit("LOCAL", item, at=at)
+        code.emit("APPEND", at=at)
+        code.emit("STORE", kept, at=at)
+        code.emit("JUMP", again, at=at)
+        code.place(done)
+        self._operations.iterators -= 1
+        code.emit("POP", at=at)
+        code.emit("LOCAL", kept, at=at)
+
+    # ---- set
+
+    def _set(self, part: t.Set) -> None:
+        self._operations.lower(part.value)
+        self._assign(part.target)
+
+    def _set_block(self, part: t.SetBlock) -> None:
+        self._in_frame(None, lambda: self.text(part.body, part.span.start))
+        if part.filter is not None:
+            self._operations.lower(part.filter)
+        self._assign(part.target)
+
+    def _assign(self, target: t.Expression) -> None:
+        """Emit code that pops a value into a target."""
+        if isinstance(target, t.Name):
+            self._refuse_loop(target)
+            self._assign_name(target.name, target.span.start)
+        elif isinstance(target, t.Tuple):
+            self._code.emit("UNPACK", len(target.items), at=target.span.start)
+            for item in target.items:
+                self._assign(item)
+        else:
+            raise CannotLower(
+                target.span, "data does not change in place, so only a name can be set", "set a variable of your own"
+            )
+
+    def _assign_name(self, name: str, at: int) -> None:
+        frame = self._operations.frame
+        if name not in frame.slots:
+            frame.slots[name] = self._code.slot()
+        self._code.emit("STORE", frame.slots[name], at=at)
+        frame.assigned.add(name)
+
+    def _refuse_loop(self, target: t.Name) -> None:
+        if target.name == FOR_LOOP and self._operations.iterators:
+            raise CannotLower(target.span, "`loop` belongs to the `for` block around it", "choose another name")
+
+    def _in_frame(self, loop: ForLoop | None, lower: Callable[[], None]) -> None:
+        """Lower something in a frame of its own, whose variables end with it."""
+        operations = self._operations
+        operations.frame = Frame(operations.frame, loop)
+        lower()
+        outer = operations.frame.outer
+        assert outer is not None
+        operations.frame = outer
+
+
+_LOWER: dict[type[t.Part], Callable[..., None]] = {
+    t.Data: Statements._data,
+    t.Output: Statements._output,
+    t.If: Statements._if,
+    t.For: Statements._for,
+    t.Set: Statements._set,
+    t.SetBlock: Statements._set_block,
+}

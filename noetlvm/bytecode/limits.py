@@ -1,0 +1,45 @@
+"""Every limit on a bundle, in one place. The decoder checks each before it spends memory; the encoder keeps to them."""
+
+from __future__ import annotations
+
+BUNDLE_BYTES_MAX = 16 * 1024 * 1024
+"""A whole bundle; a longer one is refused unread."""
+
+MEMORY_BYTES_MAX = 40 * 1024 * 1024
+"""What decoding may make of a bundle, by the estimates below. With the bundle and what decoding needs for a
+moment, that stays under 64 MiB."""
+
+TEXT_BYTES_MAX = 2 * 1024 * 1024
+"""One text, in UTF-8."""
+
+CODE_BYTES_MAX = 256 * 1024
+"""The code of one expression or pipeline."""
+
+DEPTH_MAX = 64
+"""Lists and mappings inside each other, as deep as a playbook may nest them."""
+
+SECTIONS_MAX = 64
+"""Sections of a bundle, known and unknown."""
+
+SLOTS_MAX = 65_535
+"""Local variables of an expression, round counters of a pipeline."""
+
+OPERAND_MAX = 2**32 - 1
+"""The largest operand, and the largest line or column."""
+
+BIG_INTEGER_CHARS_MAX = 1_300
+"""Characters of an integer beyond 64 bits: enough for the 4,096 bits that an expression may reach."""
+
+# Estimates of what CPython spends, rounded up: a bundle of many small things is much larger in memory than on disk.
+VALUE_COST = 64
+"""A value in a list, mapping or record."""
+COLLECTION_COST = 128
+"""A list or mapping, besides its values."""
+INSTRUCTION_COST = 24
+"""An instruction's place in code; equal instructions are one object."""
+NEW_INSTRUCTION_COST = 192
+"""An instruction that did not occur before."""
+MARK_COST = 8
+NEW_MARK_COST = 72
+ADDRESS_COST = 192
+"""An entry of the debug map, besides its name and marks."""

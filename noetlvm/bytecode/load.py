@@ -1,0 +1,17 @@
+"""The one way from bytes to a program that may run: decode, then verify."""
+
+from __future__ import annotations
+
+from noetlvm.bytecode.decoder import decode
+from noetlvm.bytecode.program import Program
+from noetlvm.bytecode.verifier import verify
+
+
+def load(data: bytes, *, debug: bool = True) -> Program:
+    """Return a bundle's program. Raises MalformedBundle or InvalidBundle, and nothing else on account of the bytes.
+
+    Without `debug` the debug section stays unread: a machine needs it only once something has gone wrong.
+    """
+    program = decode(data, debug=debug)
+    verify(program)
+    return program

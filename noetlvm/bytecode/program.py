@@ -1,0 +1,160 @@
+"""A program in memory: what the compiler makes, a bundle holds, the verifier proves and the machine runs.
+
+Everything is a frozen value with its meaning written out: an operand that names a constant or an expression holds it,
+not a pool index. Pools, indices and bytes exist only in a bundle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from noetlvm.bytecode.isa import Opcode
+
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
+"""A constant. Never mutated, though Python would let you."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An opcode and its operands, in the table's order.
+
+    CONST, TEXT, WORDS and the call names hold the value itself, EXPR an `Expression`, OPTIONAL_EXPR an `Expression` or
+    None, NAME, COMPARISON and BACKOFF the word; TARGET, COUNT, SLOT and SPREAD an integer.
+    """
+
+    opcode: Opcode
+    operands: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Stack code that ends in RETURN."""
+
+    code: tuple[Instruction, ...]
+    slots: int = 0
+    """How many local variables it uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The code of one step's tasks. Labels are the operands of ENTER and MARK."""
+
+    code: tuple[Instruction, ...]
+    counters: int = 0
+    """How many round counters it uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHeader:
+    """One level of a loop."""
+
+    collection: Expression
+    iterator: str
+    parallel: bool
+    width: int
+    """How many iterations may run at once; 1 for a sequential loop."""
+    distributed: bool
+    reducers: tuple[tuple[str, str], ...]
+    """ctx key and reducer, sorted by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """A way out of a step."""
+
+    target: str
+    """Name of the target step."""
+    guard: Expression | None
+    """None: it always holds."""
+    args: Expression | None
+    handles_failure: bool
+    """The guard reads `event`, so a failure that takes this arc is a handled one (S31)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A step."""
+
+    name: str
+    admit: Expression | None
+    """A guard made of all admission rules; None: everybody is let in."""
+    drops_denied: bool
+    """`on_deny: drop`: a token that is not admitted is consumed instead of waiting."""
+    loops: tuple[LoopHeader, ...]
+    """Outermost first."""
+    best_effort: bool
+    """Failed iterations are counted instead of failing the step (S27)."""
+    pipeline: Pipeline | None
+    """None: pure routing."""
+    inclusive: bool
+    arcs: tuple[Arc, ...]
+    settings: dict[str, Value]
+    """What else the runtime may obey: lifecycle, emit, tracing and so on, as it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A keychain declaration, as it was written."""
+
+    name: str
+    kind: str
+    settings: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Playbook:
+    """One playbook's net and what surrounds it."""
+
+    name: str
+    path: str
+    metadata: dict[str, Value]
+    """The rest of `metadata`."""
+    executor: dict[str, Value]
+    """profile, version, limits and other settings, as they were written, without what the compiler used up."""
+    entry_step: str
+    final_step: str | None
+    no_next_is_error: bool
+    workload: dict[str, Value]
+    keychain: tuple[Credential, ...]
+    steps: tuple[Transition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a source file: 1-based line and column, and which file."""
+
+    file: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class DebugEntry:
+    """Where one piece of code was written."""
+
+    address: str
+    """`step`, `step/admit`, `step/loop.1/in`, `step/arc.2/when`, `step/arc.2/args`, `step/tool`, or the expression that
+    operand i of pipeline instruction n holds: `step/tool.n.i`. Steps of further playbooks: `path#step…`."""
+    construct: str
+    """What the author wrote there: `arc`, `task fetch`, `choose`, `while`, `workbook save`."""
+    marks: tuple[Mark, ...]
+    """One for each instruction of the code at this address; a single one for a step or an arc."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebugMap:
+    """From code to source and back. May be stripped from a bundle without changing its id."""
+
+    files: tuple[str, ...]
+    entries: tuple[DebugEntry, ...]
+    """In the order of `addresses(program)`, one for each address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything in a bundle."""
+
+    playbooks: tuple[Playbook, ...]
+    """The first one is the main one; the others are those it runs as children, sorted by path."""
+    debug: DebugMap | None = None

@@ -1,0 +1,89 @@
+"""The verifier: proves that a program is safe to run, or says why not. It runs on every load, however a bundle came.
+
+After it the machine has nothing left to fear from the bundle: no missing name, target or value, no stack that runs
+empty, no secret on the server's side. It runs no code, changes nothing, and takes time in proportion to the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlvm.bytecode.program import Arc, Expression, Playbook, Program, Transition
+from noetlvm.bytecode.verifier_codes import Refused, Telling
+from noetlvm.bytecode.verifier_debug import check_debug
+from noetlvm.bytecode.verifier_net import check_keychain, check_playbooks, check_step, check_steps
+from noetlvm.bytecode.verifier_pipelines import prove_pipeline
+from noetlvm.bytecode.verifier_uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, Place, Uses
+
+
+def verify(program: Program) -> None:
+    """Return if the program is valid, else raise InvalidBundle with the first reason why not."""
+    with Telling("metadata", ""):
+        check_playbooks(program.playbooks)
+    uses = Uses()
+    for index, playbook in enumerate(program.playbooks):
+        _verify_playbook(playbook, "" if index == 0 else f"{playbook.path}#", uses)
+    if program.debug is not None:
+        with Telling("debug", ""):
+            check_debug(program, program.debug)
+
+
+def _verify_playbook(playbook: Playbook, prefix: str, uses: Uses) -> None:
+    with Telling("net", prefix):
+        names = check_steps(playbook)
+    with Telling("keychain", prefix):
+        check_keychain(playbook)
+    for index, step in enumerate(playbook.steps):
+        address = prefix + step.name
+        with Telling("net", address):
+            check_step(step, index, names)
+        _verify_expressions(step, address, uses)
+        _verify_pipeline(step, address, uses)
+        with Telling("net", address):
+            _check_failures(step, index, uses)
+
+
+def _verify_expressions(step: Transition, address: str, uses: Uses) -> None:
+    for part, expression, place, in_loop in _expressions(step):
+        try:
+            uses.check(expression, place, in_loop=in_loop)
+        except Refused as refused:
+            raise refused.told_of("expressions", f"{address}/{part}") from None
+
+
+def _expressions(step: Transition) -> Iterator[tuple[str, Expression, Place, bool]]:
+    """Yield the expressions outside the pipeline: their address in the step, place, and whether `iter` exists there."""
+    if step.admit is not None:
+        yield "admit", step.admit, ADMIT, False
+    for level, loop in enumerate(step.loops, 1):
+        yield f"loop.{level}/in", loop.collection, LOOP_IN, level > 1
+    for number, arc in enumerate(step.arcs, 1):
+        if arc.guard is not None:
+            yield f"arc.{number}/when", arc.guard, ARC_WHEN, False
+        if arc.args is not None:
+            yield f"arc.{number}/args", arc.args, ARC_ARGS, False
+
+
+def _verify_pipeline(step: Transition, address: str, uses: Uses) -> None:
+    if step.pipeline is None:
+        return
+    in_loop = bool(step.loops)
+    with Telling("pipelines", f"{address}/tool"):
+        expressions = prove_pipeline(step.pipeline, in_loop=in_loop)
+    for use in expressions:
+        try:
+            uses.check(use.expression, use.place, in_loop=in_loop)
+        except Refused as refused:
+            raise refused.told_of("expressions", f"{address}/tool.{use.at}.{use.operand}") from None
+
+
+def _check_failures(step: Transition, index: int, uses: Uses) -> None:
+    """Refuse an arc that says it handles failures though its guard cannot see them, or the other way round (S31)."""
+    for number, arc in enumerate(step.arcs, 1):
+        if arc.handles_failure != _reads_event(arc, uses):
+            told = "does not read" if arc.handles_failure else "reads"
+            raise Refused("V080", index, f"its guard {told} `event`", f"arc.{number}")
+
+
+def _reads_event(arc: Arc, uses: Uses) -> bool:
+    return arc.guard is not None and "event" in uses.check(arc.guard, ARC_WHEN, in_loop=False).names

@@ -1,0 +1,115 @@
+"""Calls of filters, tests, functions and methods by name: who is meant, and whether the arguments fit.
+
+Every implementation takes the fuel, then the piped, tested or receiving value (null for a function), then arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
+from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.methods import METHODS
+from noetlvm.expr.signature import Signature
+from noetlvm.expr.test_table import TESTS
+from noetlvm.expr.values import Data, elements, wrong_type
+
+Implementation = Callable[..., Data]
+
+
+class Row(NamedTuple):
+    """What a name stands for."""
+
+    function: Implementation
+    signature: Signature
+
+
+SIGNATURES: dict[str, Mapping[str, Signature]] = {
+    "FILTER": FILTERS,
+    "TEST": TESTS,
+    "CALL": FUNCTIONS,
+    "METHOD": {name: method.signature for name, method in METHODS.items()},
+}
+"""By instruction: the names it may call."""
+
+
+@cache
+def implementations() -> dict[str, dict[str, Implementation]]:
+    """Return what each instruction calls, by name."""
+    # These modules call by name themselves, so they cannot be imported before this one.
+    from noetlvm.expr.data_filters import DATA_FILTERS
+    from noetlvm.expr.functions import FUNCTION_CALLS
+    from noetlvm.expr.method_calls import METHOD_CALLS
+    from noetlvm.expr.test_calls import TEST_CALLS
+    from noetlvm.expr.text_filters import TEXT_FILTERS
+
+    return {
+        "FILTER": {**DATA_FILTERS, **TEXT_FILTERS},
+        "TEST": TEST_CALLS,
+        "CALL": FUNCTION_CALLS,
+        "METHOD": METHOD_CALLS,
+    }
+
+
+def named(opcode: str, name: Data) -> Row:
+    """Return what a name stands for; the name may come from data, as in `map(name)`."""
+    signature = SIGNATURES[opcode].get(name) if type(name) is str else None
+    if signature is None:
+        raise ExpressionError(Kind.VALUE, f"there is no {opcode.lower()} of that name")
+    return Row(implementations()[opcode][signature.name], signature)
+
+
+def fitting(row: Row, args: tuple[Data, ...], kwargs: Mapping[str, Data]) -> Implementation:
+    """Return what a row calls, if these arguments fit it."""
+    problem = row.signature.problem(len(args), tuple(kwargs))
+    if problem:
+        raise ExpressionError(Kind.TYPE, problem)
+    return row.function
+
+
+def call_with_words(fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], spread: int) -> Data:
+    """Call with arguments as they lie on the stack: positional, named by `words`, then spread ones."""
+    kwargs: dict[str, Data] = {}
+    if spread & 2:
+        *rest, further = args
+        args = tuple(rest)
+        _add_named(fuel, kwargs, further)
+    if spread & 1:
+        *rest, more = args
+        args = tuple(rest)
+        return _call_spread(fuel, row, value, args, words, kwargs, more)
+    return _call_named(fuel, row, value, args, words, kwargs)
+
+
+def _call_spread(
+    fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], kwargs: dict[str, Data], more: Data
+) -> Data:
+    positional = len(args) - len(words)
+    spread = elements(fuel, more)
+    fuel.make(16 * len(spread))
+    return _call_named(fuel, row, value, (*args[:positional], *spread, *args[positional:]), words, kwargs)
+
+
+def _call_named(
+    fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], kwargs: dict[str, Data]
+) -> Data:
+    positional = len(args) - len(words)
+    given = dict(zip(words, args[positional:], strict=True))
+    twice = sorted(given.keys() & kwargs.keys())
+    if twice or len(given) < len(words):
+        raise ExpressionError(Kind.TYPE, f"`{row.signature.name}` gets a named argument twice")
+    args, kwargs = args[:positional], given | kwargs
+    return fitting(row, args, kwargs)(fuel, value, *args, **kwargs)
+
+
+def _add_named(fuel: Fuel, kwargs: dict[str, Data], further: Data) -> None:
+    if not isinstance(further, dict):
+        raise wrong_type(further, "a mapping after `**`")
+    fuel.spend(len(further))
+    fuel.make(104 * len(further))
+    if not all(type(name) is str for name in further):
+        raise ExpressionError(Kind.TYPE, "the names of arguments are text")
+    kwargs.update(further)

@@ -1,0 +1,58 @@
+"""Canonical forms for tests: from a list of steps, or a whole playbook, to data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from noetlc.canon import CanonicalPlaybook, Refusal, canonicalize
+from noetlc.canon.run import canonical_text
+from noetlc.lint.check import check_source
+from noetlc.syntax.playbook_parser import parse_playbook
+from noetlc.syntax.playbook_printer import tree_data
+from noetlc.syntax.span import Source
+from noetlc.syntax.yaml_reader import read_document
+from tests.rules.lint_text import whole_playbook
+
+
+def canonical(text: str) -> CanonicalPlaybook:
+    """Return the canonical form of a text that lints without errors."""
+    source = Source("playbook.yaml", whole_playbook(text))
+    assert [found for found in check_source(source).findings if found.severity == "error"] == []
+    root = read_document(source.text).root
+    assert root is not None
+    playbook = parse_playbook(root).playbook
+    assert playbook is not None
+    return canonicalize(playbook, source)
+
+
+def data(text: str) -> dict[str, Any]:
+    """Return the canonical form as plain data."""
+    return tree_data(canonical(text).playbook)
+
+
+def tasks(text: str, step: int = 0) -> dict[str, Any]:
+    """Return a step's tasks by label, in order."""
+    return {label: task for entry in data(text)["workflow"][step]["tool"] for label, task in entry.items()}
+
+
+def labels(text: str, step: int = 0) -> list[str]:
+    """Return the labels of a step's tasks."""
+    return list(tasks(text, step))
+
+
+def refused(text: str) -> tuple[str, str]:
+    """Return what is told of a text that has no canonical form, and the text under the place it is told of."""
+    with pytest.raises(Refusal) as caught:
+        canonical(text)
+    assert caught.value.help
+    return caught.value.message, whole_playbook(text)[slice(*caught.value.span)]
+
+
+def printed(text: str) -> str:
+    """Return the canonical form as YAML."""
+    made, errors = canonical_text(check_source(Source("playbook.yaml", whole_playbook(text))))
+    assert errors == ()
+    assert made is not None
+    return made
