@@ -40,6 +40,11 @@ def _guarded() -> int:
 
 
 def _dispatch() -> int:
+    from noetlvm.cli.plain import plain_run
+
+    code = plain_run(sys.argv[1:])
+    if code is not None:
+        return code
     from noetlvm.cli.app import app
 
     try:

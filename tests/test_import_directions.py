@@ -21,6 +21,8 @@ LAYERS = (
     "noetlc.cli",
 )
 """Each may import only itself and what stands before it."""
+YAML_READERS = ("noetlc.syntax", "noetlvm.keychain.file")
+"""Secrets come in YAML files too, and the machine has no compiler to read them with."""
 
 
 def imports(path: Path, *, top_level_only: bool = False) -> Iterator[str]:
@@ -70,12 +72,12 @@ def test_layers_point_one_way() -> None:
     assert offenders == []
 
 
-def test_yaml_is_touched_by_the_syntax_package_alone() -> None:
+def test_yaml_is_touched_only_by_its_readers() -> None:
     offenders = [
         path
         for path in (*sources("noetlc"), *sources("noetlvm"))
         for name in imports(path)
-        if name.split(".")[0] == "yaml" and "syntax" not in path.parts
+        if name.split(".")[0] == "yaml" and not module_name(path).startswith(YAML_READERS)
     ]
     assert offenders == []
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.cli.data_text import as_json, counted
 from noetlvm.cli.database import results_of, writing
-from noetlvm.cli.refused import INTERRUPTED, REFUSED
+from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 
@@ -42,10 +42,24 @@ def drive(manner: Manner, begin: Callable[[Engine], Sequence[str]], folder: Path
     """
     with writing(manner.database, manner.durability) as store:
         with view_for(shows=not (manner.quiet or manner.as_json)) as view:
-            endings = asyncio.run(_run(manner, store, begin, view))
+            endings = _endings(manner, store, begin, view)
         for ending in endings:
             _tell(manner, store, ending, folder)
     return _exit_code(endings)
+
+
+def _endings(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[str]], view: Quiet) -> list[Ending]:
+    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.engine.credentials import Unresolved
+    from noetlvm.engine.engine import BadRequest, NotFound
+    from noetlvm.expr.errors import ExpressionError
+
+    try:
+        return asyncio.run(_run(manner, store, begin, view))
+    except (BadRequest, NotFound, Unresolved) as problem:
+        raise Refused(str(problem)) from None
+    except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
+        raise Refused(f"what is stored cannot be read: {problem}") from None
 
 
 async def _run(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[str]], view: Quiet) -> list[Ending]:
@@ -55,7 +69,7 @@ async def _run(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[
     engine = Engine(
         store,
         results_of(manner.database, manner.durability),
-        ToolRunner(),
+        ToolRunner(manner.keychain),
         resolve=resolver(manner.keychain),
         max_parallel=manner.max_parallel or MAX_PARALLEL,
         observers=(view.hear,),
@@ -88,14 +102,13 @@ def resolver(options: tuple[str, ...]) -> Resolve:
     def resolve(declared: Any) -> Credentials:
         if not declared:
             return Credentials()
-        from noetlvm.keychain.redaction import Redactor
         from noetlvm.keychain.resolve import MissingEntry, resolve
 
         try:
             keychain = resolve(declared, options)
         except MissingEntry as problem:
             raise Unresolved(str(problem)) from None
-        return Credentials(keychain.entries, Redactor(keychain.secrets).redact)
+        return Credentials(keychain.entries, keychain.secrets)
 
     return resolve
 

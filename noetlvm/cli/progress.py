@@ -7,6 +7,7 @@ from typing import Any
 
 from noetlvm.cli.data_text import counted, duration
 from noetlvm.events.event import Event, Recorded
+from noetlvm.limits import EVENTS_WARNING
 
 _SECONDS_BETWEEN = 1.0
 """How often a loop tells how far it is."""
@@ -64,6 +65,8 @@ class Progress:
         self.events += 1
         self.now = recorded.timestamp
         self.started = self.started or self.now
+        if recorded.seq == EVENTS_WARNING:
+            yield f"{self.name}: {EVENTS_WARNING:,} events; consider smaller executions, such as one for each part"
         heard = _HEARD.get(recorded.event.name)
         if heard:
             yield from heard(self, recorded.event)

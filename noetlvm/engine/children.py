@@ -1,4 +1,4 @@
-"""Child executions as their parent sees them: what they are given, what they give back, why they cannot be (S43)."""
+"""Requests, and children as their parent sees them: what they are given and give back, why they cannot be (S43)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from noetlvm.engine.actor import Ending
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
-from noetlvm.machine.payload import Offload
+from noetlvm.machine.payload import Offload, TooLarge, Unencodable
+from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.state import Child
 from noetlvm.tools.call import Outcome, error, ok
 
@@ -20,6 +21,17 @@ def refusal(child: Child, playbook: LoadedPlaybook | None, program: LoadedProgra
     if child.version is not None and str(version) != str(child.version):
         return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")
     return {}
+
+
+def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any]) -> str:
+    """Return why a request cannot be recorded; empty: it can."""
+    offload = Offload(playbook.limits.max_payload_bytes)
+    try:
+        offload.fit(payload)
+        offload.fit(deep_merge(playbook.workload, payload))
+    except (TooLarge, Unencodable) as problem:
+        return f"the request cannot be recorded: {problem}"
+    return ""
 
 
 def payload_of(child: Child, offload: Offload) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from noetlvm.engine.actor import Actor, Ending
-from noetlvm.engine.children import outcome_of, payload_of, refusal
+from noetlvm.engine.children import objection_to, outcome_of, payload_of, refusal
 from noetlvm.engine.clock import Clock, SystemClock
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved, no_credentials
 from noetlvm.engine.identity import NewIds, child_id, new_ids
@@ -27,7 +27,7 @@ from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child, State
 from noetlvm.results.interface import ResultStore
 from noetlvm.store.interface import Action, ControlRequest, Execution, Snapshot, Store
-from noetlvm.tools.call import Tools
+from noetlvm.tools.call import Tools, error
 
 MAX_PARALLEL = 32
 """Tools that run at once, unless somebody says otherwise."""
@@ -71,6 +71,10 @@ class NotFound(LookupError):  # noqa: N818 - it says what happened
     """The store has no such execution, or not what is needed to go on with it."""
 
 
+class BadRequest(ValueError):  # noqa: N818 - it says what happened
+    """What an execution was asked for with cannot be recorded."""
+
+
 class Engine:
     """Runs executions over one store."""
 
@@ -110,9 +114,12 @@ class Engine:
     # ---- executions
 
     def start(self, bundle: Bundle, payload: dict[str, Any], execution_id: str | None = None) -> str:
-        """Let the main playbook of a bundle run, and return the identifier of the execution."""
+        """Let the main playbook of a bundle run, and return the identifier of the execution. Raises BadRequest."""
         self._bundles[bundle.id] = bundle
         self.store.put_bundle(bundle.id, bundle.data)
+        objection = objection_to(bundle.program.main, payload)
+        if objection:
+            raise BadRequest(objection)
         request = Request(execution_id or self._ids(self.clock.now(), 1)[0], bundle.id, payload)
         self._open(bundle.program, bundle.program.main, request)
         return request.execution_id
@@ -336,6 +343,10 @@ class Engine:
             self._answer(self._asked.pop(id), refused)
             return
         payload = payload_of(child, parent.control.offload)
+        objection = objection_to(playbook, payload)
+        if objection:
+            self._answer(self._asked.pop(id), error("input", objection))
+            return
         request = Request(id, parent.row.bundle, payload, parent.execution_id, parent.state.depth + 1)
         self._open(parent.program, playbook, request)
 

@@ -15,8 +15,10 @@ from noetlvm.engine.clock import Clock
 from noetlvm.events.event import Event
 from noetlvm.machine.effects import Call, Effect, Ended, Wait
 from noetlvm.machine.frame import Frame
+from noetlvm.machine.payload import TooLarge, Unencodable
 from noetlvm.machine.scope import Scope
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
+from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Actor
@@ -132,9 +134,13 @@ class Worker:
     async def _run_tool(self, call: ToolCall) -> Outcome:
         self.is_busy = True
         try:
-            return await self._around.tools.run(call)
+            outcome = await self._around.tools.run(call)
         finally:
             self.is_busy = False
+        kind = find_kind(call.kind)
+        if kind is not None and kind.gives_secret:
+            self._actor.credentials.learn(outcome.get("result"), self._actor.control.offload)
+        return outcome
 
     def _tool_call(self, call: Call) -> ToolCall:
         name = call.inputs.get("auth")
@@ -148,7 +154,11 @@ class Worker:
         if not isinstance(path, str) or not isinstance(workload, dict):
             self._frame.complete(error("input", "`path` must be a text and `workload` a mapping"))
             return True
-        child = {"path": path, "workload": offload.fit(workload)}
+        try:
+            child = {"path": path, "workload": offload.fit(workload)}
+        except (TooLarge, Unencodable) as problem:
+            self._frame.complete(error("input", f"`workload` cannot be handed on: {problem}"))
+            return True
         child |= {"version": inputs["version"]} if inputs.get("version") is not None else {}
         child |= {"timeout": call.spec["timeout"]} if call.spec.get("timeout") is not None else {}
         self._report(self._frame.started(ts=self._around.clock.now(), child=child))

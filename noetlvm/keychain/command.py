@@ -5,7 +5,6 @@ The program's own complaints go nowhere, for they may quote the secret.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from noetlvm.keychain.source import Unavailable
+from noetlvm.keychain.source import Unavailable, json_object
 
 MAX_BYTES = 64 * 1024
 TIMEOUT_S = 30.0
@@ -36,7 +35,7 @@ class Command:
             text = printed.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:
             raise Unavailable(f"the command `{self._argv[0]}` does not print UTF-8 text") from None
-        return _object(text) or text or None
+        return json_object(text) or text or None
 
     def where(self, name: str) -> str:
         # Not its arguments: people do write secrets into them.
@@ -100,13 +99,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    if not text.startswith("{"):
-        return None
-    try:
-        found = json.loads(text, parse_int=str, parse_float=str)
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -116,9 +116,10 @@ def _shape(credential: Credential) -> Shape:
     fields = credential.settings.get("fields")
     if fields is None or shape.fields:
         return shape
-    if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
+    names = tuple(field for field in fields if isinstance(field, str)) if isinstance(fields, list) else ()
+    if not names or fields != list(names):
         raise MissingEntry(f"the keychain entry `{credential.name}`: `fields` must be a list of names")
-    return Shape(fields=tuple(fields), needs=tuple(fields))
+    return Shape(fields=names, needs=names)
 
 
 def _check_plugin(credential: Credential) -> None:

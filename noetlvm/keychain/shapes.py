@@ -1,4 +1,4 @@
-"""The forms that secrets have, by the `kind` that declares them: which parts there are, and which of them are no secret.
+"""The forms that secrets have, by the `kind` that declares them: their parts, and which of these are no secret.
 
 A shape says nothing about where its parts come from.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from noetlvm.keychain.source import json_object
 
 
 class Misshapen(Exception):  # noqa: N818 - it says what happened
@@ -24,7 +26,7 @@ class Shape(NamedTuple):
     """Parts that are no secret: taking `localhost` out of every result would help nobody."""
     other_names: Mapping[str, str] = {}
     single: str = ""
-    """The part that a mere text stands for; an entry that has nothing but this is a mere text too."""
+    """The part that a mere text is."""
     is_url: bool = False
     """A mere text is a URL that holds the parts."""
 
@@ -64,21 +66,31 @@ ANY_SHAPE = Shape()
 
 def shaped(found: Any, shape: Shape) -> Any:
     """Return what was found in the form that templates and tools read. Raises Misshapen."""
-    if isinstance(found, str) and shape.is_url:
-        found = postgres_url(found)
-    if not isinstance(found, Mapping):
-        if shape.fields and not shape.single:
-            raise Misshapen(f"it must have the parts {', '.join(shape.fields)}, and it is a single text")
+    if not shape.fields:
         return found
+    if not isinstance(found, Mapping):
+        found = _parts(str(found), shape)
     parts = {shape.other_names.get(name, name): value for name, value in found.items()}
     missing = [name for name in shape.needs if not parts.get(name)]
     if missing:
         raise Misshapen(f"it has no {' and no '.join(f'`{name}`' for name in missing)}")
-    if shape.single and set(parts) == {shape.single}:
+    if shape.fields == (shape.single,) == tuple(parts):
         return parts[shape.single]
     if shape.is_url and "port" in parts:
         parts["port"] = _port(parts["port"])
     return parts
+
+
+def _parts(text: str, shape: Shape) -> dict[str, Any]:
+    """Return the parts that one text holds. Raises Misshapen."""
+    held = json_object(text)
+    if held is not None:
+        return held
+    if shape.is_url:
+        return postgres_url(text)
+    if shape.single:
+        return {shape.single: text}
+    raise Misshapen(f"it must have the parts {', '.join(shape.fields)}, and it is a single text")
 
 
 def secret_texts(entry: Any, shape: Shape = ANY_SHAPE) -> Iterator[str]:
@@ -94,6 +106,19 @@ def secret_texts(entry: Any, shape: Shape = ANY_SHAPE) -> Iterator[str]:
         yield entry.decode("utf-8", "replace")
     elif isinstance(entry, str | int | float) and not isinstance(entry, bool):
         yield str(entry)
+        yield from _password_within(str(entry))
+
+
+def _password_within(text: str) -> Iterator[str]:
+    """Yield the password of a URL: tools take it out and use it alone."""
+    if "://" not in text or "@" not in text:
+        return
+    try:
+        password = urlsplit(text).password
+    except ValueError:
+        return
+    if password:
+        yield unquote(password)
 
 
 def postgres_url(text: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -25,6 +26,17 @@ Provider: TypeAlias = Callable[[Mapping[str, Any]], Source]
 
 class Unavailable(Exception):  # noqa: N818 - it says what happened
     """A source cannot be asked. The message says why, and quotes nothing of what the source holds."""
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return a text's JSON object, its numbers as they are written; None if it is none."""
+    if not text.startswith("{"):
+        return None
+    try:
+        found = json.loads(text, parse_int=str, parse_float=str)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def text_setting(settings: Mapping[str, Any], name: str) -> str | None:

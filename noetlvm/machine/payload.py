@@ -168,6 +168,10 @@ class Offload:
         """Tell whether secrets are taken out of what goes into events."""
         return self._redact is not None
 
+    def redact_with(self, redact: Callable[[Any], Any] | None) -> None:
+        """Take secrets out from now on: for those that become known while it runs."""
+        self._redact = redact
+
     def redacted(self, value: Any) -> Any:
         """Return a small value without secrets."""
         return value if self._redact is None else self._redact(value)

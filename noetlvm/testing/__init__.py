@@ -1,4 +1,4 @@
-"""For those who test playbooks: `run_playbook` runs one with scripted tools and a clock on which waiting costs nothing."""
+"""For tests of playbooks: `run_playbook` runs one with scripted tools and a clock on which waiting costs nothing."""
 
 from noetlvm.testing.result import CallMade, RunResult
 from noetlvm.testing.run_playbook import run_playbook

@@ -12,6 +12,7 @@ from noetlvm.machine.scope import Scope
 from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, ScriptError
 from noetlvm.tools.call import Outcome, error, ok
+from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
     from noetlvm.testing.simulation import Simulated
@@ -70,6 +71,9 @@ class Pipeline:
         inputs = shown(execution.control.offload.redacted(call.inputs))
         made = CallMade(began, self._step, command.iteration, call.label, call.attempt, call.kind, inputs, call.key)
         execution.made_call(made)
+        kind = find_kind(call.kind)
+        if kind is not None and kind.gives_secret:
+            execution.credentials.learn(answer.outcome.get("result"), execution.control.offload)
         self._frame.events.append(self._frame.started(ts=began))
         self._report()
         if answer.fate:

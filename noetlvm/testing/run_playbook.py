@@ -8,6 +8,7 @@ from typing import Any
 
 from noetlvm.bytecode.program import Credential
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved
+from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.control import Request
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.testing.result import RunResult
@@ -61,11 +62,7 @@ def _resolver(keychain: Mapping[str, Any]) -> Resolve:
         missing = [one.name for one in declared if one.name not in keychain]
         if missing:
             raise Unresolved(f"the keychain entry `{missing[0]}` is not in the test's keychain")
-        if not declared:
-            return Credentials()
-        from noetlvm.keychain.redaction import Redactor
-
         entries = {one.name: keychain[one.name] for one in declared}
-        return Credentials(entries, Redactor(entries).redact)
+        return Credentials(entries, secret_texts(entries))
 
     return resolve

@@ -35,7 +35,7 @@ ACTIONS_MAX = 1_000_000
 Action = Callable[[], None]
 
 
-class Endless(AssertionError):
+class Endless(AssertionError):  # noqa: N818 - it says what happened
     """The simulation does not end."""
 
 
@@ -78,13 +78,10 @@ class Surroundings(NamedTuple):
 class Simulated:
     """One execution."""
 
-    def __init__(
-        self, around: Surroundings, playbook: LoadedPlaybook, request: Request, tell: Action | None = None
-    ) -> None:
+    def __init__(self, around: Surroundings, playbook: LoadedPlaybook, request: Request) -> None:
         self.around = around
         self.id = request.execution_id
-        self._tell = tell
-        """Told when it is over."""
+        self.when_over: Action | None = None
         self._request = request
         try:
             self.credentials, refused = around.resolve(playbook.keychain), None
@@ -183,10 +180,11 @@ class Simulated:
         if self.state.is_over:
             self._end()
             return
-        for command in control.take_ready():
-            clock.at(clock.now, partial(self._begin, command))
+        # Children first: one that stands too deep is answered at once, and its parent is ready.
         for run, iteration, child_asked in control.take_children():
             self._start_child(run, iteration, child_asked)
+        for command in control.take_ready():
+            clock.at(clock.now, partial(self._begin, command))
         due = control.next_timer()
         if due is not None:
             clock.at(due, lambda: self.take(control.timer(clock.now)))
@@ -196,7 +194,7 @@ class Simulated:
             Pipeline(self, self.control.work(command)).go()
 
     def _end(self) -> None:
-        tell, self._tell = self._tell, None
+        tell, self.when_over = self.when_over, None
         if tell is not None:
             tell()
 
@@ -213,7 +211,7 @@ class Simulated:
         payload = payload_of(child, self.control.offload)
         request = Request(id, self.state.bundle, payload, self.id, self.state.depth + 1)
         made = around.executions[id] = Simulated(around, playbook, request)
-        made._tell = lambda: answer(outcome_of(Ending.of(id, made.state.status, made.state)))
+        made.when_over = lambda: answer(outcome_of(Ending.of(id, made.state.status, made.state)))
         self.children.append(id)
         around.clock.at(around.clock.now, made.start)
 

@@ -8,7 +8,7 @@ from noetlvm.machine.journal import Journal
 from noetlvm.machine.state import State
 
 
-class NotTheFold(AssertionError):
+class NotTheFold(AssertionError):  # noqa: N818 - it says what happened
     """The live state differs from what the log says."""
 
 

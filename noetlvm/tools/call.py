@@ -28,7 +28,7 @@ class ToolCall(NamedTuple):
 
 
 Tool: TypeAlias = Callable[[ToolCall, Kept], Awaitable[Outcome]]
-"""What runs one kind: `run` in the kind's module. Its call's inputs and settings fit the kind and have their defaults."""
+"""What runs one kind: `run` in the kind's module. Inputs and settings fit the kind, and have their defaults."""
 
 
 class Tools(Protocol):

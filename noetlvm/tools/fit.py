@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from noetlvm.tools.call import ToolCall
@@ -17,7 +17,7 @@ class Unfit(Exception):  # noqa: N818 - it says what the inputs are
 
 def fitted(kind: ToolKind, call: ToolCall) -> ToolCall:
     """Return the call with defaults filled in and without what is null. Raises Unfit."""
-    given = {name: value for name, value in call.inputs.items() if value is not None or _takes_null(kind, name)}
+    given = {name: value for name, value in call.inputs.items() if value is not None}
     auth = given.pop(AUTH, None) if kind.takes_auth else None
     if auth is not None and call.auth is None:
         raise Unfit(f"`auth`: the keychain has no entry `{auth}`")
@@ -28,11 +28,6 @@ def fitted(kind: ToolKind, call: ToolCall) -> ToolCall:
         _check_choice(choice, given.keys() | ({AUTH} if auth is not None else set()))
     defaults = {item.name: item.default for item in kind.inputs if item.default is not None}
     return call._replace(inputs=defaults | given, spec=dict(call.spec) | _settings(kind, call.spec))
-
-
-def _takes_null(kind: ToolKind, name: str) -> bool:
-    item = kind.input(name)
-    return item is not None and "null" in item.types
 
 
 def _check_names(kind: ToolKind, given: Mapping[str, Any]) -> None:
@@ -92,7 +87,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_IS = {
+_IS: dict[Type, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": _is_number,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
+from noetlvm.tools.fit import Unfit
 from noetlvm.tools.kind import ANY, Choice, Input, Setting, ToolKind
 
 if TYPE_CHECKING:
@@ -79,7 +80,6 @@ _GIVEN = "noetlvm.given"
 """Under this, a request remembers where it was meant to go and which headers it was given."""
 
 _PASSING = frozenset({408, 425, 429})
-_TOKENS = ("token", "access_token", "api_key")
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-amz-request-id")
 _BODIES = {"json": "json", "form": "data", "body": "content"}
 
@@ -143,22 +143,14 @@ def _headers(call: ToolCall) -> dict[str, str]:
 
 
 def _auth_headers(auth: Any) -> dict[str, str]:
-    """Return what a keychain entry means here: a token, a user with password, or a header of its own."""
-    if auth is None:
-        return {}
-    if isinstance(auth, str):
-        return {"Authorization": f"Bearer {auth}"}
-    if "header" in auth:
-        return {auth["header"]: str(auth.get("value", ""))}
-    token = next((auth[name] for name in _TOKENS if auth.get(name)), None)
-    if token is not None:
-        return {"Authorization": f"Bearer {token}"}
-    user, password = auth.get("username", auth.get("user")), auth.get("password")
-    if user is None or password is None:
-        raise ValueError("`auth` names an entry with neither `token`, nor `username` and `password`, nor `header`")
-    from base64 import b64encode
+    """Return what a keychain entry means here. Raises Unfit."""
+    from noetlvm.keychain.auth import http_headers
+    from noetlvm.keychain.shapes import Misshapen
 
-    return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
+    try:
+        return {} if auth is None else http_headers(auth)
+    except Misshapen as problem:
+        raise Unfit(f"the keychain entry that `auth` names does not fit: {problem}") from None
 
 
 def _text(value: Any) -> str:
@@ -213,9 +205,8 @@ def _answered(response: httpx.Response, body: bytes) -> Outcome:
     result = {"status": status, "headers": headers, "data": data}
     if status >= 400:
         details = {"status": status, "retry_after": headers.get("retry-after")}
-        message = (
-            f"{response.request.method} {response.url.copy_with(query=None)} answered {status} {response.reason_phrase}"
-        )
+        asked = f"{response.request.method} {response.url.host}{response.url.path}"
+        message = f"{asked} answered {status} {response.reason_phrase}".rstrip()
         return error("http", message, retryable=_is_passing(status), details=details, result=result, http=http)
     if is_broken:
         return error("response", "the response says it is JSON and is not", result=result, http=http)

@@ -1,4 +1,4 @@
-"""What tools keep from one call to the next: connections, child processes. It lives as long as its runner."""
+"""What tools keep from one call to the next: connections, child processes, and where this run has its secrets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ Held = TypeVar("Held", bound=Closable)
 
 
 class Kept:
-    """Things by key; each is made when it is first asked for."""
+    """Things by key; each is made when it is first asked for, and lives as long as the runner."""
 
-    def __init__(self) -> None:
+    def __init__(self, keychain: tuple[str, ...] = ()) -> None:
+        self.keychain = keychain
+        """What `--keychain` says."""
         self._things: dict[Hashable, Closable] = {}
 
     def get(self, key: Hashable, make: Callable[[], Held]) -> Held:

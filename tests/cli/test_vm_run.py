@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from noetlvm.__main__ import main
+from tests.cli.conftest import Answer, Command
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,39 +58,12 @@ workflow:
 )
 
 
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> dict[str, object]:
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
-
-
 @pytest.fixture
-def noetlvm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Answer]:
-    """Run the command line in an empty folder, with a database of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NOETLVM_DB", str(tmp_path / "executions.db"))
-    monkeypatch.setenv("NOETLVM_DEBUG", "1")
+def noetlvm(noetlvm: Command, tmp_path: Path) -> Command:
+    """Run the command line beside two playbooks."""
     (tmp_path / "counting.yaml").write_text(COUNTING)
     (tmp_path / "failing.yaml").write_text(FAILING)
-
-    def run(*arguments: str) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["noetlvm", *arguments])
-        code = main()
-        out, err = capsys.readouterr()
-        return Answer(code, out, err)
-
-    return run
-
-
-Command = Callable[..., Answer]
+    return noetlvm
 
 
 def test_a_playbook_runs_straight_from_yaml(noetlvm: Command) -> None:

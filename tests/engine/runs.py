@@ -23,7 +23,9 @@ Play = Callable[[ToolCall], Awaitable[Outcome]]
 
 
 def bundle_of(*texts: str) -> Bundle:
-    files = [PlaybookFile(f"playbook_{number}.yaml", whole_playbook(text).encode()) for number, text in enumerate(texts)]
+    files = [
+        PlaybookFile(f"playbook_{number}.yaml", whole_playbook(text).encode()) for number, text in enumerate(texts)
+    ]
     compiled = compile_playbooks(files)
     assert compiled.program is not None, [finding.message for file in compiled.files for finding in file.findings]
     return Bundle.of(compiled.data)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from noetlvm.engine.actor import Ending
 from noetlvm.engine.credentials import Credentials, Unresolved
-from noetlvm.limits import INLINE_BYTES
+from noetlvm.engine.engine import BadRequest
 from noetlvm.expr.references import Reference
+from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
+from noetlvm.machine.payload import encode
+from noetlvm.results.files import FileResults
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.engine.runs import Session, bundle_of, labels
 
@@ -240,15 +244,53 @@ def test_a_credential_that_is_missing_fails_the_request_before_anything_runs() -
 
 def test_auth_gives_the_tool_its_keychain_entry() -> None:
     session = Session()
-    session.run(KEYED, resolve=lambda _declared: Credentials({"pg": {"password": "hunter2"}}, lambda value: value))
-    assert session.tools.calls[0].auth == {"password": "hunter2"}
+    session.run(KEYED, resolve=lambda _declared: Credentials({"pg": {"password": "hunter2-secret"}}))
+    assert session.tools.calls[0].auth == {"password": "hunter2-secret"}
 
 
 def test_what_a_tool_says_is_recorded_without_secrets() -> None:
-    def redact(value: Any) -> Any:
-        return "***" if value == "hunter2" else value
-
-    session = Session(lambda call: _after(0, ok("hunter2")))
-    ending = session.run(KEYED, resolve=lambda _declared: Credentials({"pg": "hunter2"}, redact))
+    session = Session(lambda call: _after(0, ok("it is hunter2-secret")))
+    ending = session.run(KEYED, resolve=lambda _declared: Credentials({"pg": "x"}, ["hunter2-secret"]))
     assert "hunter2" not in str(list(session.store.events(ending.execution_id)))
-    assert ending.result == "***"
+    assert ending.result == "it is ***"
+
+
+def test_a_secret_that_is_read_while_it_runs_can_be_used_and_is_not_recorded() -> None:
+    text = """
+    - step: start
+      tool:
+        - read: { kind: secrets, secret: token }
+        - use: { kind: http, url: "https://example.com", headers: { Authorization: "{{ _prev }}" } }
+    """
+    answers = {"read": "hunter2-secret", "use": "you said hunter2-secret"}
+    session = Session(lambda call: _after(0, ok(answers[call.label])))
+    ending = session.run(text)
+    assert session.tools.calls[1].inputs["headers"] == {"Authorization": "hunter2-secret"}
+    assert "hunter2" not in str(list(session.store.events(ending.execution_id)))
+    assert ending.result == "you said ***"
+
+
+def test_fifty_megabytes_go_by_reference(tmp_path: Path) -> None:
+    large = "0123456789" * 5_000_000
+    text = """
+    - step: start
+      tool:
+        - make: { kind: shell, command: [make] }
+      next: { arcs: [{ step: after }] }
+    - step: after
+      tool:
+        - read: { kind: shell, command: ["{{ start }}"] }
+    """
+    session = Session(lambda call: _after(0, ok(large if call.label == "make" else len(call.inputs["command"][0]))))
+    session.results = FileResults(tmp_path)
+    ending = session.run(text)
+    assert ending.result == len(large)
+    largest = max(len(encode(one.event.data)) for one in session.store.events(ending.execution_id))
+    assert largest < EVENT_BYTES_MAX
+
+
+def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> None:
+    session = Session()
+    with pytest.raises(BadRequest, match="cannot be recorded"):
+        session.run(NOOPS, payload={f"key_{number}": "x" * 40 for number in range(20_000)})
+    assert session.store.executions() == []

@@ -8,7 +8,7 @@ import pytest
 
 from noetlvm.engine.actor import Ending
 from noetlvm.engine.engine import NotFound
-from noetlvm.engine.recovery import SNAPSHOT_EVENTS, recovered, folded
+from noetlvm.engine.recovery import SNAPSHOT_EVENTS, folded, recovered
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.engine.runs import Session, bundle_of, labels
 from tests.engine.test_engine import CHAIN, LOOP, RETRY
