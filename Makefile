@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench docs update wheel clean
+.PHONY: demo test check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Lint a playbook full of mistakes, let the linter mend what it can, lint it again.
 	@$(BIN)/python examples/demo.py
@@ -32,6 +32,12 @@ docs: $(READY)  ## Write the generated pages again.
 update: $(READY)  ## Rewrite golden files from what the code does now; read the diff before you commit it.
 	$(BIN)/python -m pytest --update
 	$(BIN)/python docs/generate.py
+
+fuzz: $(READY)  ## Mutate bundles for as long as one likes: make fuzz COUNT=1000000 SEED=7
+	$(BIN)/python -m tests.fuzz.bundles --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+
+oracle: $(READY)  ## Compare generated expressions with Jinja2: make oracle COUNT=100000 SEED=7
+	$(BIN)/python -m tests.oracle.expressions --count $(or $(COUNT),100000) --seed $(or $(SEED),1)
 
 wheel: $(READY)  ## Build the wheel and lint a file with it in a clean environment.
 	$(BIN)/python .ci/wheel_smoke.py

@@ -21,7 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, `bench` is no package yet
 
-from bench import lint_folder, lint_large, lint_second_run, startup
+from bench import compile as compiling
+from bench import evaluate, lint_folder, lint_large, lint_second_run, startup
 from bench.front_end_profile import profile
 from bench.measurement import Row
 from bench.workplace import ROOT, Workplace
@@ -31,6 +32,8 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "lint-folder": lint_folder.measure,
     "lint-large": lint_large.measure,
     "lint-second-run": lint_second_run.measure,
+    "compile": compiling.measure,
+    "evaluate": evaluate.measure,
 }
 RESULTS = ROOT / "bench" / "results" / "lint.json"
 _ROUNDS, _QUICK_ROUNDS = 3, 1

@@ -1,4 +1,4 @@
-"""`make demo`: lint a playbook full of mistakes, mend what is safe to mend, and look at a clean one.
+"""`make demo`: lint a playbook full of mistakes, mend what is safe to mend, then compile a clean one and look inside.
 
 Works on a copy, so it can be run again and again.
 """
@@ -30,6 +30,10 @@ def main() -> None:
         show("lint", "mistakes.yaml", "--diff", cwd=place, expect=1)
         show("explain", "W601", cwd=place, expect=0)
         show("lint", "pagination.yaml", "nested_loops.yaml", "sugar.yaml", "workbook.yaml", cwd=place, expect=0)
+        show("canon", "sugar.yaml", cwd=place, expect=0)
+        show("compile", "pagination.yaml", "-o", "pagination.nbc", cwd=place, expect=0)
+        show("inspect", "pagination.nbc", cwd=place, expect=0)
+        show("where", "pagination.nbc", "next_page", cwd=place, expect=0)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from noetlc.lint.terms import Terms
 from noetlc.syntax import ast
 from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
-from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.encoder import encode
 from noetlvm.bytecode.errors import InvalidBundle
@@ -152,10 +151,8 @@ def _has_errors(checked: Sequence[CheckedFile]) -> bool:
 
 
 def _parsed(file: CheckedFile) -> ast.Playbook:
-    assert file.document.root is not None  # it has no errors
-    playbook = parse_playbook(file.document.root).playbook
-    assert playbook is not None
-    return playbook
+    assert file.playbook is not None  # it has no errors
+    return file.playbook
 
 
 # ---- playbooks that run each other
@@ -174,6 +171,7 @@ def _about_paths(
             "give each playbook a `metadata.path` of its own",
         )
     known = [path.text for other in every if (path := _path(other))]
+    others = [path for path in known if own is None or path != own.text]
     for child in _children(playbook):
         if child.text not in known:
             yield Finding(
@@ -181,7 +179,7 @@ def _about_paths(
                 Severity.NOTE,
                 child.span,
                 f"the playbook `{child.text}` is not among the files: the catalogue must have it when this runs",
-                did_you_mean(child.text, known) or "name its file too, to put both into one bundle",
+                did_you_mean(child.text, others) or "name its file too, to put both into one bundle",
             )
 
 

@@ -10,7 +10,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ALLOWED_OF_VM = ("noetlvm.bytecode", "noetlvm.expr", "noetlvm.events", "noetlvm.tools", "noetlvm.record")
 HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
-LAYERS = ("noetlc.syntax", "noetlc.analysis", "noetlc.rules", "noetlc.lint", "noetlc.cli")
+LAYERS = (
+    "noetlc.syntax",
+    "noetlc.analysis",
+    "noetlc.rules",
+    "noetlc.lint",
+    "noetlc.canon",
+    "noetlc.codegen",
+    "noetlc.cli",
+)
 """Each may import only itself and what stands before it."""
 
 

@@ -47,6 +47,9 @@ def test_the_readme_shows_what_the_commands_print(tmp_path: Path, request: pytes
     playbook = re.search(r"```yaml\n(apiVersion.*?)```", text, re.DOTALL)
     assert playbook is not None
     (tmp_path / "orders.yaml").write_text(playbook[1], encoding="utf-8")
+    hello = re.search(r"```yaml\n# hello.yaml\n(.*?)```", text, re.DOTALL)
+    assert hello is not None
+    (tmp_path / "hello.yaml").write_text(hello[1], encoding="utf-8")
     now = executed(text, tmp_path)
     if request.config.getoption("--update"):
         README.write_text(now, encoding="utf-8")

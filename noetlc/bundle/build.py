@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +64,8 @@ def compile_files(order: Order) -> int:
         PlaybookFile(STDIN_NAME if path == STANDARD else path, read_file(path, terms.limits.document_bytes_max))
         for path in order.paths
     ]
-    compiled = compile_playbooks(files, terms)
+    with _without_garbage_collection():
+        compiled = compile_playbooks(files, terms)
     rows = _reported(compiled, options, settings)
     _tell(rows, compiled, order.quiet)
     if compiled.program is None or _fails(rows, order.werror):
@@ -71,6 +75,18 @@ def compile_files(order: Order) -> int:
     if order.emit is Emit.NBC and target != STANDARD and not order.quiet:
         print(_summary(compiled, order, target), file=sys.stderr)
     return COMPILED
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """A compiler's trees live to its end: looking for garbage among them took a third of the time and found none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _require_consistent(order: Order) -> None:

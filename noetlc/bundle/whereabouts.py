@@ -32,13 +32,22 @@ class Whereabouts(NamedTuple):
 
 def find(program: Program, wanted: str) -> list[Whereabouts]:
     """Return what goes by a name: an address, `step/label` or a label alone; or all code of a line: `etl.yaml:12`."""
-    known = list(everything(program))
     line = _LINE.match(wanted)
     if line is not None:
-        file, number = line["file"], int(line["line"])
-        return [one for one in known if one.line == number and file in (None, one.file)]
+        return list(_of_line(program, line["file"], int(line["line"])))
+    known = list(everything(program))
     exact = [one for one in known if one.address == wanted]
     return exact or [one for one in known if one.address.endswith(f"/{wanted}")]
+
+
+def _of_line(program: Program, file: str | None, line: int) -> Iterator[Whereabouts]:
+    """Yield the code that was written in a line, each address once."""
+    debug = program.debug
+    for entry in debug.entries if debug else ():
+        for mark in entry.marks:
+            if debug and mark.line == line and file in (None, debug.files[mark.file]):
+                yield _whereabouts(entry.address, entry.construct, mark, debug)
+                break
 
 
 def everything(program: Program) -> Iterator[Whereabouts]:

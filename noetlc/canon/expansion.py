@@ -102,7 +102,8 @@ class _Expansion:
     def _block(self, block: ast.Choose | ast.Repeat, local: str, setting: Setting) -> None:
         origin = setting.origin(sugar.word_of(block), block.span)
         label = setting.label(local)
-        for piece in sugar.expand(rewritten_block(block, setting.arguments), label):
+        rewritten = rewritten_block(block, setting.arguments) if setting.caller else block
+        for piece in sugar.expand(rewritten, label):
             if isinstance(piece, sugar.Body):
                 self.entries(piece.entries, local + piece.prefix.removeprefix(label), setting)
             else:
@@ -110,7 +111,7 @@ class _Expansion:
 
     def _task(self, written: ast.Task, local: str, setting: Setting) -> None:
         label = setting.label(local)
-        task = rewritten_task(written, setting.arguments, setting.label)
+        task = rewritten_task(written, setting.arguments, setting.label) if setting.caller else written
         if setting.policy:
             task = with_policy(task, setting.policy)
         if task.kind and task.kind.text == "workbook":

@@ -53,6 +53,7 @@ from dataclasses import dataclass
 from noetlc.canon.refusal import Refusal
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Node, Scalar
+from noetlvm.bytecode.limits import OPERAND_MAX
 
 FLOW = "flow"
 """The knob that makes a noop a flow task."""
@@ -86,13 +87,13 @@ def flow_of(task: ast.Task) -> Flow | None:
     if not isinstance(knob, Mapping) or not task.kind or task.kind.text != "noop" or task.extra:
         raise Refusal(knob.span, "`spec.flow` belongs to a noop without inputs, and is a mapping", _HELP)
     known = {entry.key.text: entry.value for entry in knob.entries}
-    if set(known) not in ({*()}, {"reset"}, {"round", "max"}):
+    if set(known) not in (set(), {"reset"}, {"round", "max"}):
         raise Refusal(knob.span, "`spec.flow` is `{}`, `{reset: NAME}` or `{round: NAME, max: N}`", _HELP)
     test, to = _decision(task)
     return Flow(
         reset=_text(known.get("reset")),
         round=_text(known.get("round")),
-        max=_count(known["max"]) if "max" in known else ROUNDS_MAX,
+        max=rounds_of(_scalar(known.get("max"))),
         test=test,
         to=to,
     )
@@ -132,7 +133,16 @@ def _text(node: Node | None) -> str | None:
     raise Refusal(node.span, "a round counter goes by the label of its block", _HELP)
 
 
-def _count(node: Node) -> int:
-    if isinstance(node, Scalar) and type(node.value) is int and node.value >= 0:
-        return node.value
+def _scalar(node: Node | None) -> Scalar | None:
+    if node is None or isinstance(node, Scalar):
+        return node
     raise Refusal(node.span, "`max` is a number of rounds", _HELP)
+
+
+def rounds_of(node: Scalar | None) -> int:
+    """Return how many rounds a `max` allows."""
+    if node is None:
+        return ROUNDS_MAX
+    if type(node.value) is int and 0 <= node.value <= OPERAND_MAX:
+        return node.value
+    raise Refusal(node.span, f"`max` is a number of rounds, from 0 to {OPERAND_MAX:,}", "write such a number")

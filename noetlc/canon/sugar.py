@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from noetlc.canon.flow import FLOW, ROUNDS_MAX
+from noetlc.canon.flow import FLOW, rounds_of
 from noetlc.canon.synthesis import entry, keys, scalar, task_spec
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
@@ -82,7 +82,7 @@ def _until(block: ast.Repeat, label: str) -> Iterator[Piece]:
 
 
 def _round(block: ast.Repeat, label: str) -> dict[str, object]:
-    return {"round": label, "max": block.max.value if block.max else ROUNDS_MAX}
+    return {"round": label, "max": rounds_of(block.max)}
 
 
 def _flow_task(

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from noetlc.codegen.cannot_lower import CannotLower
 from noetlc.codegen.operations import Operations
-from noetlc.codegen.stack_code import StackCode
+from noetlc.codegen.stack_code import Piece, StackCode, expression_of
 from noetlc.codegen.statements import Statements
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.scalar_offsets import scalar_offsets
 from noetlc.syntax.span import Span
-from noetlc.syntax.template_parser import parse_template
+from noetlc.syntax.template_parser import TEMPLATES_KEPT, parse_template
 from noetlvm.bytecode.isa import NAMES
 from noetlvm.bytecode.program import Expression
 
@@ -55,10 +56,24 @@ def lower_template(
 
 def lower_guard(scalar: nodes.Scalar, text: str, visible: frozenset[str]) -> Lowered:
     """Return the code of a `when`: a boolean or a template. Offsets, here and below, are those of the file's `text`."""
-    code = StackCode()
-    _Values(code, text, visible, required=False).lower(scalar, "")
-    code.emit("TRUTH", at=scalar.span.start)
-    return _finished(code, scalar.span.start)
+    start = scalar.span.start
+    if not scalar.is_template:
+        code = StackCode()
+        code.emit("CONST", scalar.value, at=start)
+        code.emit("TRUTH", at=start)
+        return _finished(code, start)
+    offsets = scalar_offsets(text, scalar)
+    try:
+        guard = _guard(scalar.text, visible)
+    except CannotLower as error:
+        raise error.moved_to(_moved(error.span, offsets)) from None
+    return Lowered(guard.expression, tuple([offsets[at] for at in guard.offsets]))
+
+
+@lru_cache(maxsize=TEMPLATES_KEPT)
+def _guard(text: str, visible: frozenset[str]) -> Lowered:
+    """Return the code of a template as a guard. The same few stand in every playbook, so it is kept."""
+    return lower_template(parse_template(text), visible=visible, guard=True)
 
 
 def lower_verdict(
@@ -98,11 +113,6 @@ def lower_value(node: nodes.Node, text: str, visible: frozenset[str], field: str
     return _finished(code, node.span.start)
 
 
-def reads_name(template: t.Template, name: str) -> bool:
-    """Tell whether a template reads a namespace, and not a variable of its own with that name."""
-    return expression_reads(lower_template(template).expression, name)
-
-
 def expression_reads(expression: Expression, name: str) -> bool:
     """Tell whether an expression reads a namespace."""
     return any(i.opcode.name == "NAME" and i.operands[0] == name for i in expression.code)
@@ -139,13 +149,19 @@ class _Values:
 
     def _leaf(self, scalar: nodes.Scalar, field: str) -> None:
         offsets = scalar_offsets(self._text, scalar)
-        self._code.locate = lambda at: offsets[at]
         try:
-            _template(self._code, parse_template(scalar.text), self._visible, field if self._required else None)
+            piece = _piece(scalar.text, self._visible, field if self._required else None)
         except CannotLower as error:
             raise error.moved_to(_moved(error.span, offsets)) from None
-        finally:
-            self._code.locate = int
+        self._code.splice(piece, offsets)
+
+
+@lru_cache(maxsize=TEMPLATES_KEPT)
+def _piece(text: str, visible: frozenset[str], require: str | None) -> Piece:
+    """Return code that pushes a template's value. Playbooks repeat themselves, so it is kept."""
+    code = StackCode()
+    _template(code, parse_template(text), visible, require)
+    return code.finish()
 
 
 def _template(code: StackCode, template: t.Template, visible: frozenset[str], require: str | None) -> None:
@@ -167,7 +183,8 @@ def _template(code: StackCode, template: t.Template, visible: frozenset[str], re
 
 def _finished(code: StackCode, at: int) -> Lowered:
     code.emit("RETURN", at=at)
-    return Lowered(*code.finish())
+    piece = code.finish()
+    return Lowered(expression_of(piece), piece.offsets)
 
 
 def _find_templates(node: nodes.Node, found: set[int]) -> bool:

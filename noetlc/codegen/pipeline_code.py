@@ -7,7 +7,7 @@ reaches is left out, because the verifier wants every instruction to be reachabl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from noetlc.codegen.expressions import Lowered
@@ -38,19 +38,24 @@ class LoweredPipeline:
     """Instruction, operand, expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     """An instruction whose targets are still labels."""
 
     opcode: Opcode
     operands: tuple[object, ...]
     origin: Origin
-    labels: tuple[Label, ...] = field(default=())
+    labels: tuple[Label, ...]
     """The labels that stand before it."""
 
     @property
     def target(self) -> Label | None:
-        return next((operand for operand in self.operands if isinstance(operand, Label)), None)
+        if self.opcode.flow in (Flow.NEXT, Flow.END):
+            return None
+        return next(operand for operand in self.operands if isinstance(operand, Label))
+
+    @property
+    def is_goto(self) -> bool:
+        return self.opcode.name == "GOTO"
 
 
 class PipelineCode:
@@ -116,11 +121,12 @@ def _operands(line: _Line, places: dict[Label, int]) -> Iterator[object]:
 
 def _tidied(lines: list[_Line]) -> list[_Line]:
     """Return the same code without detours and unreachable instructions."""
-    while True:
+    while any(line.is_goto for line in lines):
         tidier = _without_empty_jumps(_reachable(_threaded(lines)))
         if len(tidier) == len(lines):
             return tidier
         lines = tidier
+    return _reachable(lines)
 
 
 def _threaded(lines: list[_Line]) -> list[_Line]:
@@ -129,7 +135,7 @@ def _threaded(lines: list[_Line]) -> list[_Line]:
 
     def final(label: Label) -> Label:
         seen = {label}
-        while places[label].opcode.name == "GOTO":
+        while places[label].is_goto:
             target = places[label].target
             if target is None or target in seen:
                 return label  # an endless loop of jumps stays one
@@ -138,7 +144,7 @@ def _threaded(lines: list[_Line]) -> list[_Line]:
         return label
 
     return [
-        replace(line, operands=tuple(final(o) if isinstance(o, Label) else o for o in line.operands)) for line in lines
+        line._replace(operands=tuple(final(o) if isinstance(o, Label) else o for o in line.operands)) for line in lines
     ]
 
 
@@ -165,9 +171,9 @@ def _without_empty_jumps(lines: list[_Line]) -> list[_Line]:
     moved: tuple[Label, ...] = ()
     for line, following in zip(lines, [*lines[1:], None], strict=True):
         labels = moved + line.labels
-        if following is not None and line.opcode.name == "GOTO" and line.target in following.labels:
+        if following is not None and line.is_goto and line.target in following.labels:
             moved = labels
             continue
-        kept.append(replace(line, labels=labels))
+        kept.append(line._replace(labels=labels))
         moved = ()
     return kept

@@ -93,18 +93,17 @@ def _credential(credential: ast.Credential) -> Credential:
     return Credential(_text(credential.name), _text(credential.kind), entries_data(credential.extra))
 
 
-class _Marks:
-    """Turns the offsets of one file into marks; code has many instructions at one place."""
+class _Marks(dict[int, Mark]):
+    """The marks of one file by offset, made when they are asked for: code has many instructions at one place."""
 
     def __init__(self, file: int, source: Source) -> None:
+        super().__init__()
         self._file = file
         self._source = source
-        self._known: dict[int, Mark] = {}
 
-    def of(self, offset: int) -> Mark:
-        if offset not in self._known:
-            self._known[offset] = Mark(self._file, *self._source.position(offset))
-        return self._known[offset]
+    def __missing__(self, offset: int) -> Mark:
+        mark = self[offset] = Mark(self._file, *self._source.position(offset))
+        return mark
 
 
 def _debug(program: Program, lowered: Sequence[LoweredPlaybook]) -> DebugMap:
@@ -116,5 +115,5 @@ def _debug(program: Program, lowered: Sequence[LoweredPlaybook]) -> DebugMap:
     entries = []
     for address in addresses(program):
         place, marks = places[address.name]
-        entries.append(DebugEntry(address.name, place.construct, tuple(marks.of(at) for at in place.offsets)))
+        entries.append(DebugEntry(address.name, place.construct, tuple(map(marks.__getitem__, place.offsets))))
     return DebugMap(tuple(one.unit.file for one in lowered), tuple(entries))

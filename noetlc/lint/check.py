@@ -34,6 +34,8 @@ class CheckedFile(Record):
     source: Source
     document: Document
     findings: tuple[Finding, ...]
+    playbook: ast.Playbook | None = None
+    """The tree; None where there is none to speak of."""
 
     def label_path(self, offset: int) -> str:
         """Return the path of names to what stands at `offset` (for baselines)."""
@@ -78,4 +80,4 @@ def _run(
     whole = playbook is not None and not document.is_damaged
     findings = {finding: None for rule in all_rules() if whole or rule.on_damaged for finding in rule().check(model)}
     ordered = sorted(findings, key=lambda finding: (finding.span, finding.code, finding.message))
-    return CheckedFile(source, document, tuple(ordered))
+    return CheckedFile(source, document, tuple(ordered), playbook)

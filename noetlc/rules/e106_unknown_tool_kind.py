@@ -23,7 +23,7 @@ class UnknownToolKind(Rule):
     summary = "A task's `kind` is not a known tool."
     why = (
         "No worker can run the task. Kinds come with the virtual machine or from installed packages; a kind that only "
-        "the workers have can be allowed in the configuration (`extensions`, or `allow-unknown-kinds = true`)."
+        "the workers have can be allowed in the configuration (`tool-kinds`, or `allow-unknown-kinds = true`)."
     )
     bad = """
     - step: fetch

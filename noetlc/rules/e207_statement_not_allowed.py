@@ -59,6 +59,13 @@ class StatementNotAllowed(TemplateProblemRule):
                     f"`{reading.site.role}` needs one value, and `{{% … %}}` makes text",
                     help,
                 )
+            for part in t.walk(reading.template):
+                if isinstance(part, t.For) and part.recursive:
+                    yield self.finding(
+                        model.place(reading.site, _opening(reading.template.text, part)),
+                        "playbooks have no recursive `for`",
+                        "walk the data in a `python` task, or write one `for` inside another",
+                    )
 
 
 def _needs_one_value(site: Site) -> bool:

@@ -201,8 +201,11 @@ class _Reader:
         at = self._base + mark.index if mark else 0
         what = error.problem or error.context or "not YAML"
         unclosed = at >= len(self.text.rstrip()) or what.startswith("did not find expected ',' or")
-        if unclosed and error.context_mark:
-            at = self._base + error.context_mark.index  # a quote or bracket: point to where it was opened
+        brackets = [opened.start for opened in self._open if opened.flow]
+        if unclosed and brackets:
+            at = brackets[-1]  # point to where the bracket was opened
+        elif unclosed and error.context_mark:
+            at = self._base + error.context_mark.index  # or the quote
         context = f" ({error.context})" if error.context and error.problem else ""
         return Problem(ProblemKind.YAML_SYNTAX, Span(at, at + 1), f"{what}{context}", _syntax_help(what, self.text, at))
 
@@ -423,6 +426,7 @@ _HELP_BY_PROBLEM = (
     ("did not find expected '-' indicator", "align this line with the other items of the list"),
     ("unexpected end of stream", "close the quote or bracket that is opened here"),
     ("did not find expected ',' or", "close the bracket, or separate the items with commas"),
+    ("did not find expected node content", "close the bracket that is opened here"),
     ("could not find expected ':'", "write `key: value`, or quote the text"),
     ("unknown escape", "use single quotes, or double the backslash"),
     ("block sequence entries are not allowed", "start the list on a line of its own"),

@@ -98,11 +98,14 @@ class Pools:
         reader = self.reader
         if end - start > CODE_BYTES_MAX:
             reader.fail(Fault.TOO_LONG, f"code has at most {CODE_BYTES_MAX} bytes, not {end - start}", start)
+        # As if each byte were an instruction; what they turn out not to be is given back.
         reader.spend((end - start) * INSTRUCTION_COST, "code")
         slots, at = reader.varint(start, end)
         if slots > SLOTS_MAX:
             reader.fail(Fault.OUT_OF_RANGE, f"code has at most {SLOTS_MAX} slots, not {slots}", start)
-        return slots, self._instructions(at, end, area)
+        code = self._instructions(at, end, area)
+        reader.memory += (end - start - len(code)) * INSTRUCTION_COST
+        return slots, code
 
     def _instructions(self, at: int, end: int, area: Area) -> tuple[Instruction, ...]:
         # The hot loop of loading. The pattern cuts the code at C's speed, and most instructions were met before.

@@ -116,6 +116,7 @@ def _table() -> tuple[Opcode, ...]:
     n, j, b, end = Flow.NEXT, Flow.JUMP, Flow.BRANCH, Flow.END
     call = (o.COUNT, o.WORDS, o.SPREAD)
     call_counts = ((1, 1), (2, 1), (3, 1))
+    # fmt: off
     rows: tuple[Opcode, ...] = (
         # -- expressions: values
         Opcode(1, "CONST", e, (o.CONST,), 0, 1, n, "Push a constant.", "→ k"),
@@ -189,6 +190,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(114, "RESET", p, (o.SLOT,), 0, 0, n, "Set a round counter to zero.", "slot := 0"),
         Opcode(115, "ROUND", p, (o.SLOT, o.COUNT), 0, 0, n, "Count a round; past the limit fail for want of fuel (S39).", "slot += 1, slot > n ? failed"),
     )
+    # fmt: on
     return rows
 
 

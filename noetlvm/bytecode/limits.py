@@ -5,13 +5,14 @@ from __future__ import annotations
 BUNDLE_BYTES_MAX = 16 * 1024 * 1024
 """A whole bundle; a longer one is refused unread."""
 
-MEMORY_BYTES_MAX = 48 * 1024 * 1024
-"""What decoding may make of a bundle, by the estimates below. With the bundle itself that stays under 64 MiB."""
+MEMORY_BYTES_MAX = 40 * 1024 * 1024
+"""What decoding may make of a bundle, by the estimates below. With the bundle and what decoding needs for a
+moment, that stays under 64 MiB."""
 
-TEXT_BYTES_MAX = 4 * 1024 * 1024
+TEXT_BYTES_MAX = 2 * 1024 * 1024
 """One text, in UTF-8."""
 
-CODE_BYTES_MAX = 1024 * 1024
+CODE_BYTES_MAX = 256 * 1024
 """The code of one expression or pipeline."""
 
 DEPTH_MAX = 64
@@ -34,11 +35,11 @@ VALUE_COST = 64
 """A value in a list, mapping or record."""
 COLLECTION_COST = 128
 """A list or mapping, besides its values."""
-INSTRUCTION_COST = 8
-"""A place in code; equal instructions are one object."""
+INSTRUCTION_COST = 24
+"""An instruction's place in code; equal instructions are one object."""
 NEW_INSTRUCTION_COST = 192
 """An instruction that did not occur before."""
 MARK_COST = 8
-NEW_MARK_COST = 96
+NEW_MARK_COST = 72
 ADDRESS_COST = 192
 """An entry of the debug map, besides its name and marks."""

@@ -7,8 +7,11 @@ from noetlvm.bytecode.program import Program
 from noetlvm.bytecode.verifier import verify
 
 
-def load(data: bytes) -> Program:
-    """Return a bundle's program. Raises MalformedBundle or InvalidBundle, and nothing else on account of the bytes."""
-    program = decode(data)
+def load(data: bytes, *, debug: bool = True) -> Program:
+    """Return a bundle's program. Raises MalformedBundle or InvalidBundle, and nothing else on account of the bytes.
+
+    Without `debug` the debug section stays unread: a machine needs it only once something has gone wrong.
+    """
+    program = decode(data, debug=debug)
     verify(program)
     return program

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from noetlvm.bytecode.isa import Opcode
 
-Value: TypeAlias = "None | bool | int | float | str | list[Value] | dict[str, Value]"
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 """A constant. Never mutated, though Python would let you."""
 
 

@@ -240,12 +240,13 @@ class Reader:
         if length > TEXT_BYTES_MAX:
             self.fail(Fault.TOO_LONG, f"a text has at most {TEXT_BYTES_MAX} bytes, not {length}")
         start, stop = self.at, self._stop(length)
+        raw = self.data[start:stop]
+        # One wide character makes every character of a text four bytes.
+        self.spend(length if raw.isascii() else 4 * length, "a text")
         try:
-            text = self.data[start:stop].decode()
+            text = raw.decode()
         except UnicodeDecodeError as error:
             self.fail(Fault.BAD_TEXT, f"the text is not UTF-8: {error.reason}", start + error.start)
-        # One character beyond Latin makes each character of a text two or four bytes.
-        self.spend(length if text.isascii() else 4 * length, "a text")
         self.at = stop
         return text
 

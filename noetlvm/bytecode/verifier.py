@@ -45,8 +45,10 @@ def _verify_playbook(playbook: Playbook, prefix: str, uses: Uses) -> None:
 
 def _verify_expressions(step: Transition, address: str, uses: Uses) -> None:
     for part, expression, place, in_loop in _expressions(step):
-        with Telling("expressions", f"{address}/{part}"):
+        try:
             uses.check(expression, place, in_loop=in_loop)
+        except Refused as refused:
+            raise refused.told_of("expressions", f"{address}/{part}") from None
 
 
 def _expressions(step: Transition) -> Iterator[tuple[str, Expression, Place, bool]]:
@@ -67,10 +69,12 @@ def _verify_pipeline(step: Transition, address: str, uses: Uses) -> None:
         return
     in_loop = bool(step.loops)
     with Telling("pipelines", f"{address}/tool"):
-        expressions = list(prove_pipeline(step.pipeline, in_loop=in_loop))
+        expressions = prove_pipeline(step.pipeline, in_loop=in_loop)
     for use in expressions:
-        with Telling("expressions", f"{address}/tool.{use.at}.{use.operand}"):
+        try:
             uses.check(use.expression, use.place, in_loop=in_loop)
+        except Refused as refused:
+            raise refused.told_of("expressions", f"{address}/tool.{use.at}.{use.operand}") from None
 
 
 def _check_failures(step: Transition, index: int, uses: Uses) -> None:

@@ -106,8 +106,16 @@ class Refused(Exception):  # noqa: N818 - it says what happened; it never leaves
     def told_of(self, section: str, address: str) -> InvalidBundle:
         """Return the error for the outside."""
         place = "/".join(filter(None, (address, self.part)))
-        where = f"`{place}`: " if place else ""
-        return InvalidBundle(self.code, section, self.offset, f"{where}{INVALID[self.code]}: {self.detail}")
+        where = f"`{_shortened(place)}`: " if place else ""
+        return InvalidBundle(self.code, section, self.offset, f"{where}{INVALID[self.code]}: {_shortened(self.detail)}")
+
+
+def _shortened(text: str) -> str:
+    """Names come from the bundle, and may be as long as it likes."""
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
+
+
+_TEXT_MAX = 300
 
 
 class Telling:

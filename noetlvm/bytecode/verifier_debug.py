@@ -5,14 +5,15 @@ from __future__ import annotations
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.program import DebugEntry, DebugMap, Program
 from noetlvm.bytecode.verifier_codes import Refused
+from noetlvm.bytecode.verifier_names import first_repeated
 
 
 def check_debug(program: Program, debug: DebugMap) -> None:
     """Refuse a debug map that does not belong to the program. Offsets count entries, those of files count files."""
     files = debug.files
-    for index, file in enumerate(files):
-        if file in files[:index]:
-            raise Refused("V106", index, f"`{file}`")
+    repeated = first_repeated(files)
+    if repeated is not None:
+        raise Refused("V106", repeated, f"`{files[repeated]}`")
     count = 0
     for index, address in enumerate(addresses(program)):
         count += 1

@@ -101,9 +101,11 @@ class _Proof:
             if effect is None or at in ahead or not self.falls:
                 self._arrive(instruction)
                 self._perform(instruction)
-            else:
+            elif self.iterators or self.depth < effect[0] or self.depth >= STACK_MAX:
                 self._take(effect[0])
                 self._push(effect[1])
+            else:  # as above, for by far the most instructions
+                self.depth += effect[1] - effect[0]
         if self.falls:
             raise Refused("V018", len(self.code) - 1, f"{self.code[-1].opcode.name} is the last instruction")
 
@@ -152,7 +154,7 @@ class _Proof:
         check_operands(instruction, self.at, Area.EXPRESSION, len(self.code), self.slots)
         opcode = instruction.opcode
         perform = _PERFORM.get(opcode.name)
-        taken = count_taken(instruction)
+        taken = count_taken(instruction) if opcode.counts else opcode.pops
         if perform is not None:
             perform(self, instruction, taken)
         else:

@@ -1,15 +1,18 @@
 """Proves that APPEND changes only lists that nobody else holds: a list could otherwise come to hold itself.
 
 A list is *own* from LIST on for as long as the code has it in one place: on the stack, or in a slot together with
-copies of that slot on the stack. Whatever else takes it, puts it in other data or shares it ends that. The stack's
-depth has been proven before. A slot may change on the way round a loop, so the walk repeats until nothing changes.
+copies of that slot on the stack. Whatever else takes it, puts it in other data or shares it ends that. The shape of the
+stack has been proven before.
+
+Two walks, top to bottom. The first one ignores jumps back and notes where slots lose their own lists. In the second, a
+for block begins without those that it loses itself, and every jump back must find what its for block began with.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import Flow
@@ -23,21 +26,26 @@ _OWN = -1
 _Tags: TypeAlias = "dict[int, int]"
 """Height on the stack to what lies there; whatever is not an own list is left out."""
 
+_Losses: TypeAlias = "dict[int, list[int]]"
+"""By slot: the instructions at which it loses an own list, in ascending order."""
+
 _TRACKED_MAX = 64
 """Own lists on the stack, and in slots, that are followed at once; of more, the others count as ordinary values."""
 
-_CHANGES_MAX = 8
-"""How often one instruction is looked at anew before everything before it counts as ordinary values."""
 
-
-@dataclass(slots=True)
 class _State:
     """What is known before an instruction."""
 
-    depth: int
-    stack: _Tags
-    slots: frozenset[int]
-    """Slots that hold an own list."""
+    __slots__ = ("at", "depth", "losses", "slots", "stack")
+
+    def __init__(self, depth: int, stack: _Tags, slots: frozenset[int], losses: list[tuple[int, int]]) -> None:
+        self.at = 0
+        self.depth = depth
+        self.stack = stack
+        self.slots = slots
+        """Slots that hold an own list."""
+        self.losses = losses
+        """Slots that lost one, and where; common to all states of a walk."""
 
     def tag(self, below_top: int) -> int | None:
         return self.stack.get(self.depth - 1 - below_top)
@@ -50,6 +58,7 @@ class _State:
     def forget(self, slot: int) -> None:
         """Count the list of a slot, and what was read from the slot, as ordinary values."""
         if slot in self.slots:
+            self.losses.append((slot, self.at))
             self.slots -= {slot}
             self.stack = {height: tag for height, tag in self.stack.items() if tag != slot}
 
@@ -66,57 +75,103 @@ class _State:
             self.share(tag)
         self.depth += 1
 
-    def copy(self) -> _State:
-        return _State(self.depth, dict(self.stack), self.slots)
+    def meet(self, other: _State) -> None:
+        """Keep only what holds in both."""
+        for height in self.stack.keys() | other.stack.keys():
+            here, there = self.stack.get(height), other.stack.get(height)
+            if here != there:
+                self.stack = {place: tag for place, tag in self.stack.items() if place != height}
+                self.share(here)
+                self.share(there)
+        for slot in self.slots - other.slots:
+            self.forget(slot)
+
+    def holds(self, other: _State) -> bool:
+        """Tell whether all that the other knows is known here."""
+        return other.slots <= self.slots and other.stack.items() <= self.stack.items()
+
+    def copy(self, depth: int) -> _State:
+        return _State(depth, dict(self.stack), self.slots, self.losses)
 
 
 def check_appends(expression: Expression) -> None:
     """Refuse an expression whose APPEND may change a list that others hold."""
     code = expression.code
-    before: dict[int, _State] = {0: _State(0, {}, frozenset())}
-    changes = [0] * len(code)
-    waiting = [0]
-    while waiting:
-        at = heappop(waiting)  # the topmost, so that paths have met before what lies below is looked at
-        for target, state in _after(code[at], at, before[at].copy()):
-            known = before.get(target)
-            if known is None:
-                before[target] = state
-            elif not _weaken(known, state, changes[target]):
-                continue
-            changes[target] += 1
-            heappush(waiting, target)
+    losses: _Losses = defaultdict(list)
+    for slot, at in sorted(_Walk(code, {}, {}).run()):
+        losses[slot].append(at)
+    _Walk(code, losses, _ends(code)).run()
 
 
-def _after(instruction: Instruction, at: int, state: _State) -> list[tuple[int, _State]]:
-    """Return where control goes and with what."""
-    opcode = instruction.opcode
-    _PERFORM.get(opcode.name, _use)(instruction, at, state)
-    if opcode.flow is Flow.END:
-        return []
-    if opcode.flow is Flow.NEXT:
-        return [(at + 1, state)]
-    target = state.copy()
-    target.depth += (opcode.pushes if opcode.target_pushes is None else opcode.target_pushes) - opcode.pushes
-    jumped = (integer(instruction, 0), target)
-    return [jumped] if opcode.flow is Flow.JUMP else [jumped, (at + 1, state)]
+def _ends(code: tuple[Instruction, ...]) -> dict[int, int]:
+    """Return for each instruction that is jumped back to the last one that does so."""
+    jumps = ((at, instruction) for at, instruction in enumerate(code) if instruction.opcode.flow in _JUMPS)
+    return {target: at for at, instruction in jumps if (target := integer(instruction, 0)) <= at}
 
 
-def _weaken(known: _State, other: _State, changes: int) -> bool:
-    """Keep in `known` only what holds in both; tell whether it lost anything."""
-    was = (known.stack, known.slots)
-    if changes >= _CHANGES_MAX:
-        known.stack, known.slots = {}, frozenset()
-        return was != ({}, frozenset())
-    for height in known.stack.keys() | other.stack.keys():
-        here, there = known.stack.get(height), other.stack.get(height)
-        if here != there:
-            known.stack = {place: tag for place, tag in known.stack.items() if place != height}
-            known.share(here)
-            known.share(there)
-    for slot in known.slots - other.slots:
-        known.forget(slot)
-    return was != (known.stack, known.slots)
+_JUMPS = frozenset({Flow.JUMP, Flow.BRANCH})
+
+
+class _Walk:
+    """One walk over the code. Without `ends`, jumps back are ignored."""
+
+    def __init__(self, code: tuple[Instruction, ...], losses: _Losses, ends: dict[int, int]) -> None:
+        self.code = code
+        self.losses = losses
+        self.ends = ends
+        self.ahead: dict[int, _State] = {}
+        """States with which jumps arrive further down."""
+        self.began: dict[int, _State] = {}
+        """States with which for blocks began that are jumped back to."""
+
+    def run(self) -> list[tuple[int, int]]:
+        """Return the slots that lost an own list, and where."""
+        found: list[tuple[int, int]] = []
+        state: _State | None = _State(0, {}, frozenset(), found)
+        for at, instruction in enumerate(self.code):
+            state = self._arrived(at, state)
+            _PERFORM.get(instruction.opcode.name, _use)(instruction, at, state)
+            flow = instruction.opcode.flow
+            if flow in _JUMPS:
+                self._jump(instruction, at, state)
+            if flow is Flow.JUMP or flow is Flow.END:
+                state = None
+        return found
+
+    def _arrived(self, at: int, state: _State | None) -> _State:
+        """Join the paths into an instruction; there is at least one."""
+        jumped = self.ahead.pop(at, None)
+        if state is None:
+            assert jumped is not None
+            state = jumped
+        state.at = at
+        if jumped is not None and jumped is not state:
+            state.meet(jumped)
+        if at in self.ends:
+            for slot in sorted(state.slots):
+                if self._loses(slot, at):
+                    state.forget(slot)
+            self.began[at] = state.copy(state.depth)
+        return state
+
+    def _loses(self, slot: int, head: int) -> bool:
+        """Tell whether a slot loses an own list in the for block that begins here."""
+        places = self.losses.get(slot, [])
+        next_place = bisect_left(places, head)
+        return next_place < len(places) and places[next_place] <= self.ends[head]
+
+    def _jump(self, instruction: Instruction, at: int, state: _State) -> None:
+        opcode, target = instruction.opcode, integer(instruction, 0)
+        at_target = opcode.pushes if opcode.target_pushes is None else opcode.target_pushes
+        arriving = state.copy(state.depth + at_target - opcode.pushes)
+        if target <= at:
+            if target in self.began and not arriving.holds(self.began[target]):
+                raise Refused("V022", at, "the for block would begin anew with a list that is no longer its own")
+            return
+        known = self.ahead.setdefault(target, arriving)
+        if known is not arriving:
+            known.at = target
+            known.meet(arriving)
 
 
 # ---- instructions; each changes the state

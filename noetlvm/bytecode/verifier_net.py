@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from noetlvm.bytecode.isa import REDUCERS
 from noetlvm.bytecode.program import LoopHeader, Playbook, Transition
 from noetlvm.bytecode.verifier_codes import Refused
 from noetlvm.bytecode.verifier_limits import LOOPS_MAX
-from noetlvm.bytecode.verifier_names import NAME, VARIABLE
+from noetlvm.bytecode.verifier_names import NAME, VARIABLE, first_repeated
 from noetlvm.expr.scopes import given_fields
 
 _GIVEN = given_fields("iter")
@@ -22,7 +22,7 @@ def check_playbooks(playbooks: tuple[Playbook, ...]) -> None:
         if not playbook.name or not playbook.path:
             raise Refused("V072", index, f"name `{playbook.name}`, path `{playbook.path}`")
     paths = [playbook.path for playbook in playbooks]
-    repeated = _first_repeated(paths)
+    repeated = first_repeated(paths)
     if repeated is not None:
         raise Refused("V073", repeated, f"`{paths[repeated]}`")
     for index in range(2, len(paths)):
@@ -38,7 +38,7 @@ def check_steps(playbook: Playbook) -> frozenset[str]:
     for index, name in enumerate(names):
         if not NAME.match(name):
             raise Refused("V076", index, f"`{name}`")
-    repeated = _first_repeated(names)
+    repeated = first_repeated(names)
     if repeated is not None:
         raise Refused("V075", repeated, f"`{names[repeated]}`")
     if playbook.entry_step not in names:
@@ -87,16 +87,6 @@ def check_keychain(playbook: Playbook) -> None:
             raise Refused("V089", index, f"`{credential.name}`")
         if not credential.kind:
             raise Refused("V090", index, f"`{credential.name}`")
-    repeated = _first_repeated(names)
+    repeated = first_repeated(names)
     if repeated is not None:
         raise Refused("V088", repeated, f"`{names[repeated]}`")
-
-
-def _first_repeated(names: Iterable[str]) -> int | None:
-    """Return the index of the first name that stands before already."""
-    seen: set[str] = set()
-    for index, name in enumerate(names):
-        if name in seen:
-            return index
-        seen.add(name)
-    return None

@@ -31,10 +31,10 @@ def check_operands(instruction: Instruction, at: int, area: Area, length: int, s
     checks = _CHECKS[opcode.number]
     if len(operands) != len(checks):
         raise Refused("V002", at, f"{opcode.name} takes {len(checks)}, not {len(operands)}")
-    for index, check in enumerate(checks):
-        code = check(operands[index], length, slots)
+    for kind, check, value in zip(opcode.operands, checks, operands, strict=True):
+        code = check(value, length, slots)
         if code is not None:
-            raise Refused(code, at, f"{opcode.name} takes a {opcode.operands[index]}, not {shown(operands[index])}")
+            raise Refused(code, at, f"{opcode.name} takes a {kind}, not {shown(value)}")
 
 
 _Check: TypeAlias = Callable[[object, int, int], "str | None"]

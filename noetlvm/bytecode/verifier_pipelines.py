@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from noetlvm.bytecode.isa import Area, Flow, Operand
+from noetlvm.bytecode.isa import PIPELINE, Area, Flow, Operand
 from noetlvm.bytecode.program import Expression, Instruction, Pipeline
 from noetlvm.bytecode.verifier_codes import Refused
 from noetlvm.bytecode.verifier_names import LABEL
@@ -40,19 +40,23 @@ class Use(NamedTuple):
     place: Place
 
 
-def prove_pipeline(pipeline: Pipeline, *, in_loop: bool) -> Iterator[Use]:
-    """Prove a pipeline, or raise Refused; then yield its expressions, which are not proven here."""
+def prove_pipeline(pipeline: Pipeline, *, in_loop: bool) -> list[Use]:
+    """Prove a pipeline, or raise Refused; return its expressions, which are not proven here."""
     code = pipeline.code
     check_sizes(code, pipeline.counters)
     for at, instruction in enumerate(code):
         check_operands(instruction, at, Area.PIPELINE, len(code), pipeline.counters)
     _check_labels(code)
     tasks = _walk(code)
+    uses: list[Use] = []
     for at, instruction in enumerate(code):
         if at not in tasks:
             raise Refused("V060", at, f"nothing leads to {instruction.opcode.name}")
-        _check_values(instruction, at, in_loop)
-        yield from _uses(instruction, at, tasks[at])
+        name = instruction.opcode.name
+        if name in _USES:
+            _check_values(instruction, at, in_loop)
+            uses += _uses(instruction, at, tasks[at])
+    return uses
 
 
 def _check_labels(code: tuple[Instruction, ...]) -> None:
@@ -78,49 +82,52 @@ def _walk(code: tuple[Instruction, ...]) -> dict[int, _Task]:
     while waiting:
         at = waiting.pop()
         for target, task in _after(code, at, before[at]):
-            # A task may be entered from anywhere, so what was before is no matter.
-            arriving = _BETWEEN if code[target].opcode.name == "ENTER" else task
-            if target not in before:
-                before[target] = arriving
+            known = before.get(target)
+            if known is None:
+                before[target] = task
                 waiting.append(target)
-            elif before[target] != arriving:
-                told = f"{_told(before[target])} and {_told(arriving)}"
-                raise Refused("V054", at, f"instruction {target} is reached {told}")
+            elif known != task:
+                raise Refused("V054", at, f"instruction {target} is reached {_told(known)} and {_told(task)}")
     return before
 
 
 def _after(code: tuple[Instruction, ...], at: int, task: _Task) -> Iterator[tuple[int, _Task]]:
-    """Yield where control goes and with which task."""
+    """Yield where control goes, and with which task."""
     instruction = code[at]
-    opcode = instruction.opcode
-    _check_need(opcode.name, at, task)
-    if opcode.flow is Flow.JUMP or opcode.flow is Flow.BRANCH:
-        yield _jump(code, at, task)
-    if opcode.flow is Flow.NEXT or opcode.flow is Flow.BRANCH:
+    name, need, target_operand, goes_on = _RULES[instruction.opcode.number]
+    if need is not None and not _is_met(need, task):
+        raise Refused(need.value, at, f"{name} stands {_told(task)}")
+    if target_operand is not None:
+        target = integer(instruction, target_operand)
+        yield target, _arriving(code, target, _at_target(code, at, target, task))
+    if goes_on:
         if at + 1 == len(code):
-            raise Refused("V059", at, f"{opcode.name} is the last instruction")
-        yield at + 1, _performed(opcode.name, at, task)
+            raise Refused("V059", at, f"{name} is the last instruction")
+        yield at + 1, _arriving(code, at + 1, _performed(name, at, task))
+
+
+def _arriving(code: tuple[Instruction, ...], target: int, task: _Task) -> _Task:
+    """A task may be entered from anywhere, so what was before an ENTER is no matter."""
+    return _BETWEEN if code[target].opcode.name == "ENTER" else task
 
 
 def _performed(name: str, at: int, task: _Task) -> _Task:
     if name == "ENTER":
         return _Task(at)
-    return task._replace(called=at) if name == "CALL" else task
+    return _Task(task.entered, at) if name == "CALL" else task
 
 
-def _jump(code: tuple[Instruction, ...], at: int, task: _Task) -> tuple[int, _Task]:
-    instruction = code[at]
-    opcode = instruction.opcode
-    target = integer(instruction, opcode.operands.index(Operand.TARGET))
+def _at_target(code: tuple[Instruction, ...], at: int, target: int, task: _Task) -> _Task:
+    opcode = code[at].opcode
     if opcode.name == "RETRY":
         if target != task.called:
             raise Refused("V056", at, f"it goes to instruction {target}, the CALL is instruction {task.called}")
-        return target, task._replace(called=_NONE)
+        return _Task(task.entered)
     if opcode.flow is Flow.BRANCH:
-        return target, task
+        return task
     if code[target].opcode.name not in _PLACES:
         raise Refused("V055", at, f"{opcode.name} goes to instruction {target}, which is {code[target].opcode.name}")
-    return target, _BETWEEN
+    return _BETWEEN
 
 
 _PLACES = frozenset({"ENTER", "MARK", "RESET", "ROUND", "GOTO", "END"})
@@ -155,10 +162,25 @@ _NEEDS: dict[str, _Need] = {
 """ENTER and UNLESS ask nothing."""
 
 
-def _check_need(name: str, at: int, task: _Task) -> None:
-    need = _NEEDS.get(name)
-    if need is not None and not _is_met(need, task):
-        raise Refused(need.value, at, f"{name} stands {_told(task)}")
+class _Rule(NamedTuple):
+    """What the walk asks of the table, for one opcode."""
+
+    name: str
+    need: _Need | None
+    target_operand: int | None
+    goes_on: bool
+    """Control may come to the instruction that follows."""
+
+
+_RULES: dict[int, _Rule] = {
+    opcode.number: _Rule(
+        name,
+        _NEEDS.get(name),
+        opcode.operands.index(Operand.TARGET) if Operand.TARGET in opcode.operands else None,
+        opcode.flow in (Flow.NEXT, Flow.BRANCH),
+    )
+    for name, opcode in PIPELINE.items()
+}
 
 
 def _is_met(need: _Need, task: _Task) -> bool:
@@ -194,18 +216,15 @@ def _check_values(instruction: Instruction, at: int, in_loop: bool) -> None:
 
 _USES: dict[str, tuple[tuple[int, Place], ...]] = {
     "CALL": ((1, INPUTS), (2, INPUTS)),
+    "UNLESS": ((0, RULE),),
     "PATCH": ((0, PATCH), (1, PATCH)),
     "RETRY": ((2, DELAY),),
 }
+"""The expressions of an instruction, by operand."""
 
 
 def _uses(instruction: Instruction, at: int, task: _Task) -> Iterator[Use]:
-    name = instruction.opcode.name
-    if name == "UNLESS":
-        uses: tuple[tuple[int, Place], ...] = ((0, BEFORE_CALL if task.called == _NONE else RULE),)
-    else:
-        uses = _USES.get(name, ())
-    for index, place in uses:
-        expression = instruction.operands[index]
+    for operand, place in _USES[instruction.opcode.name]:
+        expression = instruction.operands[operand]
         if isinstance(expression, Expression):
-            yield Use(at, index, expression, place)
+            yield Use(at, operand, expression, BEFORE_CALL if place is RULE and task.called == _NONE else place)

@@ -62,12 +62,12 @@ def named(opcode: str, name: Data) -> Row:
     return Row(implementations()[opcode][signature.name], signature)
 
 
-def call(row: Row, fuel: Fuel, value: Data, args: tuple[Data, ...], kwargs: Mapping[str, Data]) -> Data:
-    """Call with arguments that may not fit."""
+def fitting(row: Row, args: tuple[Data, ...], kwargs: Mapping[str, Data]) -> Implementation:
+    """Return what a row calls, if these arguments fit it."""
     problem = row.signature.problem(len(args), tuple(kwargs))
     if problem:
         raise ExpressionError(Kind.TYPE, problem)
-    return row.function(fuel, value, *args, **kwargs)
+    return row.function
 
 
 def call_with_words(fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], spread: int) -> Data:
@@ -101,7 +101,8 @@ def _call_named(
     twice = sorted(given.keys() & kwargs.keys())
     if twice or len(given) < len(words):
         raise ExpressionError(Kind.TYPE, f"`{row.signature.name}` gets a named argument twice")
-    return call(row, fuel, value, args[:positional], given | kwargs)
+    args, kwargs = args[:positional], given | kwargs
+    return fitting(row, args, kwargs)(fuel, value, *args, **kwargs)
 
 
 def _add_named(fuel: Fuel, kwargs: dict[str, Data], further: Data) -> None:

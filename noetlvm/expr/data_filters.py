@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from itertools import groupby as consecutive
 
-from noetlvm.expr.calls import call, named
+from noetlvm.expr.calls import fitting, named
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import CALL_STEPS, Fuel
 from noetlvm.expr.operations import add, bounded, item
@@ -313,11 +313,11 @@ def _mapped(fuel: Fuel, args: tuple[Data, ...], kwargs: dict[str, Data]) -> Gett
 
 
 def _called(fuel: Fuel, opcode: str, name: Data, args: tuple[Data, ...], kwargs: dict[str, Data]) -> Getter:
-    row = named(opcode, name)
+    function = fitting(named(opcode, name), args, kwargs)
 
     def apply(value: Data) -> Data:
         fuel.spend(CALL_STEPS)
-        return call(row, fuel, value, args, kwargs)
+        return function(fuel, value, *args, **kwargs)
 
     return apply
 

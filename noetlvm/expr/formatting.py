@@ -18,7 +18,7 @@ _FIELDS_MAX = 10_000
 
 def format_text(fuel: Fuel, template: str, values: Data) -> str:
     """Return `template % values`."""
-    fuel.spend(len(template) >> 2)
+    fuel.spend(len(template))
     arguments = values if isinstance(values, tuple) else (values,)
     largest = max((_size(fuel, value) for value in _filling(values)), default=0)
     size = text_bytes(template)

@@ -27,9 +27,9 @@ from noetlvm.expr.operations import (
     bare,
     concat,
     cut,
-    emit,
     for_loop,
     item,
+    joined,
     loop_fields,
     mapping,
     negate,
@@ -37,7 +37,7 @@ from noetlvm.expr.operations import (
     require,
     unpack,
 )
-from noetlvm.expr.values import Data, ForLoop, Undefined, guard
+from noetlvm.expr.values import Data, ForLoop, Undefined, guard, text
 
 Scope = dict[str, Data]
 
@@ -255,11 +255,11 @@ def _return(m: _Machine) -> None:
 
 
 def _emit(m: _Machine) -> None:
-    emit(m.fuel, m.text(), m.pop())
+    m.text().append(text(m.fuel, m.pop()))
 
 
 def _text_end(m: _Machine) -> None:
-    m.push("".join(m.text()))
+    m.push(joined(m.fuel, m.text()))
     m.texts.pop()
 
 

@@ -34,7 +34,8 @@ from noetlvm.expr.values import (
     wrong_type,
 )
 
-_INT_LIMIT = 1 << MAX_INT_BITS
+INT_LIMIT = 1 << MAX_INT_BITS
+"""The first number that is too long."""
 
 # ---- names and fields
 
@@ -77,7 +78,7 @@ def item(fuel: Fuel, value: Data, key: Data) -> Data:
 
 
 def _key_name(key: Data) -> str:
-    return f"[{key}]" if isinstance(key, (int, float)) and abs(key) < _INT_LIMIT else f"[{type_name(key)}]"
+    return f"[{key}]" if isinstance(key, (int, float)) and abs(key) < INT_LIMIT else f"[{type_name(key)}]"
 
 
 def cut(fuel: Fuel, value: Data, start: Data, stop: Data, step: Data) -> Data:
@@ -143,11 +144,16 @@ def concat(fuel: Fuel, values: tuple[Data, ...]) -> str:
     return "".join(texts)
 
 
-def emit(fuel: Fuel, buffer: list[str], value: Data) -> None:
-    """Add a value to a text that is being collected."""
-    piece = text(fuel, value)
-    fuel.make(text_bytes(piece) + ITEM_BYTES)
-    buffer.append(piece)
+def joined(fuel: Fuel, pieces: list[str]) -> str:
+    """Return the text that was collected. Its pieces are paid for; until now they took no memory of their own."""
+    length = sum(map(len, pieces))
+    if 4 * length > fuel.bytes and not all(map(str.isascii, pieces)):
+        fuel.make(4 * length)
+    if length > fuel.bytes:
+        fuel.make(length)
+    made = "".join(pieces)
+    fuel.bytes -= text_bytes(made)
+    return made
 
 
 def for_loop(fuel: Fuel, value: Data) -> ForLoop:
@@ -173,13 +179,15 @@ def _no_operands(symbol: str, left: Data, right: Data) -> NoReturn:
     raise ExpressionError(Kind.TYPE, f"`{symbol}` does not go with {type_name(left)} and {type_name(right)}")
 
 
-def _is_number(value: Data) -> bool:
-    return isinstance(value, (int, float))
+def _are_numbers(left: Data, right: Data) -> bool:
+    return isinstance(left, (int, float)) and isinstance(right, (int, float))
 
 
 def bounded(value: Data) -> Data:
     """Return a number if it is not too long."""
-    if isinstance(value, int) and not -_INT_LIMIT < value < _INT_LIMIT:
+    if type(value) is float:
+        return value
+    if isinstance(value, int) and not -INT_LIMIT < value < INT_LIMIT:
         raise ExpressionError(Kind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
     if isinstance(value, complex):
         raise ExpressionError(Kind.VALUE, "there is no such power of a negative number")
@@ -188,7 +196,10 @@ def bounded(value: Data) -> Data:
 
 def add(fuel: Fuel, left: Data, right: Data) -> Data:
     """Add numbers; join texts, lists or tuples."""
-    if _is_number(left) and _is_number(right):
+    if type(left) is int and type(right) is int:
+        total = left + right
+        return total if -INT_LIMIT < total < INT_LIMIT else bounded(total)
+    if _are_numbers(left, right):
         return bounded(left + right)
     if type(left) is str and type(right) is str:
         fuel.make(TEXT_BYTES + text_bytes(left) + text_bytes(right))
@@ -201,7 +212,7 @@ def add(fuel: Fuel, left: Data, right: Data) -> Data:
 
 def multiply(fuel: Fuel, left: Data, right: Data) -> Data:
     """Multiply numbers; repeat a text, list or tuple."""
-    if _is_number(left) and _is_number(right):
+    if _are_numbers(left, right):
         return bounded(left * right)
     if isinstance(left, int):
         left, right = right, left
@@ -214,7 +225,7 @@ def multiply(fuel: Fuel, left: Data, right: Data) -> Data:
 
 def power(_fuel: Fuel, left: Data, right: Data) -> Data:
     """Raise a number to a power."""
-    if not (_is_number(left) and _is_number(right)):
+    if not _are_numbers(left, right):
         _no_operands("**", left, right)
     if (
         isinstance(left, int)
@@ -235,7 +246,7 @@ def modulo(fuel: Fuel, left: Data, right: Data) -> Data:
 
 def _numeric(symbol: str, function: Callable[[Data, Data], Data]) -> Callable[[Fuel, Data, Data], Data]:
     def apply(_fuel: Fuel, left: Data, right: Data) -> Data:
-        if not (_is_number(left) and _is_number(right)):
+        if not _are_numbers(left, right):
             _no_operands(symbol, left, right)
         return bounded(function(left, right))
 
@@ -247,14 +258,14 @@ _remainder = _numeric("%", operator.mod)
 
 def negate(value: Data) -> Data:
     """Return a number with the other sign."""
-    if not _is_number(value):
+    if not isinstance(value, (int, float)):
         raise wrong_type(value, "a number")
     return -value
 
 
 def positive(value: Data) -> Data:
     """Return a number as it is."""
-    if not _is_number(value):
+    if not isinstance(value, (int, float)):
         raise wrong_type(value, "a number")
     return +value
 
@@ -291,7 +302,7 @@ def unequal(fuel: Fuel, left: Data, right: Data) -> bool:
 
 def _ordering(symbol: str, function: Callable[[Data, Data], Data]) -> Callable[[Fuel, Data, Data], bool]:
     def apply(fuel: Fuel, left: Data, right: Data) -> bool:
-        if _is_number(left) and _is_number(right):
+        if _are_numbers(left, right):
             return bool(function(left, right))
         if type(left) is str and type(right) is str:
             fuel.spend(min(len(left), len(right)) >> 6)
@@ -355,7 +366,6 @@ STATIC_BYTES: dict[str, Callable[[tuple[object, ...]], int]] = {
     "LIST": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "TUPLE": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "MAP": lambda operands: MAP_BYTES + PAIR_BYTES * _count(operands),
-    "EMIT_CONST": lambda operands: ITEM_BYTES + text_bytes(str(operands[0])),
 }
 """What instructions make whose size stands in the code. It is paid together with their steps."""
 

@@ -13,8 +13,9 @@ number leads back to the instruction at no cost.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import NoReturn
 
@@ -35,8 +36,11 @@ LOOPS_MAX = 16
 MARGIN_MAX = 80
 """How deep blocks of all kinds may nest; Python allows a hundred."""
 
+SHORT_TEXT = 4_096
+"""Characters up to which a text may be made before it is paid for."""
+
 SHORT = 64
-"""Items of a list, or characters of a text, up to which Python compares at no cost to speak of."""
+"""Items of a list, or characters of a text, up to which Python compares at no cost to speak of; pieces of a text."""
 
 
 def _is_short(value: object) -> bool:
@@ -77,6 +81,17 @@ class _Entry:
         return _is_short(self.constant)
 
 
+@dataclass(slots=True)
+class _Text:
+    """A text that is being collected."""
+
+    name: str
+    pieces: list[tuple[str, str]] = field(default_factory=list)
+    """Variables and constants, each with the text of its length."""
+    is_list: bool = False
+    """The pieces are in a list of that name, for want of knowing them all."""
+
+
 def translate(expression: Expression) -> Callable[[Scope, Fuel], Data] | None:
     """Return a function of a scope and fuel, or None if the code has no structure that Python has."""
     try:
@@ -94,11 +109,13 @@ class _Translation:
         self._slots = expression.slots
         self._names: dict[str, object] = dict(_OPERATIONS)
         self._constants: dict[tuple[type, object], str] = {}
+        self._namespaces: dict[str, str] = {}
+        """Namespaces that are read more than once, each with the variable that holds it."""
         self._variables = 0
         self._lines: list[str] = []
         self._margin = 1
         self._pure = False
-        self._texts: list[str] = []
+        self._texts: list[_Text] = []
         self._headers: list[tuple[int, list[_Entry]]] = []
         self.stack: list[_Entry] = []
 
@@ -116,6 +133,13 @@ class _Translation:
         for slot in range(self._slots):
             self._line(f"v{slot} = {self.constant(Undefined('a variable that was not set'))}")
         self._pay(0, price(self._code))
+        read = Counter(str(i.operands[0]) for i in self._code if i.opcode.name == "NAME")
+        for name in (name for name, count in read.items() if count > 1):
+            self._namespaces[name] = self.variable()
+            self._line(f"{self._namespaces[name]} = {self._read(name)}")
+
+    def _read(self, name: str) -> str:
+        return f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})"
 
     def _compiled(self) -> Callable[[Scope, Fuel], Data]:
         body = "\n".join(self._lines)
@@ -178,10 +202,10 @@ class _Translation:
                 self.stack[index] = _Entry(name, boolean=entry.boolean)
 
     def _pay(self, at: int, cost: Price) -> None:
-        if cost.bytes:
-            self._line(f"fuel.make({cost.bytes})  #{at}")
         self._line(f"fuel.steps -= {cost.steps}")
-        self._line(f"if fuel.steps < 0: fuel.run_out()  #{at}")
+        if cost.bytes:
+            self._line(f"fuel.bytes -= {cost.bytes}")
+        self._line(f"if fuel.steps < 0{' or fuel.bytes < 0' if cost.bytes else ''}: fuel.run_out()  #{at}")
 
     # ---- following the code
 
@@ -288,6 +312,7 @@ class _Translation:
     def _as_statement(
         self, condition: _Entry, first: tuple[int, int], second: tuple[int, int], wanted: bool, keep: bool
     ) -> None:
+        self._collect()
         self.stack.append(condition)
         self.settle()
         condition = self.stack.pop()
@@ -339,6 +364,7 @@ class _Translation:
         back = self._code[target - 1]
         if not at < target <= end or back.opcode.name != "JUMP" or back.operands[0] != at:
             raise _UnstructuredError
+        self._collect()
         self.settle()
         iterator = self.stack[-1]
         if not iterator.iterator:
@@ -366,7 +392,10 @@ class _Translation:
         self.stack.append(_Entry(self.constant(value), boolean=isinstance(value, bool), constant=value))
 
     def name(self, _at: int, name: str) -> None:
-        self.push(f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})")
+        if name in self._namespaces:
+            self.stack.append(_Entry(self._namespaces[name]))
+        else:
+            self.push(self._read(name))
 
     def local(self, _at: int, slot: int) -> None:
         self.stack.append(_Entry(f"v{slot}", slot=slot))
@@ -391,9 +420,25 @@ class _Translation:
             self.push(_LOOP_FIELDS[name].format(loop=value.loop))
             return
         # Nearly every field is one of a mapping; the rest is left to the operation.
-        held = value.text if not value.depth else self.variable()
-        asked = held if not value.depth else f"{held} := {value.text}"
+        held, asked = self._asked(value)
         self.push(f"({held}.get({key}, {missing}) if type({asked}) is dict else attr({held}, {key}))", value)
+
+    def _asked(self, value: _Entry) -> tuple[str, str]:
+        """Return a value's variable, and the text that gives it its value where it is asked for the first time."""
+        if not value.depth:
+            return value.text, value.text
+        name = self.variable()
+        return name, f"{name} := {value.text}"
+
+    def arithmetic(self, at: int, opcode: str) -> None:
+        """Add, subtract or multiply: whole numbers of a good length at once, the rest by the operation."""
+        left, right = self.pop_many(2)
+        (one, asked_one), (other, asked_other), result = self._asked(left), self._asked(right), self.variable()
+        operation = _call_text(at, self.constant(operations.BINARY[opcode]), "fuel", one, other)
+        # Both are evaluated before either is looked at, as on the stack.
+        are_whole = f"(type({asked_one}) is int) & (type({asked_other}) is int)"
+        is_short = f"shortest < ({result} := {one} {_ARITHMETIC[opcode]} {other}) < longest"
+        self.push(f"({result} if {are_whole} and {is_short} else {operation})", left, right)
 
     def mapping(self, at: int, count: int) -> None:
         parts = self.pop_many(2 * count)
@@ -452,26 +497,65 @@ class _Translation:
         self.pop()
 
     def text_begin(self, _at: int) -> None:
+        self._collect()
         self.settle()
-        name = self.variable()
-        self._line(f"{name} = []")
-        self._texts.append(name)
+        if self._pure:
+            raise _StatementNeededError
+        self._texts.append(_Text(self.variable()))
 
     def text_emit(self, at: int) -> None:
         value = self.pop()
         self.settle()
-        self._line(_call_text(at, "emit", "fuel", self._texts[-1], value))
+        held, asked = self._asked(value)
+        piece = self.variable()
+        converted = _call_text(at, "text", "fuel", held)
+        self._line(f"{piece} = {held} if type({asked}) is str else {converted}")
+        self._add(piece, f"len({piece})")
 
     def text_constant(self, _at: int, text: str) -> None:
         self.settle()
-        self._line(f"{self._texts[-1]}.append({self.constant(text)})")
+        if self._pure:
+            raise _StatementNeededError
+        self._add(self.constant(text), str(len(text)))
 
-    def text_end(self, _at: int) -> None:
+    def _add(self, piece: str, length: str) -> None:
+        text = self._texts[-1]
+        if text.is_list:
+            self._line(f"{text.name}.append({piece})")
+        else:
+            text.pieces.append((piece, length))
+
+    def _collect(self) -> None:
+        """From here on, add the pieces of the open text to a list: a block may add any number of them."""
+        if self._texts and not self._texts[-1].is_list:
+            text = self._texts[-1]
+            self._line(f"{text.name} = [{', '.join(piece for piece, _ in text.pieces)}]")
+            text.is_list = True
+
+    def text_end(self, at: int) -> None:
         self.settle()
+        if self._pure:
+            raise _StatementNeededError
+        text = self._texts.pop()
         name = self.variable()
-        self._line(f"{name} = {self.constant('')}.join({self._texts[-1]})")
-        self._texts.pop()
+        if text.is_list or not 0 < len(text.pieces) <= SHORT:
+            pieces = text.name if text.is_list else f"[{', '.join(piece for piece, _ in text.pieces)}]"
+            self._line(f"{name} = {_call_text(at, 'joined', 'fuel', pieces)}")
+        else:
+            self._short_text(at, name, text.pieces)
         self.stack.append(_Entry(name))
+
+    def _short_text(self, at: int, name: str, pieces: list[tuple[str, str]]) -> None:
+        """Join pieces whose number is known: a short text at once, a long one by the operation."""
+        length = self.variable()
+        self._line(f"{length} = {' + '.join(size for _, size in pieces)}")
+        listed = f"[{', '.join(piece for piece, _ in pieces)}]"
+        self._line(f"if {length} > {SHORT_TEXT}: {name} = {_call_text(at, 'joined', 'fuel', listed)}")
+        self._line("else:")
+        margin = " "
+        self._line(f"{margin}{name} = f'{''.join(f'{{{piece}}}' for piece, _ in pieces)}'")
+        self._line(f"{margin}fuel.bytes -= {length} if {name}.isascii() else 4 * {length}")
+        self._line(f"{margin}if fuel.bytes < 0: fuel.run_out()  #{at}")
 
     def iterate(self, at: int) -> None:
         value = self.pop()
@@ -518,6 +602,8 @@ def _place(traceback: TracebackType | None, places: list[int | None]) -> int | N
 
 _PYTHON_COMPARISONS = {"==": "==", "!=": "!=", "in": "in", "not in": "not in"}
 
+_ARITHMETIC = {"ADD": "+", "SUB": "-", "MUL": "*"}
+
 _LOOP_FIELDS = {
     "index": "({loop}.index0 + 1)",
     "index0": "{loop}.index0",
@@ -536,18 +622,23 @@ _OPERATIONS: dict[str, object] = {
     "concat": operations.concat,
     "cut": operations.cut,
     "dict": dict,
-    "emit": operations.emit,
     "enumerate": enumerate,
     "errors": (*PYTHON_ERRORS, ExpressionError),
     "for_loop": operations.for_loop,
     "guard": values.guard,
+    "int": int,
     "item": operations.item,
+    "joined": operations.joined,
     "len": len,
+    "longest": operations.INT_LIMIT,
     "loop_fields": operations.loop_fields,
     "mapping": operations.mapping,
     "negate": operations.negate,
     "positive": operations.positive,
     "require": operations.require,
+    "shortest": -operations.INT_LIMIT,
+    "str": str,
+    "text": values.text,
     "type": type,
     "unpack": operations.unpack,
 }
@@ -572,6 +663,10 @@ def _binary(opcode: str) -> Callable[..., None]:
         translation.call(at, translation.constant(function), "fuel", left, right)
 
     return write
+
+
+def _arithmetic(opcode: str) -> Callable[..., None]:
+    return lambda t, at: t.arithmetic(at, opcode)
 
 
 def _not(t: _Translation, _at: int) -> None:
@@ -642,7 +737,8 @@ _STRAIGHT: dict[str, Callable[..., None]] = {
     "NOT": _not,
     "NEG": _operation("negate", 1, fuel=False),
     "POS": _operation("positive", 1, fuel=False),
-    **{opcode: _binary(opcode) for opcode in operations.BINARY},
+    **{opcode: _binary(opcode) for opcode in operations.BINARY if opcode not in _ARITHMETIC},
+    **{opcode: _arithmetic(opcode) for opcode in _ARITHMETIC},
     "CONCAT": _concat,
     "COMPARE": _Translation.compare,
     "TRUTH": _Translation.truth,

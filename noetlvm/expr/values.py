@@ -158,7 +158,7 @@ def _reading_cost(value: Data) -> int:
 
 
 def weigh(fuel: Fuel, value: Data) -> int:
-    """Pay for an operation that looks at every part of a value, and return what was paid beyond the nodes."""
+    """Pay for an operation that looks at every part of a value, and return how much there is to look at."""
     found = measure(fuel, value, _reading_cost)
     fuel.spend(found.size)
     return found.size + found.nodes
@@ -196,15 +196,12 @@ def text(fuel: Fuel, value: Data) -> str:
         found = measure(fuel, value, _printed_size)
         fuel.make(found.size + 2 * found.nodes)
         return str(value)
-    fuel.make(_printed_size(value) + TEXT_BYTES)
-    return str(value)
-
-
-def representation(fuel: Fuel, value: Data) -> str:
-    """Return a value as `%r` prints it: text stands in quotes."""
-    found = measure(fuel, value, _printed_size)
-    fuel.make(found.size + 2 * found.nodes)
-    return repr(value)
+    # Python itself refuses to print a number that is too long to be printed at once.
+    made = str(value)
+    fuel.bytes -= TEXT_BYTES + len(made)
+    if fuel.bytes < 0:
+        fuel.run_out()
+    return made
 
 
 # ---- going through

@@ -92,7 +92,17 @@ def guard(*rows: Row) -> Expression:
 
 def arc(target: str, when: Expression | None = None, args: Expression | None = None) -> Arc:
     """Make an arc."""
-    return Arc(target, when, args, handles_failure=False)
+    return Arc(target, when, args, handles_failure=reads_event(when))
+
+
+def reads_event(when: Expression | None) -> bool:
+    """Tell whether a guard reads `event`, as an arc that handles a failure does."""
+    return when is not None and any(row.opcode.name == "NAME" and row.operands == ("event",) for row in when.code)
+
+
+def loop(collection: Expression, iterator: str = "item") -> LoopHeader:
+    """Make a sequential loop."""
+    return LoopHeader(collection, iterator, parallel=False, width=1, distributed=False, reducers=())
 
 
 def step(
@@ -213,7 +223,7 @@ def every_expression_opcode() -> tuple[Expression, ...]:
         expression(("UNDEFINED", "x"), ("CONST", 1), ("CONST", None), ("CONST", None), "SLICE", "RETURN"),
         expression(("LIST", 0), ("CONST", 1), "APPEND", ("CONST", 2), "APPEND", "RETURN"),
         expression(("CONST", 1), ("CONST", 2), ("TUPLE", 2), "RETURN"),
-        expression(("CONST", "k"), ("CONST", 2), ("MAP", 1), ("METHOD", "get", 0, [], 1), "RETURN"),
+        expression(("CONST", "k"), ("CONST", 2), ("MAP", 1), ("CONST", ["k"]), ("METHOD", "get", 0, [], 1), "RETURN"),
         expression(("CONST", 3), ("CALL", "range", 1, [], 0), ("TEST", "defined", 0, [], 0), "NOT", "RETURN"),
         expression(("CONST", "a"), ("METHOD", "upper", 0, [], 0), ("FILTER", "length", 0, [], 0), "NEG", "RETURN"),
         expression(
@@ -330,8 +340,8 @@ def every_pipeline_opcode() -> Pipeline:
 
 def every_opcode() -> Program:
     """A program that uses every row of the instruction table."""
-    arcs = tuple(arc("start", None, value) for value in every_expression_opcode())
-    return program(playbook(step("start", *arcs, code=every_pipeline_opcode())))
+    steps = [step(f"loop_{number}", loops=(loop(code),)) for number, code in enumerate(every_expression_opcode())]
+    return program(playbook(step("start", *(arc(each.name) for each in steps), code=every_pipeline_opcode()), *steps))
 
 
 def two_playbooks() -> Program:
@@ -364,8 +374,8 @@ def odd_values() -> Program:
     values += [2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 10**100, -1, -32, -33, 127, 128, 255, 256]
     values += ['"', "\n\t\0\x7f", "é", "😀", "\u2028", "\ufeff", "x" * 31, "x" * 32, "x" * 255, "x" * 256, "x" * 70_000]
     values += [{"a": 1, "b": 2}, {"b": 2, "a": 1}, [[]], [{}], [1] * 15, [1] * 16, {str(n): n for n in range(20)}]
-    arcs = tuple(arc("start", None, constant(value)) for value in values)
-    return program(playbook(step("start", *arcs)))
+    codes = [expression(("CONST", "value"), ("CONST", value), ("MAP", 1), "RETURN") for value in values]
+    return program(playbook(step("start", *(arc("start", None, code) for code in codes))))
 
 
 SAMPLES: dict[str, Callable[[], Program]] = {
@@ -482,6 +492,9 @@ _FLAT: st.SearchStrategy[Value] = st.one_of(
 _NESTED: st.SearchStrategy[Value] = st.one_of(st.lists(_FLAT, max_size=2), st.dictionaries(WORDS, _FLAT, max_size=2))
 # Scalars twice: they are what most constants are.
 _VALUES: st.SearchStrategy[Value] = st.one_of(_SCALARS, _SCALARS, _FLAT, _NESTED)
+
+
+_SETTINGS: st.SearchStrategy[dict[str, Value]] = st.dictionaries(WORDS, _VALUES, max_size=2)
 
 
 def values() -> st.SearchStrategy[Value]:
@@ -654,12 +667,29 @@ _CALLS = [
 
 
 @st.composite
-def expressions(draw: st.DrawFn, names: Sequence[str] = SERVER, is_guard: bool = False) -> Expression:
+def expressions(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
     """Generate an expression that reads only these namespaces."""
     writer = _Writer(draw, names)
     writer.value(draw(st.integers(0, 2)))
-    rows = [*writer.rows, "TRUTH"] if is_guard else writer.rows
-    return expression(*rows, "RETURN", slots=writer.slots)
+    return expression(*writer.rows, "RETURN", slots=writer.slots)
+
+
+@st.composite
+def guards(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
+    """Generate an expression that is a guard."""
+    writer = _Writer(draw, names)
+    writer.value(draw(st.integers(0, 2)))
+    return expression(*writer.rows, "TRUTH", "RETURN", slots=writer.slots)
+
+
+@st.composite
+def mappings(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
+    """Generate an expression that makes a mapping, as inputs, arguments and patches do."""
+    if draw(st.booleans()):
+        return constant(dict(draw(_SETTINGS)))
+    writer = _Writer(draw, names)
+    writer.mapping(draw(st.integers(0, 1)))
+    return expression(*writer.rows, "RETURN", slots=writer.slots)
 
 
 class _Tasks:
@@ -677,8 +707,11 @@ class _Tasks:
         self.labels += 1
         return f"{word}_{self.labels}"
 
-    def expression(self, *more: str, is_guard: bool = False) -> Expression:
-        return self.draw(expressions((*self.names, *more), is_guard))
+    def guard(self, *more: str) -> Expression:
+        return self.draw(guards((*self.names, *more)))
+
+    def mapping(self, *more: str) -> Expression:
+        return self.draw(mappings((*self.names, *more)))
 
     def block(self, depth: int) -> None:
         """Write some tasks, each of which goes on to the next."""
@@ -692,14 +725,14 @@ class _Tasks:
         label, slot = self.label("while"), self.counters
         self.counters += 1
         self.rows += [("MARK", label), ("RESET", slot), ("LABEL", f"{label}.test"), ("MARK", f"{label}.test")]
-        self.rows += [("UNLESS", self.expression(is_guard=True), f"{label}.end"), ("ROUND", slot, 1000)]
+        self.rows += [("UNLESS", self.guard(), f"{label}.end"), ("ROUND", slot, 1000)]
         self.block(depth)
         self.rows += [("GOTO", f"{label}.test"), ("LABEL", f"{label}.end"), ("MARK", f"{label}.end")]
 
     def choice(self, depth: int) -> None:
         """Write a choose block of one branch and an else."""
         label = self.label("choose")
-        self.rows += [("MARK", f"{label}.when_1"), ("UNLESS", self.expression(is_guard=True), f"{label}.else")]
+        self.rows += [("MARK", f"{label}.when_1"), ("UNLESS", self.guard(), f"{label}.else")]
         self.block(depth)
         self.rows += [("GOTO", f"{label}.end"), ("LABEL", f"{label}.else"), ("MARK", f"{label}.else")]
         self.block(depth)
@@ -709,9 +742,9 @@ class _Tasks:
         label = self.label("task")
         self.rows += [("LABEL", label), ("ENTER", label)]
         if self.draw(st.booleans()):
-            self.rows += [("UNLESS", self.expression(is_guard=True), f"{label}.call"), ("SKIP", f"{label}.after")]
+            self.rows += [("UNLESS", self.guard(), f"{label}.call"), ("SKIP", f"{label}.after")]
         kind = self.draw(st.sampled_from(["http", "python", "postgres", "noop"]))
-        self.rows += [("LABEL", f"{label}.call"), ("CALL", kind, self.expression(), constant(self.draw(values())))]
+        self.rows += [("LABEL", f"{label}.call"), ("CALL", kind, self.mapping(), constant(dict(self.draw(_SETTINGS))))]
         if self.draw(st.booleans()):
             self.policy(label)
         self.rows += [("ON_ERROR", f"{label}.fail"), ("CONTINUE", f"{label}.after")]
@@ -721,18 +754,21 @@ class _Tasks:
         """Write rules before the task's usual end."""
         for number in range(self.draw(st.integers(1, 2))):
             otherwise = f"{label}.rule_{number}"
-            self.rows.append(("UNLESS", self.expression("outcome", is_guard=True), otherwise))
+            self.rows.append(("UNLESS", self.guard("outcome"), otherwise))
             if self.draw(st.booleans()):
-                self.rows.append(("PATCH", self.patch(self.in_loop), self.patch(True)))
+                self.rows.append(self.patch())
             self.rows += self.draw(st.sampled_from(self.directives(label)))
             self.rows.append(("LABEL", otherwise))
 
-    def patch(self, allowed: bool) -> Expression | None:
-        return self.expression("outcome") if allowed and self.draw(st.booleans()) else None
+    def patch(self) -> Row:
+        """Write to `ctx`, in a loop to `iter`, or to both."""
+        iter_patch = self.mapping("outcome") if self.in_loop and self.draw(st.booleans()) else None
+        ctx_patch = self.mapping("outcome") if iter_patch is None or self.draw(st.booleans()) else None
+        return ("PATCH", iter_patch, ctx_patch)
 
     def directives(self, label: str) -> list[list[Row]]:
         backoff = self.draw(st.sampled_from(BACKOFFS))
-        delay = self.expression("outcome") if self.draw(st.booleans()) else None
+        delay = self.draw(expressions((*self.names, "outcome"))) if self.draw(st.booleans()) else None
         return [
             [("RETRY", self.draw(st.integers(1, 300)), backoff, delay, f"{label}.call"), "FAIL"],
             [("CONTINUE", f"{label}.after")],
@@ -753,13 +789,13 @@ def pipelines(draw: st.DrawFn, in_loop: bool = False) -> Pipeline:
 
 
 @st.composite
-def loop_headers(draw: st.DrawFn, names: Sequence[str]) -> LoopHeader:
+def loop_headers(draw: st.DrawFn, names: Sequence[str], iterator: str) -> LoopHeader:
     """Generate one level of a loop."""
     parallel = draw(st.booleans())
     keys = sorted(draw(st.sets(WORDS, max_size=2)))
     return LoopHeader(
         collection=draw(expressions(names)),
-        iterator=draw(st.sampled_from(["item", "row"])),
+        iterator=iterator,
         parallel=parallel,
         width=draw(st.integers(1, 500)) if parallel else 1,
         distributed=draw(st.booleans()),
@@ -767,42 +803,24 @@ def loop_headers(draw: st.DrawFn, names: Sequence[str]) -> LoopHeader:
     )
 
 
-def _optional(strategy: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression | None]:
-    return st.one_of(st.none(), strategy)
-
-
 @st.composite
 def steps(draw: st.DrawFn, name: str, targets: Sequence[str]) -> Transition:
     """Generate a step with arcs to some of these."""
-    levels = draw(st.sampled_from([0, 0, 1, 2]))
-    loops = tuple(draw(loop_headers(LOOP_IN if level == 0 else (*LOOP_IN, "iter"))) for level in range(levels))
-    arcs = draw(
-        st.lists(
-            st.builds(
-                Arc,
-                st.sampled_from(list(targets)),
-                _optional(expressions(is_guard=True)),
-                _optional(expressions()),
-                handles_failure=st.booleans(),
-            ),
-            max_size=2,
-        )
-    )
+    levels = [(LOOP_IN, "item"), ((*LOOP_IN, "iter"), "row")][: draw(st.integers(0, 2))]
+    loops = tuple(draw(loop_headers(visible, iterator)) for visible, iterator in levels)
+    some_guard, some_args = st.one_of(st.none(), guards()), st.one_of(st.none(), mappings())
+    arcs = draw(st.lists(st.builds(arc, st.sampled_from(list(targets)), some_guard, some_args), max_size=2))
     return Transition(
         name=name,
-        admit=draw(_optional(expressions(is_guard=True))),
+        admit=draw(some_guard),
         drops_denied=draw(st.booleans()),
         loops=loops,
         best_effort=draw(st.booleans()),
         pipeline=draw(pipelines(bool(loops))) if draw(st.booleans()) else None,
         inclusive=draw(st.booleans()),
         arcs=tuple(arcs),
-        settings=draw(_mappings()),
+        settings=draw(_SETTINGS),
     )
-
-
-def _mappings() -> st.SearchStrategy[dict[str, Value]]:
-    return st.dictionaries(WORDS, values(), max_size=2)
 
 
 @st.composite
@@ -813,13 +831,13 @@ def playbooks(draw: st.DrawFn, path: str) -> Playbook:
     return Playbook(
         name=draw(WORDS),
         path=path,
-        metadata=draw(_mappings()),
-        executor=draw(_mappings()),
+        metadata=draw(_SETTINGS),
+        executor=draw(_SETTINGS),
         entry_step="start",
         final_step=draw(st.sampled_from([None, *names])),
         no_next_is_error=draw(st.booleans()),
-        workload=draw(_mappings()),
-        keychain=tuple(Credential(name, "secret", draw(_mappings())) for name in keychain),
+        workload=draw(_SETTINGS),
+        keychain=tuple(Credential(name, "secret", draw(_SETTINGS)) for name in keychain),
         steps=tuple(draw(steps(name, names)) for name in names),
     )
 

@@ -134,6 +134,12 @@ def test_rounds_are_counted_on_a_counter_of_the_block(body: str) -> None:
     assert until["until_1.test"].round is None
 
 
+@pytest.mark.parametrize("rounds", ["-1", "4294967296"])
+def test_a_number_of_rounds_that_no_counter_holds_is_refused(rounds: str) -> None:
+    text = f'- step: s\n  tool:\n    - while: {{when: "{{{{ workload.x }}}}", max: {rounds}, do: []}}\n'
+    assert refused(text) == ("`max` is a number of rounds, from 0 to 4,294,967,295", rounds)
+
+
 def test_what_no_way_leads_to_is_not_generated() -> None:
     text = CHOOSE.replace("b: {kind: noop}", f"b: {{kind: noop, {BREAKS}}}")
     assert "choose_1.when_1.done" in labels(CHOOSE)
@@ -206,6 +212,7 @@ JUMP = {"else": {"then": {"do": "jump", "to": "b"}}}
         {"flow": {"unless": "b"}},
         {"flow": {"round": "x"}},
         {"flow": {"round": "x", "max": "many"}},
+        {"flow": {"round": "x", "max": [1]}},
         {"flow": {"reset": 3}},
         {"flow": {}, "policy": {"rules": [{"else": {"then": {"do": "continue"}}}]}},
         {"flow": {}, "policy": {"rules": [{"when": True, "then": {"do": "break"}}, JUMP]}},

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SUITE = Path(__file__).parents[2] / "conformance"
-STAGES_WITH_CASES = ("parse", "lint")
+FILES = {"parse": "yaml", "lint": "yaml", "canon": "yaml", "compile": "yaml", "verify": "hex"}
+"""The stages that have cases, and how the name of a case's file ends."""
+STAGES_WITH_CASES = tuple(FILES)
 
 
 class Place(NamedTuple):
@@ -76,7 +78,7 @@ def read_cases(stage: str) -> list[Case]:
     """Return the cases of a stage, by id."""
     return [
         Case(stage, path.stem, path, json.loads(path.with_suffix(".expect.json").read_text(encoding="utf-8")))
-        for path in sorted((SUITE / stage).glob("*.yaml"))
+        for path in sorted((SUITE / stage).glob(f"*.{FILES[stage]}"))
     ]
 
 

@@ -42,7 +42,16 @@ CONTEXT: dict[str, Any] = {
     "outcome": {"status": "error", "http": {"status": 503}, "error": {"kind": "timeout", "retryable": True}},
 }
 
-NUMBERS = ("workload.n", "workload.zero", "workload.neg", "workload.pi", "iter.index", "outcome.http.status", "n", "_prev.page")
+NUMBERS = (
+    "workload.n",
+    "workload.zero",
+    "workload.neg",
+    "workload.pi",
+    "iter.index",
+    "outcome.http.status",
+    "n",
+    "_prev.page",
+)
 TEXTS = (
     "workload.name",
     "workload.empty",
@@ -55,10 +64,28 @@ TEXTS = (
     "shadow",
     "name",
 )
-LISTS = ("ctx.numbers", "ctx.words", "ctx.mixed", "ctx.none", "ctx.nested", "ctx.rows", "_prev['items']", "fetch.rows", "numbers")
+LISTS = (
+    "ctx.numbers",
+    "ctx.words",
+    "ctx.mixed",
+    "ctx.none",
+    "ctx.nested",
+    "ctx.rows",
+    "_prev['items']",
+    "fetch.rows",
+    "numbers",
+)
 MAPS = ("args.map", "args.deep", "iter.item", "outcome.error", "ctx.rows[0]", "workload", "fetch")
 BOOLEANS = ("workload.yes", "workload.no", "outcome.error.retryable", "true", "false")
-OTHERS = ("workload.nothing", "none", "missing", "ctx.missing.deeper", "outcome.http.headers", "args.map.zzz", "ctx.rows[9].name")
+OTHERS = (
+    "workload.nothing",
+    "none",
+    "missing",
+    "ctx.missing.deeper",
+    "outcome.http.headers",
+    "args.map.zzz",
+    "ctx.rows[9].name",
+)
 
 NUMBER_LITERALS = ("0", "1", "2", "-1", "3", "7", "10", "0.5", "2.0", "1.25", "100", "1e3")
 TEXT_LITERALS = ("''", "'a'", "'Ada'", "','", "' '", "'x-y'", "'%s'", "'%d items'", "'true'", "'12'", "'<i>'", "'é'")
@@ -69,7 +96,8 @@ NUMBER_FILTERS = (
 )  # fmt: skip
 TEXT_FILTERS = (
     "upper", "lower", "title", "capitalize", "trim", "length", "reverse", "string", "wordcount", "int", "float",
-    "replace('a', 'bb')", "replace('o', '', 1)", "center(20)", "indent(2)", "indent(2, true)", "indent('> ', true, true)",
+    "replace('a', 'bb')", "replace('o', '', 1)", "center(20)", "indent(2)", "indent(2, true)",
+    "indent('> ', true, true)",
     "truncate(6, true)", "truncate(8)", "truncate(5, false, '..', 0)", "list", "first", "last", "escape", "e", "safe",
     "forceescape", "striptags", "urlencode", "wordwrap(5)", "wordwrap(6, false)", "tojson", "default('d')",
     "join('-')", "trim('A')", "count", "int(5)", "int(0, 16)", "unique", "sort", "format(3)", "urlize", "max", "min",
@@ -88,21 +116,25 @@ LIST_FILTERS = (
 )  # fmt: skip
 MAP_FILTERS = (
     "length", "dictsort", "dictsort(true)", "dictsort(false, 'value')", "dictsort(reverse=true)", "items", "list",
-    "first", "last", "tojson", "tojson(indent=1)", "string", "urlencode", "xmlattr", "xmlattr(false)", "count", "join(',')",
+    "first", "last", "tojson", "tojson(indent=1)", "string", "urlencode", "xmlattr", "xmlattr(false)", "count",
+    "join(',')",
     "sort", "default({})", "map('upper')", "select('in', 'abc')", "reverse", "max",
 )  # fmt: skip
 TESTS = (
-    "defined", "undefined", "none", "number", "integer", "float", "string", "mapping", "iterable", "sequence", "boolean",
+    "defined", "undefined", "none", "number", "integer", "float", "string", "mapping", "iterable", "sequence",
+    "boolean",
     "true", "false", "odd", "even", "divisibleby(2)", "divisibleby 3", "lower", "upper", "in [1, 2, 'a']", "eq(1)",
     "ne('a')", "gt(1)", "lt 5", "ge(2)", "le(3)", "equalto('x')", "greaterthan(0)", "lessthan(9)",
 )  # fmt: skip
 TEXT_METHODS = (
     "upper()", "lower()", "split()", "split(',')", "split('-', 1)", "strip()", "startswith('A')", "endswith('s')",
     "replace('a', 'b')", "find('o')", "count('e')", "title()", "isdigit()", "isalpha()", "zfill(5)", "center(9, '*')",
-    "ljust(12)", "rjust(12, '.')", "partition(' ')", "rpartition('-')", "splitlines()", "splitlines(true)", "swapcase()",
+    "ljust(12)", "rjust(12, '.')", "partition(' ')", "rpartition('-')", "splitlines()", "splitlines(true)",
+    "swapcase()",
     "join(['x', 'y'])", "rsplit(' ', 1)", "lstrip('A')", "rstrip()", "capitalize()", "casefold()", "isupper()",
     "removeprefix('Ada')", "removesuffix('s')", "index('a')", "rfind('e')", "expandtabs(4)", "isspace()", "istitle()",
-    "isalnum()", "isascii()", "islower()", "isnumeric()", "isdecimal()", "rindex('x')", "find('e', 2)", "split(maxsplit=1)",
+    "isalnum()", "isascii()", "islower()", "isnumeric()", "isdecimal()", "rindex('x')", "find('e', 2)",
+    "split(maxsplit=1)",
 )  # fmt: skip
 LIST_METHODS = ("index(1)", "count('alpha')", "count(1)", "copy()", "index(3, 0, 2)")
 MAP_METHODS = ("get('a')", "get('q', 5)", "get('id')", "keys()", "values()", "items()", "copy()", "get('x').y")
@@ -135,13 +167,15 @@ class Generator:
 
     def _choose(self, depth: int, kind: Any) -> str:
         first, second = self._maybe(depth, kind), self._maybe(depth, kind)
-        return self._pick(
-            f"({first} if {self.boolean(depth)} else {second})",
-            f"({first} or {second})",
-            f"({first} and {second})",
-            f"({first} if {self.boolean(depth)})",
-            f"({first} | default({second}))",
-            f"({first} | default({second}, true))",
+        return str(
+            self._pick(
+                f"({first} if {self.boolean(depth)} else {second})",
+                f"({first} or {second})",
+                f"({first} and {second})",
+                f"({first} if {self.boolean(depth)})",
+                f"({first} | default({second}))",
+                f"({first} | default({second}, true))",
+            )
         )
 
     def number(self, depth: int) -> str:
@@ -176,7 +210,7 @@ class Generator:
                 f"{inner}.{self._pick(*TEXT_METHODS)}",
                 f"{inner}[{self._pick('0', '-1', '1:3', ':2', '::-1', '99', '::2')}]",
                 f"({self._pick('%s', '%5s|', '%r', '%-4s|', '%%%s')!r} % {self.anything(depth - 1)})",
-                f"({self._pick('%d', '%05.1f', '%x', '%+d', '%e', '%s')!r} | format({self._maybe(depth - 1, self.number)}))",
+                f"({self._pick('%d', '%05.1f', '%x', '%+d', '%e')!r} | format({self._maybe(depth - 1, self.number)}))",
                 f"({self._maybe(depth - 1, self.list)} | join({self._pick(*TEXT_LITERALS)}))",
                 self._choose(depth - 1, self.text),
             )

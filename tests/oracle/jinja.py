@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from jinja2 import ChainableUndefined
+from jinja2 import ChainableUndefined, nodes
+from jinja2.compiler import CodeGenerator
 from jinja2.filters import FILTERS
 from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import SandboxedEnvironment
@@ -34,9 +35,17 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, str) else list(value)
 
 
+class _Unfolded(CodeGenerator):
+    """Does not evaluate constants beforehand, by other rules than those of the evaluation itself."""
+
+    def _output_child_to_const(self, *args: Any) -> str:
+        raise nodes.Impossible
+
+
 class DataEnvironment(SandboxedEnvironment):
     """The sandbox over data only."""
 
+    code_generator_class = _Unfolded
     intercepted_binops = frozenset({"**"})
 
     def __init__(self) -> None:
@@ -55,7 +64,11 @@ class DataEnvironment(SandboxedEnvironment):
 
     def _generate(self, *args: Any, **kwargs: Any) -> str:
         # What `a if b` without `else` gives is as chainable as any other undefined.
-        return super()._generate(*args, **kwargs).replace("cond_expr_undefined = Undefined", "cond_expr_undefined = undefined")
+        return (
+            super()
+            ._generate(*args, **kwargs)
+            .replace("cond_expr_undefined = Undefined", "cond_expr_undefined = undefined")
+        )
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, (LoopContext, Undefined)) or type(obj).__name__ == "_GroupTuple":

@@ -102,6 +102,8 @@ quoted: {"<<": 1}
         ("<<: 3\n", "merge-value", 0),
         ("a: 'open\n", "yaml-syntax", 3),
         ("a: [1, 2\nb: 3\n", "yaml-syntax", 3),
+        ("a: [", "yaml-syntax", 3),
+        ("a: {b: [1,\n", "yaml-syntax", 7),
         ("\ta: 1\n", "yaml-syntax", 0),
         ("a: b: c\n", "yaml-syntax", 4),
         ("a: \x00\n", "yaml-syntax", 3),

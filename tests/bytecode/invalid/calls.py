@@ -16,7 +16,11 @@ UNKNOWN: list[Case] = expressions(
     ("V033", "a test", 'CONST 1; !FILTER "defined" 0 [] 0; RETURN'),
     ("V033", "a function", 'CONST 1; !FILTER "range" 0 [] 0; RETURN'),
     ("V033", "a method", 'CONST 1; !FILTER "startswith" 0 [] 0; RETURN'),
-    ("V033", "on a path that is never taken", 'CONST true; JUMP_IF end; CONST 1; !FILTER "nope" 0 [] 0; POP; end: CONST 1; RETURN'),
+    (
+        "V033",
+        "on a path that is never taken",
+        'CONST true; JUMP_IF end; CONST 1; !FILTER "nope" 0 [] 0; POP; end: CONST 1; RETURN',
+    ),
     ("V034", "a test that nobody has", 'CONST 1; !TEST "nope" 0 [] 0; RETURN'),
     ("V034", "a test of identity", 'CONST 1; CONST 1; !TEST "sameas" 1 [] 0; RETURN'),
     ("V034", "a test for callables", 'CONST 1; !TEST "callable" 0 [] 0; RETURN'),
@@ -43,17 +47,33 @@ UNKNOWN: list[Case] = expressions(
 ARGUMENTS: list[Case] = expressions(
     "loop",
     ("V037", "one too many for a filter without", 'CONST []; CONST 1; !FILTER "length" 1 [] 0; RETURN'),
-    ("V037", "one too many for a filter with two", 'CONST 1; CONST 1; CONST 1; CONST 1; !FILTER "default" 3 [] 0; RETURN'),
+    (
+        "V037",
+        "one too many for a filter with two",
+        'CONST 1; CONST 1; CONST 1; CONST 1; !FILTER "default" 3 [] 0; RETURN',
+    ),
     ("V037", "one too few for a filter with two", 'CONST "a"; CONST "b"; !FILTER "replace" 1 [] 0; RETURN'),
     ("V037", "none for a filter that needs one", 'CONST []; !FILTER "batch" 0 [] 0; RETURN'),
     ("V037", "an unknown name for a filter", 'CONST 1; CONST 1; !FILTER "default" 0 ["nope"] 0; RETURN'),
     ("V037", "a name for a filter without arguments", 'CONST "a"; CONST 1; !FILTER "upper" 0 ["x"] 0; RETURN'),
-    ("V037", "the same by position and by name", 'CONST 1; CONST 1; CONST 1; !FILTER "default" 1 ["default_value"] 0; RETURN'),
+    (
+        "V037",
+        "the same by position and by name",
+        'CONST 1; CONST 1; CONST 1; !FILTER "default" 1 ["default_value"] 0; RETURN',
+    ),
     ("V037", "the second by name, the first not at all", 'CONST "a"; CONST "b"; !FILTER "replace" 0 ["new"] 0; RETURN'),
     ("V037", "a named one that has no name", 'CONST []; CONST "a"; !FILTER "selectattr" 0 ["attribute"] 0; RETURN'),
-    ("V037", "too many even without what is spread", 'CONST 1; CONST 1; CONST 1; CONST 1; CONST []; !FILTER "default" 3 [] 1; RETURN'),
+    (
+        "V037",
+        "too many even without what is spread",
+        'CONST 1; CONST 1; CONST 1; CONST 1; CONST []; !FILTER "default" 3 [] 1; RETURN',
+    ),
     ("V037", "an unknown name besides a spread", 'CONST 1; CONST 1; CONST {}; !FILTER "default" 0 ["nope"] 2; RETURN'),
-    ("V037", "the same twice besides a spread", 'CONST 1; CONST 1; CONST 1; CONST {}; !FILTER "default" 1 ["default_value"] 2; RETURN'),
+    (
+        "V037",
+        "the same twice besides a spread",
+        'CONST 1; CONST 1; CONST 1; CONST {}; !FILTER "default" 1 ["default_value"] 2; RETURN',
+    ),
     ("V037", "one too many for a test without", 'CONST 1; CONST 1; !TEST "defined" 1 [] 0; RETURN'),
     ("V037", "none for a test that needs one", 'CONST 1; !TEST "divisibleby" 0 [] 0; RETURN'),
     ("V037", "a name for a test's argument that has none", 'CONST 1; CONST 1; !TEST "eq" 0 ["b"] 0; RETURN'),
@@ -68,7 +88,11 @@ ARGUMENTS: list[Case] = expressions(
     ("V037", "an unknown name for a method", 'CONST "a"; CONST 1; !METHOD "split" 0 ["by"] 0; RETURN'),
     ("V038", "one name twice", 'CONST 1; CONST 1; CONST 2; !FILTER "default" 0 ["boolean", "boolean"] 0; RETURN'),
     ("V038", "one name twice where any name goes", 'CONST 1; CONST 2; !CALL "dict" 0 ["a", "a"] 0; RETURN'),
-    ("V038", "one name twice among others", 'CONST "%"; CONST 1; CONST 2; CONST 3; !FILTER "format" 0 ["a", "b", "a"] 0; RETURN'),
+    (
+        "V038",
+        "one name twice among others",
+        'CONST "%"; CONST 1; CONST 2; CONST 3; !FILTER "format" 0 ["a", "b", "a"] 0; RETURN',
+    ),
     ("V038", "one name twice besides a spread", 'CONST 1; CONST 2; CONST {}; !CALL "dict" 0 ["a", "a"] 2; RETURN'),
 )
 

@@ -50,7 +50,8 @@ PLACES = {
     "inputs": _STEP + '.tool ( ENTER "a"; CALL "noop" (HERE) <{}>; BREAK )',
     "inputs in loop": _STEP + _LOOP + '.tool ( ENTER "a"; CALL "noop" (HERE) <{}>; BREAK )',
     "spec": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> (HERE); BREAK )',
-    "before call": _STEP + '.tool ( ENTER "a"; UNLESS (HERE) go; SKIP end; go: CALL "noop" <{}> <{}>; BREAK; end: END )',
+    "before call": _STEP
+    + '.tool ( ENTER "a"; UNLESS (HERE) go; SKIP end; go: CALL "noop" <{}> <{}>; BREAK; end: END )',
     "sugar": _STEP + '.tool ( MARK "choose_1.when_1"; UNLESS (HERE) end; MARK "choose_1.end"; end: END )',
     "rule": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; UNLESS (HERE) stop; BREAK; stop: FAIL )',
     "patch ctx": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; PATCH none (HERE); BREAK )',

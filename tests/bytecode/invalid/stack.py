@@ -129,7 +129,11 @@ DIFFERENT_STACKS: list[Case] = expressions(
     ("V013", "a kept value meets none", "CONST 0; CONST 1; KEEP_UNLESS end; end: !RETURN"),
     ("V013", "two jumps with different depths", "CONST 1; DUP; JUMP_IF end; DUP; DUP; !JUMP_IF end; POP; end: RETURN"),
     ("V013", "a jump over the drop", "CONST 1; CONST 2; CONST 3; JUMP_IF end; POP; end: !RETURN"),
-    ("V013", "a store on one path only", ".slots 1; CONST 1; CONST 2; JUMP_IF end; STORE 0; CONST 1; DUP; end: !RETURN"),
+    (
+        "V013",
+        "a store on one path only",
+        ".slots 1; CONST 1; CONST 2; JUMP_IF end; STORE 0; CONST 1; DUP; end: !RETURN",
+    ),
     ("V013", "each round leaves its element", "CONST []; ITER; go: NEXT done; !JUMP go; done: RETURN"),
     ("V013", "each round leaves a value more", "CONST []; ITER; go: NEXT done; POP; CONST 1; !JUMP go; done: RETURN"),
     (
@@ -160,7 +164,11 @@ DIFFERENT_STACKS: list[Case] = expressions(
     ),
     ("V013", "NEXT whose end is its own element", "CONST []; ITER; NEXT here; here: !POP; POP; CONST 1; RETURN"),
     ("V013", "NEXT that ends in itself", "CONST []; ITER; go: !NEXT go; RETURN"),
-    ("V013", "a jump that skips ITER", "CONST []; CONST 1; JUMP_IF over; ITER; NEXT done; POP; over: !JUMP done; done: RETURN"),
+    (
+        "V013",
+        "a jump that skips ITER",
+        "CONST []; CONST 1; JUMP_IF over; ITER; NEXT done; POP; over: !JUMP done; done: RETURN",
+    ),
 )
 
 DIFFERENT_TEXTS: list[Case] = expressions(
@@ -205,7 +213,11 @@ LEFT_OVER: list[Case] = expressions(
     ("V016", "a function's receiver, which it does not have", 'CONST 1; CONST 2; CALL "range" 1 [] 0; !RETURN'),
     ("V017", "a text begun", "TEXT_BEGIN; CONST 1; !RETURN"),
     ("V017", "an outer text begun", "TEXT_BEGIN; TEXT_BEGIN; TEXT_END; !RETURN"),
-    ("V017", "a text begun on the path that returns early", "TEXT_BEGIN; CONST 1; KEEP_IF early; TEXT_END; RETURN; early: !RETURN"),
+    (
+        "V017",
+        "a text begun on the path that returns early",
+        "TEXT_BEGIN; CONST 1; KEEP_IF early; TEXT_END; RETURN; early: !RETURN",
+    ),
     ("V017", "a text begun in a for block", "TEXT_BEGIN; CONST []; ITER; go: NEXT done; EMIT; JUMP go; done: !RETURN"),
 )
 
@@ -235,8 +247,16 @@ JUMPS_BACK: list[Case] = expressions(
     ("V020", "while a condition does not hold", "here: CONST 1; !JUMP_UNLESS here; CONST 2; RETURN"),
     ("V020", "to ITER instead of NEXT", "CONST []; go: ITER; NEXT done; !JUMP go; done: RETURN"),
     ("V020", "past NEXT into the round", "CONST []; ITER; NEXT done; in: POP; CONST 1; !JUMP in; done: RETURN"),
-    ("V020", "the end of a for block goes back before it", "go: CONST []; ITER; on: NEXT done; POP; JUMP on; done: POP; !JUMP go"),
-    ("V020", "NEXT whose end lies before it", "CONST 1; JUMP_IF on; back: CONST 2; RETURN; on: CONST []; ITER; !NEXT back; POP"),
+    (
+        "V020",
+        "the end of a for block goes back before it",
+        "go: CONST []; ITER; on: NEXT done; POP; JUMP on; done: POP; !JUMP go",
+    ),
+    (
+        "V020",
+        "NEXT whose end lies before it",
+        "CONST 1; JUMP_IF on; back: CONST 2; RETURN; on: CONST []; ITER; !NEXT back; POP",
+    ),
 )
 
 OUTSIDE_FOR: list[Case] = expressions(
@@ -261,7 +281,11 @@ OUTSIDE_FOR: list[Case] = expressions(
         "in the part after an inner for block, too far out",
         "CONST []; ITER; a: NEXT x; ITER; b: NEXT y; POP; JUMP b; y: !LOOP 1; POP; POP; JUMP a; x: RETURN",
     ),
-    ("V021", "in the else part", "CONST []; ITER; go: NEXT done; POP; JUMP go; done: JUMP_IF end; !LOOP 0; POP; end: CONST 1; RETURN"),
+    (
+        "V021",
+        "in the else part",
+        "CONST []; ITER; go: NEXT done; POP; JUMP go; done: JUMP_IF end; !LOOP 0; POP; end: CONST 1; RETURN",
+    ),
 )
 
 SHARED_LISTS: list[Case] = expressions(
@@ -280,17 +304,47 @@ SHARED_LISTS: list[Case] = expressions(
     ("V022", "a copy that stays behind", ".slots 1; LIST 0; DUP; STORE 0; CONST 1; !APPEND; RETURN"),
     ("V022", "a slot that was never stored", ".slots 1; LOCAL 0; CONST 1; !APPEND; RETURN"),
     ("V022", "a slot, to itself", ".slots 1; LIST 0; STORE 0; LOCAL 0; LOCAL 0; !APPEND; RETURN"),
-    ("V022", "a slot, to a list that holds it", ".slots 1; LIST 0; STORE 0; LOCAL 0; LIST 1; LOCAL 0; SWAP; !APPEND; RETURN"),
-    ("V022", "a slot that a mapping holds", '.slots 1; LIST 0; STORE 0; CONST "a"; LOCAL 0; MAP 1; POP; LOCAL 0; CONST 1; !APPEND; RETURN'),
-    ("V022", "a slot that another slot holds", ".slots 2; LIST 0; STORE 0; LOCAL 0; STORE 1; LOCAL 0; CONST 1; !APPEND; RETURN"),
-    ("V022", "a slot that a for block goes through", ".slots 1; LIST 0; STORE 0; LOCAL 0; ITER; go: NEXT done; POP; LOCAL 0; CONST 1; !APPEND; STORE 0; JUMP go; done: RETURN"),
-    ("V022", "a slot that holds a list on one path only", ".slots 1; CONST 1; JUMP_IF on; LIST 0; STORE 0; on: LOCAL 0; CONST 1; !APPEND; RETURN"),
-    ("V022", "a list on one path, data on the other", "CONST 1; JUMP_IF a; LIST 0; JUMP on; a: CONST []; on: CONST 1; !APPEND; RETURN"),
-    ("V022", "a slot on one path, a list on the other", ".slots 1; LIST 0; STORE 0; CONST 1; JUMP_IF a; LIST 0; JUMP on; a: LOCAL 0; on: CONST 1; !APPEND; RETURN"),
+    (
+        "V022",
+        "a slot, to a list that holds it",
+        ".slots 1; LIST 0; STORE 0; LOCAL 0; LIST 1; LOCAL 0; SWAP; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a slot that a mapping holds",
+        '.slots 1; LIST 0; STORE 0; CONST "a"; LOCAL 0; MAP 1; POP; LOCAL 0; CONST 1; !APPEND; RETURN',
+    ),
+    (
+        "V022",
+        "a slot that another slot holds",
+        ".slots 2; LIST 0; STORE 0; LOCAL 0; STORE 1; LOCAL 0; CONST 1; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a slot that a for block goes through",
+        ".slots 1; LIST 0; STORE 0; LOCAL 0; ITER; go: NEXT done; POP; "
+        "LOCAL 0; CONST 1; !APPEND; STORE 0; JUMP go; done: RETURN",
+    ),
+    (
+        "V022",
+        "a slot that holds a list on one path only",
+        ".slots 1; CONST 1; JUMP_IF on; LIST 0; STORE 0; on: LOCAL 0; CONST 1; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a list on one path, data on the other",
+        "CONST 1; JUMP_IF a; LIST 0; JUMP on; a: CONST []; on: CONST 1; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a slot on one path, a list on the other",
+        ".slots 1; LIST 0; STORE 0; CONST 1; JUMP_IF a; LIST 0; JUMP on; a: LOCAL 0; on: CONST 1; !APPEND; RETURN",
+    ),
     (
         "V022",
         "a slot that the round before gave away",
-        ".slots 2; LIST 0; STORE 0; CONST [1]; ITER; go: NEXT done; POP; LOCAL 0; CONST 1; !APPEND; STORE 0; LOCAL 0; STORE 1; JUMP go; done: RETURN",
+        ".slots 2; LIST 0; STORE 0; CONST [1]; ITER; go: NEXT done; POP; "
+        "LOCAL 0; CONST 1; !APPEND; STORE 0; LOCAL 0; STORE 1; JUMP go; done: RETURN",
     ),
     ("V022", "the element of a list", "LIST 0; LIST 1; CONST 0; ITEM; CONST 1; !APPEND; RETURN"),
     ("V022", "a list that was kept as a condition", "LIST 0; KEEP_IF on; LIST 0; on: CONST 1; !APPEND; RETURN"),

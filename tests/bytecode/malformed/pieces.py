@@ -78,7 +78,9 @@ HEADER = b"\x7fNBC\x01\x00\x01\x00"
 EMPTY = mapping()
 
 
-def header(magic: bytes = b"\x7fNBC", major: int = 1, minor: int = 0, instructions: int = 1, reserved: int = 0) -> bytes:
+def header(
+    magic: bytes = b"\x7fNBC", major: int = 1, minor: int = 0, instructions: int = 1, reserved: int = 0
+) -> bytes:
     return magic + bytes((major, minor, instructions, reserved))
 
 
@@ -98,7 +100,17 @@ def playbook(
     return array(name, path, metadata, executor, entry, final, strict)
 
 
-CONSTANTS = (EMPTY, text("go"), text("fetch"), text("http"), text("start"), text("item"), text("n"), text("sum"), text("done"))
+CONSTANTS = (
+    EMPTY,
+    text("go"),
+    text("fetch"),
+    text("http"),
+    text("start"),
+    text("item"),
+    text("n"),
+    text("sum"),
+    text("done"),
+)
 """0 {}, 1 go, 2 fetch, 3 http, 4 start, 5 item, 6 n, 7 sum, 8 done."""
 
 CONST, NAME, ATTR, TRUTH, RETURN, NOT, FILTER, COMPARE, JUMP = 1, 2, 8, 42, 59, 30, 20, 41, 54
@@ -150,18 +162,18 @@ def credential(name: bytes = text("token"), kind: bytes = text("secret"), settin
 MARKS = b"".join(
     (
         # start: its construct, then file 0, line 1, column 1
-        b"\x00" b"\x00",
+        b"\x00\x00",
         # start/loop.1/in: two lines down at column 5, and the same again
-        b"\x00" b"\x11\x05" b"\x00",
+        b"\x00\x11\x05\x00",
         # start/arc.1 and its guard: a line down, then along the line
-        b"\x00" b"\x09\x05",
-        b"\x00" b"\x00\x08\x00\x06",
+        b"\x00\x09\x05",
+        b"\x00\x00\x08\x00\x06",
         # start/tool and the two expressions of its call
-        b"\x01" b"\x05\x03\x00\x00\x00\x00\x00",
-        b"\x01" b"\x00\x00",
-        b"\x01" b"\x00\x00",
+        b"\x01\x05\x03\x00\x00\x00\x00\x00",
+        b"\x01\x00\x00",
+        b"\x01\x00\x00",
         # done
-        b"\x00" b"\x51\x01",
+        b"\x00\x51\x01",
     )
 )
 
