@@ -59,7 +59,7 @@ class _Reading:
     def _truth(
         self, node: t.Expression, last: Callable[[t.Expression], Formula], plain: Callable[[Item], Formula]
     ) -> Formula:
-        """Only the value that comes out in the end is asked as the guard asks; on the way there Python's truth counts."""
+        """Ask the value that comes out in the end as the guard asks; on the way there Python's truth counts."""
         if isinstance(node, t.And):
             formula = last(node.operands[-1])
             for operand in reversed(node.operands[:-1]):

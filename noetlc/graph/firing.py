@@ -59,7 +59,8 @@ def firing(step: Step, ending: Ending, wanted: Collection[int] = ()) -> Move | N
         fitting = [alternative for alternative in choice if own <= set(alternative)]
         if not fitting:
             return None
-        fired += min(fitting, key=len)
+        smallest: tuple[int, ...] = min(fitting, key=len)
+        fired += smallest
     return Move(step.index, ending.event, tuple(sorted(fired))) if set(wanted) <= set(fired) else None
 
 

@@ -106,6 +106,7 @@ class _Execution:
         return Term(_call_text(name, instruction.operands, taken))
 
     def _path(self, name: str, operands: tuple[object, ...], taken: tuple[Item, ...]) -> Item:
+        holder: Item | None
         if name == "ITEM":
             holder, key = taken
             if not isinstance(key, Known) or not isinstance(key.value, str):

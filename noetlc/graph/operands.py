@@ -60,8 +60,6 @@ OK_OUTCOME: Facts = MappingProxyType({"outcome.status": Known("ok"), "outcome.er
 ERROR_OUTCOME: Facts = MappingProxyType(
     {"outcome.status": Known("error"), "outcome.error": Term("outcome.error", is_something=True)}
 )
-    {"outcome.status": Known("error"), "outcome.error": Term("outcome.error", True)}
-)
 NO_OUTCOME: Facts = MappingProxyType({"outcome": Known(UNDEFINED)})
 
 

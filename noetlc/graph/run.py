@@ -81,7 +81,7 @@ def graph(order: Order) -> int:
         return FINDINGS
     reports = [_report(one, order.playbook) for one in opened]
     if order.diff:
-        return _show_difference(order, *reports, fail_on)
+        return _show_difference(order, reports[0], reports[1], fail_on)
     report = reports[0]
     if order.path is not None:
         return _show_path(order, report, *order.path)
@@ -166,7 +166,7 @@ def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str
     if order.format is Format.HTML:
         from noetlc.graph.formats import html
 
-        return html.render(report, sources)
+        return html.render(report, order.unfold, sources)
     import importlib
 
     module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")

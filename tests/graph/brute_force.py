@@ -40,7 +40,7 @@ WORLDS = [
 Marking = tuple[int, ...]
 
 
-class TooLarge(Exception):
+class TooLarge(Exception):  # noqa: N818 - it reads as what it says
     """The net does not fit a brute-force search."""
 
 
@@ -131,9 +131,8 @@ class BruteForce:
             if len(found) > MARKINGS_MAX:
                 raise TooLarge
             line = (*above, marking)
-            for fire in self.moves(marking):
-                if fire.step != without:
-                    waiting.append((pumped(self.after(marking, fire), line), line))
+            fires = [fire for fire in self.moves(marking) if fire.step != without]
+            waiting += [(pumped(self.after(marking, fire), line), line) for fire in fires]
         return found
 
     def can_end_from(self, start: Marking) -> bool:

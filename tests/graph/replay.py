@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from noetlc.graph.report import Firing, Witness
 
 
-class CannotFire(Exception):
+class CannotFire(Exception):  # noqa: N818 - it reads as what it says
     """The witness does what no run can do."""
 
 

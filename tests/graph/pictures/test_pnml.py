@@ -80,7 +80,9 @@ def _weight(arc: object) -> int:
 def read_by_pm4py(path: Path) -> ReadNet:
     from pm4py.objects.petri_net.importer.variants.pnml import import_net
 
-    net, marking, _ = import_net(str(path), parameters={"auto_guess_final_marking": False})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it misses a final marking, which P/T nets do not have
+        net, marking, _ = import_net(str(path), parameters={"auto_guess_final_marking": False})
     return ReadNet(
         frozenset(place.name for place in net.places),
         frozenset(transition.name for transition in net.transitions),
