@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, `bench` is no package yet
 
 from bench import compile as compiling
-from bench import evaluate, lint_folder, lint_large, lint_second_run, startup
+from bench import evaluate, graph_scale, lint_folder, lint_large, lint_second_run, startup
 from bench.front_end_profile import profile
 from bench.measurement import Row
 from bench.workplace import ROOT, Workplace
@@ -32,6 +32,7 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "lint-folder": lint_folder.measure,
     "lint-large": lint_large.measure,
     "lint-second-run": lint_second_run.measure,
+    "graph-scale": graph_scale.measure,
     "compile": compiling.measure,
     "evaluate": evaluate.measure,
 }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SUITE = Path(__file__).parents[2] / "conformance"
-FILES = {"parse": "yaml", "lint": "yaml", "canon": "yaml", "compile": "yaml", "verify": "hex"}
+FILES = {"parse": "yaml", "lint": "yaml", "canon": "yaml", "compile": "yaml", "verify": "hex", "graph": "yaml"}
 """The stages that have cases, and how the name of a case's file ends."""
 STAGES_WITH_CASES = tuple(FILES)
 

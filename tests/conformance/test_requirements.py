@@ -32,6 +32,10 @@ EXPECTATION_KEYS = {
     "canon": ({"requirement"}, set()),
     "compile": ({"requirement"}, set()),
     "verify": ({"requirement", "code"}, set()),
+    "graph": (
+        {"requirement", "reachable", "unreachable", "dead_arcs", "can_complete", "bounded", "max_tokens", "findings"},
+        set(),
+    ),
 }
 """For each stage, what an expectation must say and what it may say."""
 
