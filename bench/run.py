@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file
 from bench import compile as compiling
 from bench import (
     evaluate,
+    graph_scale,
     lint_folder,
     lint_large,
     lint_second_run,
@@ -43,6 +44,7 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "lint-folder": lint_folder.measure,
     "lint-large": lint_large.measure,
     "lint-second-run": lint_second_run.measure,
+    "graph-scale": graph_scale.measure,
     "compile": compiling.measure,
     "evaluate": evaluate.measure,
     "run-startup": run_startup.measure,

@@ -12,6 +12,7 @@ from noetlc.cli.canon import canon
 from noetlc.cli.compile import compile  # noqa: A004 - a command goes by its function's name
 from noetlc.cli.disasm import disasm
 from noetlc.cli.explain import explain
+from noetlc.cli.graph import graph
 from noetlc.cli.inspect import inspect
 from noetlc.cli.lint import lint
 from noetlc.cli.parse import parse
@@ -27,6 +28,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     schema,
     canon,
     compile,
+    graph,
     verify,
     inspect,
     where,

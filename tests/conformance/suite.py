@@ -20,6 +20,7 @@ FILES = {
     "verify": "hex",
     "run": "yaml",
     "replay": "jsonl",
+    "graph": "yaml",
 }
 """The stages that have cases, and how the name of a case's file ends."""
 STAGES_WITH_CASES = tuple(FILES)

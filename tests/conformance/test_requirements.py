@@ -37,6 +37,10 @@ EXPECTATION_KEYS = {
     "verify": ({"requirement", "code"}, set()),
     "run": ({"requirement", "status"}, {"given", *WORDS}),
     "replay": ({"requirement", "state"}, set()),
+    "graph": (
+        {"requirement", "reachable", "unreachable", "dead_arcs", "can_complete", "bounded", "max_tokens", "findings"},
+        set(),
+    ),
 }
 """For each stage, what an expectation must say and what it may say."""
 

@@ -16,6 +16,7 @@ from noetlvm.engine.credentials import Credentials, Unresolved
 from noetlvm.engine.engine import Bundle, Engine
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.effects import Call
+from noetlvm.machine.payload import Offload
 from noetlvm.results.memory import MemoryResults
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.__main__ import run_given
@@ -65,16 +66,16 @@ def resolver(keychain: dict[str, Any]) -> Any:
     return resolve
 
 
-@pytest.mark.parametrize("case", filter(is_for_one_worker, read_cases("run")), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [case for case in read_cases("run") if is_for_one_worker(case)], ids=lambda case: case.id)
 def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
     texts = [path.read_text(encoding="utf-8") for path in (case.path, *case.companions)]
     given = case.expect.get("given", {})
-    clock, store = FakeClock(), MemoryStore()
+    clock, store, results = FakeClock(), MemoryStore(), MemoryResults()
 
     async def run() -> Engine:
         tools = ScriptedTools(given.get("tools", {}), clock)
         engine = Engine(
-            store, MemoryResults(), tools, clock=clock, resolve=resolver(given.get("keychain", {})), max_parallel=100
+            store, results, tools, clock=clock, resolve=resolver(given.get("keychain", {})), max_parallel=100
         )
         engine.start(Bundle.of(compile_texts(texts)), given.get("payload", {}), "test")
         await asyncio.wait_for(engine.run(), 60)
@@ -82,7 +83,10 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
 
     ending = asyncio.run(run()).ending("test")
     expected = run_given(texts, given)
+    read = Offload(fetch=lambda reference: results.get(reference.key)).read
     assert ending.status == expected.status
+    assert {name: read(value) for name, value in ending.ctx.items()} == expected.ctx
+    assert read(ending.result) == expected.result
     assert [failure["error"]["kind"] for failure in ending.failures] == [
         failure["error"]["kind"] for failure in expected.failures
     ]

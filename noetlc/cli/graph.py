@@ -1,0 +1,60 @@
+"""`noetlc graph`: the options, as the user writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def graph(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input."),
+    ],
+    format: Annotated[
+        str, typer.Option(metavar="text|json|dot|mermaid|pnml|svg|html", help="How to show the net.")
+    ] = "text",
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KINDS", help="Findings that make the exit code 1, or `all`. Repeat, or use commas."),
+    ] = None,
+    path: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Print the shortest run from one step to another.")
+    ] = None,
+    start: Annotated[str | None, typer.Option("--from", metavar="STEP", help="A run from this step on.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="STEP", help="A run to this step.")] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Compare two files, OLD and NEW.")] = False,
+    unfold: Annotated[bool, typer.Option("--unfold", help="Draw the pipelines inside the steps too.")] = False,
+    playbook: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Which playbook of a bundle; else the main one.")
+    ] = None,
+) -> None:
+    """Say what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
+
+    Guards are data, so any guard may hold or not, unless it is decided before the run. Every finding comes with a
+    run that shows it.
+
+    \b
+    Examples:
+      noetlc graph etl.yaml
+      noetlc graph etl.nbc --fail-on unreachable,trap,unbounded
+      noetlc graph etl.yaml --path fetch report      the shortest run between two steps
+      noetlc graph etl.yaml --format html -o etl.html
+      noetlc graph --diff old.nbc new.nbc            what appeared and what went
+
+    \b
+    Findings: unreachable, dead-arc, trap, unbounded, race, critical.
+    Exit codes: 0 no finding of --fail-on, 1 such findings, errors in the playbook or no such run, 2 could not run.
+    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    from noetlc.graph.run import Format, Order
+    from noetlc.graph.run import graph as run_graph
+    from noetlc.lint.cannot_run import CannotRun, suggestion
+
+    if format not in list(Format):
+        known = ", ".join(Format)
+        raise CannotRun(f"no format is called `{format}`: --format takes {known}.{suggestion(format, list(Format))}")
+    words = tuple(word.strip() for given in fail_on or () for word in given.split(",") if word.strip())
+    way = path if path is not None else (start, end) if start is not None or end is not None else None
+    raise typer.Exit(run_graph(Order(tuple(files), Format(format), output, words, way, diff, unfold, playbook)))

@@ -1,0 +1,161 @@
+"""Whether a run can always still end, the shortest way to do so, and the traps from which it cannot.
+
+A run has ended when no token can move: all have vanished, or are held by gates (S30, S34). Tokens never wait for each
+other, so a marking can end exactly if each of its tokens can by itself.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from noetlc.graph.analysis.reachability import Reach
+from noetlc.graph.components import components
+from noetlc.graph.firing import Move, denial
+from noetlc.graph.net import Ending, Net, Step
+from noetlvm.record import Record
+
+MANY = 1_000_000_000
+"""Numbers do not grow beyond this; it stands for itself and all that are greater."""
+
+ENDING_MOVES_MAX = 10_000
+"""Moves of a whole run that are written out."""
+
+
+class Completion(Record):
+    """For each step, how a token there comes to an end soonest."""
+
+    net: Net
+    length: dict[int, int]
+    """Moves that it takes; steps that are not here never end."""
+    last: dict[int, Move | None]
+    """The first of these moves; None if the token is simply held."""
+
+    def can_end(self, step: int) -> bool:
+        return step in self.length
+
+    def moves(self, start: int) -> list[Move]:
+        """Return the shortest run to its end from one token, or the beginning of a very long one."""
+        found: list[Move] = []
+        waiting = [start]
+        while waiting and len(found) < ENDING_MOVES_MAX:
+            step = waiting.pop()
+            move = self.last[step]
+            if move is not None:
+                found.append(move)
+                waiting += [self.net.steps[step].arcs[arc].target for arc in move.arcs]
+        return found
+
+
+def completion(net: Net) -> Completion:
+    """Work out how each step's token comes to an end soonest, the shortest ways first."""
+    return _Search(net).run()
+
+
+def traps(reach: Reach, ends: Completion) -> list[list[int]]:
+    """Return the innermost sets of steps that tokens come to and from which no run ends."""
+    stuck = [step for step in reach.arrived if not ends.can_end(step)]
+
+    def onward(step: int) -> Iterator[int]:
+        return (arc.target for arc in reach.ways.onward[step] if not ends.can_end(arc.target))
+
+    found = components(stuck, onward)
+    place = {step: number for number, members in enumerate(found) for step in members}
+    innermost = [
+        members
+        for number, members in enumerate(found)
+        if all(place[target] == number for step in members for target in onward(step))
+    ]
+    return sorted(innermost)
+
+
+def trap_moves(reach: Reach, step: int) -> list[Move]:
+    """Return a firing sequence that comes to a step and goes round from there once."""
+    return [*reach.moves_to(step), *reach.ways.moves(reach.ways.round_trip(step) or [])]
+
+
+class _Search:
+    """Dijkstra's search over and-or.
+
+    A step takes its best ending, an ending needs all of its choices, a choice takes its best alternative, an
+    alternative needs all of its targets. Each is a node; nodes are settled cheapest first.
+    """
+
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self._parents: list[list[int]] = [[] for _ in net.steps]
+        self._missing: list[int] = [-1] * len(net.steps)
+        """How many children a node waits for; -1 for a node that takes the best of them."""
+        self._cost: list[int] = [0] * len(net.steps)
+        self._best: list[int | None] = [None] * len(net.steps)
+        self._arcs: dict[int, tuple[int, ...]] = {}
+        self._children: dict[int, list[int]] = {}
+        self._endings: dict[int, Ending] = {}
+        self._queue: list[tuple[int, int]] = []
+        self._settled: set[int] = set()
+
+    def run(self) -> Completion:
+        for step in self._net.steps:
+            self._add_step(step)
+        while self._queue:
+            cost, node = heapq.heappop(self._queue)
+            if node not in self._settled:
+                self._settled.add(node)
+                self._cost[node] = cost
+                for parent in self._parents[node]:
+                    self._tell(parent, node, cost)
+        done = [step for step in range(len(self._net.steps)) if step in self._settled]
+        return Completion(self._net, {step: self._cost[step] for step in done}, {n: self._move(n) for n in done})
+
+    def _node(self, missing: int, cost: int = 0) -> int:
+        self._parents.append([])
+        self._missing.append(missing)
+        self._cost.append(cost)
+        self._best.append(None)
+        if missing == 0:
+            heapq.heappush(self._queue, (cost, len(self._parents) - 1))
+        return len(self._parents) - 1
+
+    def _add_step(self, step: Step) -> None:
+        if step.may_hold:
+            heapq.heappush(self._queue, (0, step.index))
+            return
+        if step.may_drop:
+            self._parents[self._node(0, 1)].append(step.index)
+        for ending in step.endings if step.can_run else ():
+            node = self._node(len(ending.choices), 1)
+            self._endings[node] = ending
+            self._parents[node].append(step.index)
+            self._children[node] = [self._add_choice(step, choice, node) for choice in ending.choices]
+
+    def _add_choice(self, step: Step, choice: tuple[tuple[int, ...], ...], ending: int) -> int:
+        node = self._node(-1)
+        self._parents[node].append(ending)
+        for alternative in choice:
+            option = self._node(len(alternative))
+            self._arcs[option] = alternative
+            self._parents[option].append(node)
+            for arc in alternative:
+                self._parents[step.arcs[arc].target].append(option)
+        return node
+
+    def _tell(self, node: int, child: int, cost: int) -> None:
+        """Let a node know that a child is settled. The first is the best."""
+        if self._missing[node] == -1:
+            if self._best[node] is None:
+                self._best[node] = child
+                heapq.heappush(self._queue, (cost, node))
+            return
+        self._missing[node] -= 1
+        self._cost[node] = min(MANY, self._cost[node] + cost)
+        if self._missing[node] == 0:
+            heapq.heappush(self._queue, (self._cost[node], node))
+
+    def _move(self, step: int) -> Move | None:
+        ending = self._best[step]
+        if ending is None:
+            return None
+        if ending not in self._endings:
+            return denial(self._net.steps[step])
+        fired = [arc for choice in self._children[ending] for arc in self._arcs[self._best[choice] or 0]]
+        return Move(step, self._endings[ending].event, tuple(sorted(fired)))

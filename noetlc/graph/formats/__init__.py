@@ -1,0 +1,1 @@
+"""One way to show a graph report a file. Each turns a report into text and decides nothing."""

@@ -1,0 +1,186 @@
+"""The net as one page that needs nothing else: the picture, what was found, the source, and the script that joins them.
+
+All text from a playbook is escaped where it is written, and the page's policy allows no script but its own and no
+request at all. What is not shown at first travels compressed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+from zlib import compress
+
+from noetlc.graph.formats.palette import asset, variables
+from noetlc.graph.formats.svg import svg
+from noetlc.graph.formats.xml_text import attribute, text
+from noetlc.graph.grouping import LARGE, Grouping
+from noetlc.graph.net import Where
+from noetlc.graph.picture import Picture, draw, inside, picture_of
+from noetlc.graph.report import GraphFinding, GraphReport
+
+_BYTES_MAX = 2_900_000
+"""What is dropped first when the page would get larger than this: see `_OPTIONAL`."""
+_OPTIONAL = ("unfolded", "all", "inner", "witnesses", "groups", "sources")
+_DRAW_ALL_MAX = 20_000
+_INNER_MAX = 2_000
+_FINDINGS_MAX = 300
+_MOVES_MAX = 60
+"""Of a longer firing sequence, the page shows the beginning and the end."""
+_QUOTED = re.compile("`([^`]+)`")
+
+
+def render(report: GraphReport, unfold: bool = False, sources: Mapping[str, str] | None = None) -> str:
+    """Return the page. `sources` are the files that the report's lines are in, by the names that it gives them."""
+    grouping = Grouping(report) if len(report.net.steps) > LARGE else None
+    main = grouping.overview() if grouping else picture_of(report)
+    stored = _stored(report, grouping, sources or {})
+    picture = _svg(main, report.net.name)
+    packed = _packed(stored)
+    for name in _OPTIONAL:
+        if len(picture) + len(packed) <= _BYTES_MAX:
+            break
+        stored.pop(name, None)
+        packed = _packed(stored)
+    flags = {"data-grouped": grouping is not None, "data-unfolded": unfold}
+    return _page(report, picture, packed, "".join(f" {name}" for name, is_set in flags.items() if is_set))
+
+
+# ---- what travels compressed
+
+
+def _stored(report: GraphReport, grouping: Grouping | None, sources: Mapping[str, str]) -> dict[str, Any]:
+    steps = report.net.steps
+    small = grouping is None
+    wanted: dict[str, tuple[bool, Callable[[], Any]]] = {
+        "sources": (True, lambda: dict(sources)),
+        "groups": (not small, lambda: _groups(grouping)),
+        "witnesses": (True, lambda: [_witness(one) for one in report.findings[:_FINDINGS_MAX]]),
+        "inner": (len(steps) <= _INNER_MAX, lambda: _inner(report)),
+        "all": (not small and len(steps) <= _DRAW_ALL_MAX, lambda: _svg(picture_of(report), report.net.name)),
+        "unfolded": (small and any(step.pipeline for step in steps), lambda: _svg(picture_of(report, True), "")),
+    }
+    stored: dict[str, Any] = {"steps": list(_steps(report, grouping))}
+    return stored | {name: make() for name, (is_wanted, make) in wanted.items() if is_wanted}
+
+
+def _steps(report: GraphReport, grouping: Grouping | None) -> Iterator[dict[str, Any]]:
+    net = report.net
+    dead = {(arc.step, arc.arc) for arc in report.dead_arcs}
+    for step in net.steps:
+        arcs = [
+            {"to": net.steps[arc.target].name, "when": arc.label, "dead": (step.name, arc.number) in dead}
+            | _place(arc.where)
+            for arc in step.arcs
+        ]
+        known = {"name": step.name, "kind": step.kind.value, "arcs": arcs} | _place(step.where)
+        tokens = report.step_tokens.get(step.name, 0)
+        known["tokens"] = "without bound" if tokens is None else tokens
+        if grouping is not None:
+            known["group"] = grouping.groups[grouping.group_of[step.index]].key
+        yield known
+
+
+def _witness(finding: GraphFinding) -> list[dict[str, Any]]:
+    """Return a firing sequence; of a long one, beginning and end."""
+    moves = [
+        {"step": move.step, "event": move.event, "to": list(move.targets)} | _place(move.where)
+        for move in finding.witness
+    ]
+    if len(moves) <= _MOVES_MAX:
+        return moves
+    return [*moves[: _MOVES_MAX // 2], {"left_out": len(moves) - _MOVES_MAX}, *moves[-_MOVES_MAX // 2 :]]
+
+
+def _place(where: Where | None) -> dict[str, Any]:
+    return {"file": where.file, "line": where.line} if where else {}
+
+
+def _groups(grouping: Grouping | None) -> dict[str, str]:
+    if grouping is None:
+        return {}
+    return {group.key: _svg(grouping.picture(number), group.key) for number, group in enumerate(grouping.groups)}
+
+
+def _inner(report: GraphReport) -> dict[str, str]:
+    return {step.name: _svg(inside(step), step.name) for step in report.net.steps if step.pipeline}
+
+
+def _svg(picture: Picture, title: str) -> str:
+    return svg(draw(picture), title=title)
+
+
+def _packed(stored: dict[str, Any]) -> str:
+    data = json.dumps(stored, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    return b64encode(compress(data, 9)).decode("ascii")
+
+
+# ---- the page
+
+
+def _page(report: GraphReport, picture: str, packed: str, flags: str) -> str:
+    script = asset("page.js")
+    fills = {
+        "title": text(report.net.name),
+        "policy": attribute(_policy(script)),
+        "style": variables() + asset("picture.css") + asset("page.css"),
+        "source": text(report.source),
+        "facts": "".join(_facts(report)),
+        "count": str(len(report.findings)),
+        "findings": "".join(_findings(report.findings)),
+        "flags": flags,
+        "steps": f"{len(report.net.steps):,}",
+        "picture": picture,
+        "stored": packed,
+        "script": script,
+    }
+    parts = asset("page.html").split("@@")  # text, name, text, name, … text: nothing filled in is looked at again
+    return "".join(fills[part] if number % 2 else part for number, part in enumerate(parts))
+
+
+def _policy(script: str) -> str:
+    own = b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii")
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{own}'; img-src data:"
+
+
+def _facts(report: GraphReport) -> Iterator[str]:
+    total = len(report.net.steps)
+    facts = {
+        "Steps": f"{total:,}",
+        "Reachable": f"{len(report.reachable):,}",
+        "Can always complete": "yes" if report.can_complete else "no",
+        "Tokens at once": "without bound" if not report.bounded else str(report.max_tokens),
+        "Longest path": f"{len(report.longest_path):,} steps" if report.longest_path is not None else "without end",
+    }
+    yield from (f"<dt>{name}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
+
+
+def _findings(findings: Sequence[GraphFinding]) -> Iterator[str]:
+    yield from map(_finding, findings[:_FINDINGS_MAX])
+    if not findings:
+        yield '<li class="none">Nothing was found.</li>'
+    if len(findings) > _FINDINGS_MAX:
+        more = f"{len(findings) - _FINDINGS_MAX:,}"
+        yield f'<li class="none">And {more} more: <code>noetlc graph --format json</code> has them all.</li>'
+
+
+def _finding(finding: GraphFinding) -> str:
+    key = finding.step if finding.arc is None else f"{finding.step}/arc.{finding.arc}"
+    data = f'data-step="{attribute(finding.step)}" data-key="{attribute(key)}"{_source(finding.where)}'
+    more = attribute(json.dumps(finding.steps))
+    return (
+        f'<li><button type="button" class="finding {finding.kind.value}" {data} data-steps="{more}">'
+        f'<b>{finding.kind.value}</b> <span class="message">{_message(finding.message)}</span></button></li>'
+    )
+
+
+def _message(message: str) -> str:
+    """Return a message; what it quotes between backticks is code."""
+    return _QUOTED.sub(r"<code>\1</code>", text(message))
+
+
+def _source(where: Where | None) -> str:
+    return f' data-file="{attribute(where.file)}" data-line="{where.line}"' if where else ""

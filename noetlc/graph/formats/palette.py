@@ -1,0 +1,67 @@
+"""The colours of pictures, by daylight and by night, and style sheets made of them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+LIGHT = {
+    "ground": "#ffffff",
+    "ink": "#1c2128",
+    "soft": "#55606c",
+    "line": "#68737f",
+    "card": "#f3f6fa",
+    "edge": "#8b97a4",
+    "inner": "#ffffff",
+    "accent": "#0b62c4",
+    "bad": "#b3261e",
+    "warn": "#9a5b00",
+    "dead": "#8a949f",
+    "panel": "#f7f8fa",
+    "rule": "#d5dbe2",
+    "hit": "#fff1b8",
+}
+DARK = {
+    "ground": "#12161c",
+    "ink": "#e6eaf0",
+    "soft": "#a3afbc",
+    "line": "#8c99a8",
+    "card": "#1e252e",
+    "edge": "#5d6b7b",
+    "inner": "#171c23",
+    "accent": "#6cb2ff",
+    "bad": "#ff8a80",
+    "warn": "#f0b35a",
+    "dead": "#6d7985",
+    "panel": "#171c23",
+    "rule": "#303a45",
+    "hit": "#4a3d12",
+}
+_NAME = re.compile(r"var\(--([a-z]+)\)")
+
+
+@cache
+def asset(name: str) -> str:
+    """Return a file of the page."""
+    return files("noetlc.graph").joinpath("page", name).read_text(encoding="utf-8")
+
+
+@cache
+def standalone_style() -> str:
+    """Return the picture's style with colours written out: many a viewer of SVG files knows no variables."""
+    css = asset("picture.css")
+    light = _NAME.sub(lambda name: LIGHT[name[1]], css)
+    dark = _NAME.sub(lambda name: DARK[name[1]], css)
+    return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
+
+
+def variables() -> str:
+    """Return the colours as variables: by the viewer's wish, unless the page says otherwise."""
+    light, dark = ("; ".join(f"--{name}: {value}" for name, value in one.items()) for one in (LIGHT, DARK))
+    return (
+        f":root {{ color-scheme: light; {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ color-scheme: dark; {dark} }} }}\n"
+        f":root[data-theme=light] {{ color-scheme: light; {light} }}\n"
+        f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}\n"
+    )

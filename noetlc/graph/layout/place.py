@@ -1,0 +1,96 @@
+"""The layout of a whole picture: each connected part by itself, then the parts packed in shelves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from noetlc.graph.layout.cells import make_cells
+from noetlc.graph.layout.coordinates import place_cells
+from noetlc.graph.layout.order import order_rows
+from noetlc.graph.layout.ranks import leads_back, rank_boxes
+from noetlc.graph.layout.routes import Router
+from noetlc.graph.layout.shapes import Area, Layout, Link, Route, Size
+
+_APART = 48.0
+"""Between two parts that no line joins."""
+_SHELF = 1200.0
+"""A shelf is at least this wide before the next one begins."""
+
+
+def lay_out(sizes: Sequence[Size], links: Sequence[Link]) -> Layout:
+    """Place boxes of these sizes and the links between them. The first box is where reading begins."""
+    boxes: list[Area] = [Area(0, 0, 0, 0)] * len(sizes)
+    routes: list[Route | None] = [None] * len(links)
+    ranks = [0] * len(sizes)
+    parts = [_lay_out_part(part, sizes, links) for part in _parts(len(sizes), links)]
+    width = height = 0.0
+    for part, (x, y) in zip(parts, _shelves(parts), strict=True):
+        for box, area, rank in zip(part.boxes, part.areas, part.ranks, strict=True):
+            boxes[box], ranks[box] = area.moved(x, y), rank
+        for link, route in zip(part.links, part.routes, strict=True):
+            routes[link] = route.moved(x, y)
+        width, height = max(width, x + part.width), max(height, y + part.height)
+    return Layout(width, height, tuple(boxes), tuple(route for route in routes if route), tuple(ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    boxes: list[int]
+    links: list[int]
+    areas: list[Area]
+    routes: list[Route]
+    ranks: list[int]
+    width: float
+    height: float
+
+
+def _lay_out_part(part: tuple[list[int], list[int]], sizes: Sequence[Size], links: Sequence[Link]) -> _Part:
+    boxes, numbers = part
+    within = {box: index for index, box in enumerate(boxes)}
+    own = [_renumbered(links[number], within) for number in numbers]
+    back = leads_back(len(boxes), own)
+    ranks = rank_boxes(len(boxes), own, back)
+    cells = make_cells([sizes[box] for box in boxes], own, back, ranks)
+    rows = order_rows(cells)
+    places = place_cells(cells, rows)
+    router = Router(cells, places)
+    right = max(places.x[cell] + cells.sizes[cell].width / 2 + cells.margins[cell] for row in rows for cell in row)
+    areas = [router.area(box) for box in range(len(boxes))]
+    return _Part(boxes, numbers, areas, router.routes(own, back), ranks, right, places.bottoms[-1])
+
+
+def _renumbered(link: Link, within: dict[int, int]) -> Link:
+    return Link(within[link.source], within[link.target], link.label, link.tag, link.style)
+
+
+def _parts(count: int, links: Sequence[Link]) -> list[tuple[list[int], list[int]]]:
+    """Return the boxes and links of each connected part, the first box's part first."""
+    leader = list(range(count))
+
+    def find(box: int) -> int:
+        while leader[box] != box:
+            leader[box] = leader[leader[box]]
+            box = leader[box]
+        return box
+
+    for link in links:
+        a, b = find(link.source), find(link.target)
+        leader[max(a, b)] = min(a, b)
+    parts: dict[int, tuple[list[int], list[int]]] = {}
+    for box in range(count):
+        parts.setdefault(find(box), ([], []))[0].append(box)
+    for number, link in enumerate(links):
+        parts[find(link.source)][1].append(number)
+    return list(parts.values())
+
+
+def _shelves(parts: Sequence[_Part]) -> Iterator[tuple[float, float]]:
+    """Yield where each part goes: side by side until a shelf is full, then below."""
+    limit = max([_SHELF, *(part.width for part in parts)])
+    x = y = tallest = 0.0
+    for part in parts:
+        if x and x + part.width > limit:
+            x, y, tallest = 0.0, y + tallest + _APART, 0.0
+        yield x, y
+        x, tallest = x + part.width + _APART, max(tallest, part.height)

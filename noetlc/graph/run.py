@@ -1,0 +1,209 @@
+"""One run of `noetlc graph`, from a file to an exit code: reads sources and bundles alike, analyses, writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from noetlc import __version__
+from noetlc.bundle.files import STANDARD, open_bundle, read_file, write_file
+from noetlc.compile import Compiled, PlaybookFile, compile_playbooks
+from noetlc.finding import Severity
+from noetlc.graph.analyse import analyse, path_witness
+from noetlc.graph.build import nets_of
+from noetlc.graph.difference import only_in, text
+from noetlc.graph.report import GraphReport, Kind
+from noetlc.lint.cannot_run import CannotRun, suggestion
+from noetlc.lint.examine import rows_of
+from noetlc.lint.options import Options
+from noetlc.lint.settings import find_settings
+from noetlc.lint.terms import terms_for
+from noetlc.report.formats import Format as LintFormat
+from noetlc.report.formats import render as render_findings
+from noetlc.report.report import Report
+from noetlvm.bytecode.container import MAGIC
+from noetlvm.bytecode.program import Program
+
+CLEAN, FINDINGS = 0, 1
+ALL = "all"
+
+
+class Format(StrEnum):
+    """How to show a report; each is a module of `noetlc.graph.formats`."""
+
+    TEXT = "text"
+    JSON = "json"
+    DOT = "dot"
+    MERMAID = "mermaid"
+    PNML = "pnml"
+    SVG = "svg"
+    HTML = "html"
+
+
+class Order(NamedTuple):
+    """One command line."""
+
+    files: tuple[str, ...]
+    format: Format = Format.TEXT
+    output: str | None = None
+    fail_on: tuple[str, ...] = ()
+    path: tuple[str | None, str | None] | None = None
+    """From which step to which; None for the entry, or for the end of the run."""
+    diff: bool = False
+    unfold: bool = False
+    playbook: str | None = None
+    """Path of the playbook that is meant; None for the main one."""
+
+
+class Opened(NamedTuple):
+    """A file that was read: its program, and the text of each source by what the debug map calls it."""
+
+    name: str
+    program: Program
+    sources: dict[str, str]
+
+
+class HasErrors(Exception):  # noqa: N818 - it reads as what it says
+    """The playbook has errors, so that there is no net. They have been told."""
+
+
+def graph(order: Order) -> int:
+    """Carry out one command line and return the exit code."""
+    fail_on = _kinds(order.fail_on)
+    _require_files(order)
+    try:
+        opened = [_open(file) for file in order.files]
+    except HasErrors:
+        return FINDINGS
+    reports = [_report(one, order.playbook) for one in opened]
+    if order.diff:
+        return _show_difference(order, reports[0], reports[1], fail_on)
+    report = reports[0]
+    if order.path is not None:
+        return _show_path(order, report, *order.path)
+    _write(order, _rendered(order, report, opened[0].sources))
+    return FINDINGS if _fails(report, fail_on) else CLEAN
+
+
+def _require_files(order: Order) -> None:
+    if order.diff and len(order.files) != 2:
+        raise CannotRun("--diff compares two files: noetlc graph --diff OLD NEW")
+    if not order.diff and len(order.files) != 1:
+        raise CannotRun("name one playbook or bundle; two only with --diff")
+    if (order.diff or order.path) and order.format not in (Format.TEXT, Format.JSON):
+        raise CannotRun("--diff, --path, --from and --to print text, or json with --format json")
+
+
+def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
+    known = [*Kind, ALL]
+    for word in words:
+        if word not in known:
+            names = ", ".join(known)
+            raise CannotRun(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
+    return frozenset(Kind) if ALL in words else frozenset(Kind(word) for word in words)
+
+
+def _fails(report: GraphReport, fail_on: frozenset[Kind]) -> bool:
+    return any(finding.kind in fail_on for finding in report.findings)
+
+
+# ---- reading
+
+
+def _open(file: str) -> Opened:
+    if _is_bundle(file):
+        program, _ = open_bundle(file)
+        return Opened(file, program, {})
+    options = Options(paths=(file,))
+    terms = terms_for(options, find_settings((file,)))
+    data = read_file(file, terms.limits.document_bytes_max)
+    compiled = compile_playbooks([PlaybookFile("<stdin>" if file == STANDARD else file, data)], terms)
+    if compiled.program is None:
+        _tell_errors(compiled)
+        raise HasErrors
+    debug = compiled.program.debug
+    names = debug.files if debug else ()
+    return Opened(file, compiled.program, {n: c.source.text for n, c in zip(names, compiled.files, strict=True)})
+
+
+def _tell_errors(compiled: Compiled) -> None:
+    """Errors leave no net to look at; warnings are the business of lint."""
+    rows = [row for file in compiled.files for row in rows_of(file) if row.severity is Severity.ERROR]
+    sources = {file.source.path: file.source for file in compiled.files}
+    color = sys.stderr.isatty()
+    report = Report(tuple(rows), tuple(sources), __version__, Severity.ERROR, color, False, sources.get)
+    print(render_findings(LintFormat.TEXT, report), end="", file=sys.stderr)
+
+
+def _is_bundle(file: str) -> bool:
+    if file == STANDARD:
+        return False
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise CannotRun(f"cannot read {file}: {error.strerror}") from None
+
+
+def _report(opened: Opened, playbook: str | None) -> GraphReport:
+    nets = nets_of(opened.program)
+    if playbook is None:
+        return analyse(nets[0], opened.name)
+    paths = [net.path for net in nets]
+    if playbook not in paths:
+        raise CannotRun(f"{opened.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
+    return analyse(nets[paths.index(playbook)], opened.name)
+
+
+# ---- writing
+
+
+def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str:
+    if order.format is Format.HTML:
+        from noetlc.graph.formats import html
+
+        return html.render(report, order.unfold, sources)
+    import importlib
+
+    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")
+    return str(module.render(report, order.unfold))
+
+
+def _write(order: Order, text: str) -> None:
+    write_file(order.output, text.encode("utf-8"))
+
+
+def _show_difference(order: Order, old: GraphReport, new: GraphReport, fail_on: frozenset[Kind]) -> int:
+    went, appeared = only_in(old, new), only_in(new, old)
+    if order.format is Format.JSON:
+        _write(order, json.dumps({"went": went.to_json(), "appeared": appeared.to_json()}, indent=2) + "\n")
+    else:
+        _write(order, text(went, appeared))
+    return FINDINGS if any(finding.kind in fail_on for finding in appeared.findings) else CLEAN
+
+
+def _show_path(order: Order, report: GraphReport, start: str | None, end: str | None) -> int:
+    from noetlc.graph.formats.json import witness_data
+    from noetlc.graph.formats.text import witness_text
+
+    _require_steps(report, [name for name in (start, end) if name is not None])
+    witness = path_witness(report.net, start, end)
+    if order.format is Format.JSON:
+        _write(order, json.dumps(None if witness is None else witness_data(witness), indent=2) + "\n")
+    elif witness is not None:
+        _write(order, witness_text(witness))
+    if witness is None:
+        print(f"noetlc: no run leads from {start or 'the entry'} to {end or 'an end'}", file=sys.stderr)
+        return FINDINGS
+    return CLEAN
+
+
+def _require_steps(report: GraphReport, names: Iterable[str]) -> None:
+    known = [step.name for step in report.net.steps]
+    for name in names:
+        if name not in known:
+            raise CannotRun(f"{report.source} has no step `{name}`.{suggestion(name, known)}")
