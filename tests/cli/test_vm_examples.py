@@ -38,6 +38,11 @@ RESULTS: dict[str, Any] = {
     "hello": "hello, world",
     "pagination": "300 items on 7 pages, worth 14850",
     "nested_loops": "9 rooms",
+    "csv_to_parquet": "Paris sells most",
+    "retry": "42, after 3 attempts",
+    "reducers": "3 of ['north', 'south', 'east']: 9 values from 1 to 9, 44 in all",
+    "storage_routing": "2 stored, 2 missing",
+    "sub_playbook": "720 in all",
     "invoice": "nobody owes 90",
     "workbook": "audit - checked",
 }
