@@ -22,6 +22,7 @@ from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
 from noetlvm.bytecode.assembly_grammar import CHOICES
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
+from noetlvm.cli.app import app as MACHINE_APP  # noqa: N812 - it is a constant here
 from noetlvm.events.catalogue import EVENTS, EventKind
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
 from noetlvm.expr.methods import METHODS, REJECTED_METHODS
@@ -237,7 +238,7 @@ def command_line_page() -> str:
     page = "# Command line\n\n"
     for program, commands in (
         ("noetlc", [function.__name__ for function in COMPILER_COMMANDS]),
-        ("noetlvm", ["tools"]),
+        ("noetlvm", [(command.name or command.callback.__name__) for command in MACHINE_APP.registered_commands]),
     ):
         page += f"## {program}\n\n" + help_of(program)
         for command in commands:

@@ -196,6 +196,14 @@ def replay(
     raise typer.Exit(replay_execution(execution, bundle, db))
 
 
+@app.command(help="Remove stored results that no event refers to.\n\nExample: noetlvm clean --db executions.db")
+def clean(db: Database = None, as_json: Json = False) -> None:
+    """Remove orphaned results."""
+    from noetlvm.cli.clean import clean_results
+
+    raise typer.Exit(clean_results(db, as_json_object=as_json))
+
+
 @app.command(help="Cancel an execution, whether or not a process runs it.\n\nExample: noetlvm cancel 0190f3c2")
 def cancel(
     execution: Annotated[str, typer.Argument(metavar="EXECUTION", help="Identifier, or enough of it.")],

@@ -66,7 +66,9 @@ def resolver(keychain: dict[str, Any]) -> Any:
     return resolve
 
 
-@pytest.mark.parametrize("case", [case for case in read_cases("run") if is_for_one_worker(case)], ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [case for case in read_cases("run") if is_for_one_worker(case)], ids=lambda case: case.id
+)
 def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
     texts = [path.read_text(encoding="utf-8") for path in (case.path, *case.companions)]
     given = case.expect.get("given", {})
