@@ -88,7 +88,7 @@ def test_a_result_past_the_limit_is_an_error(run: Run) -> None:
 def test_code_that_takes_too_long_is_ended(run: Run) -> None:
     outcome = run("python", {"code": "while True: pass"}, {"timeout": 0.3})
     assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("timeout", True)
-    assert outcome["py"] == {"exception_type": None}
+    assert outcome["py"] == {"exception_type": None, "stdout": None}
 
 
 def test_code_that_takes_too_much_memory_is_an_error(run: Run) -> None:
