@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench docs update wheel fuzz oracle clean
+.PHONY: demo kill test check format bench docs update wheel fuzz oracle clean
 
-demo: $(READY)  ## Lint a playbook full of mistakes, let the linter mend what it can, lint it again.
+demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at one that reads an API page by page.
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## Run all tests.
 	$(BIN)/python -m pytest -n auto
+
+kill: $(READY)  ## Kill -9 running executions 1,200 times at most, and let each go on to its end.
+	KILL_SEEDS=200 $(BIN)/python -m pytest -n auto tests/engine/test_kill.py
 
 check: $(READY)  ## Format, lint, types, stale docs.
 	$(BIN)/ruff format --check .

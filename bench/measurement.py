@@ -9,6 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+SECONDS = "s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +23,21 @@ class Contestant:
     prepare: Callable[[], object] = lambda: None
 
 
+class Cost(NamedTuple):
+    """What a contestant tells of itself."""
+
+    seconds: float
+    cpu: float = 0.0
+    """Seconds of processor time, the system's part included."""
+    commits: int = 0
+    events: int = 0
+    memory: int = 0
+    """Bytes by which its memory grew at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """How long ours may take, as a share of the other's time."""
+    """How much ours may take, as a share of the other's."""
 
     text: str
     share_max: float
@@ -34,13 +49,14 @@ class Row:
 
     job: str
     ours: float
-    """Seconds."""
+    """Seconds, unless `unit` says otherwise."""
     other: str
     """Whom ours is compared with, and its version."""
     theirs: float | None
-    """Seconds; None where the peer is missing."""
+    """None where the peer is missing."""
     goal: Goal | None = None
     note: str = ""
+    unit: str = SECONDS
 
     @property
     def share(self) -> float | None:
@@ -75,3 +91,8 @@ def at_most(times: float) -> Goal:
 def faster(times: float) -> Goal:
     """Ours must be so many times as fast."""
     return Goal(f"{times:g} times as fast" if times != 1 else "ahead", 1 / times)
+
+
+def within(job: str, ours: float, allowed: float, unit: str) -> Row:
+    """Return a line for what has a limit of its own, and nobody beside it."""
+    return Row(job, ours, "what is allowed", allowed, Goal("within", 1), unit=unit)

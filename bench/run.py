@@ -1,4 +1,4 @@
-"""Runs the benchmarks, prints one table, and writes the figures to `bench/results/lint.json`.
+"""Runs the benchmarks, prints one table, and writes the figures to `bench/results/figures.json`.
 
 Usage: python bench/run.py [--only NAME] [--quick] [--json] [--profile]
 
@@ -22,9 +22,21 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, `bench` is no package yet
 
 from bench import compile as compiling
-from bench import evaluate, graph_scale, lint_folder, lint_large, lint_second_run, startup
+from bench import (
+    evaluate,
+    graph_scale,
+    lint_folder,
+    lint_large,
+    lint_second_run,
+    run_chain,
+    run_events,
+    run_loop,
+    run_many,
+    run_startup,
+    startup,
+)
 from bench.front_end_profile import profile
-from bench.measurement import Row
+from bench.measurement import SECONDS, Row
 from bench.workplace import ROOT, Workplace
 
 JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
@@ -35,8 +47,13 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "graph-scale": graph_scale.measure,
     "compile": compiling.measure,
     "evaluate": evaluate.measure,
+    "run-startup": run_startup.measure,
+    "run-events": run_events.measure,
+    "run-chain": run_chain.measure,
+    "run-loop": run_loop.measure,
+    "run-many": run_many.measure,
 }
-RESULTS = ROOT / "bench" / "results" / "lint.json"
+RESULTS = ROOT / "bench" / "results" / "figures.json"
 _ROUNDS, _QUICK_ROUNDS = 3, 1
 _HEADINGS = ("job", "ours", "beside", "theirs", "ours/theirs", "goal", "met", "")
 _MET = {True: "yes", False: "NO", None: "-"}
@@ -83,14 +100,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    theirs = "missing" if row.theirs is None else _seconds(row.theirs)
+    theirs = "missing" if row.theirs is None else _quantity(row.theirs, row.unit)
     share = "-" if row.share is None else f"{row.share:.2f}"
     goal = row.goal.text if row.goal else "-"
-    return (row.job, _seconds(row.ours), row.other, theirs, share, goal, _MET[row.met], row.note)
+    return (row.job, _quantity(row.ours, row.unit), row.other, theirs, share, goal, _MET[row.met], row.note)
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+def _quantity(value: float, unit: str) -> str:
+    if unit != SECONDS:
+        return f"{value:,.4g} {unit}"
+    if value < 0.001:
+        return f"{value * 1e6:.1f} µs"
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"
 
 
 def _figures(rows: Sequence[Row], rounds: int) -> dict[str, Any]:
@@ -101,9 +122,10 @@ def _figures(rows: Sequence[Row], rounds: int) -> dict[str, Any]:
 def _as_data(row: Row) -> dict[str, Any]:
     return {
         "job": row.job,
-        "ours_s": row.ours,
+        "ours": row.ours,
         "beside": row.other,
-        "theirs_s": row.theirs,
+        "theirs": row.theirs,
+        "unit": row.unit,
         "share": row.share,
         "goal": row.goal.text if row.goal else None,
         "met": row.met,

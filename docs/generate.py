@@ -22,7 +22,8 @@ from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
 from noetlvm.bytecode.assembly_grammar import CHOICES
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
-from noetlvm.events.catalogue import EVENTS
+from noetlvm.cli.app import app as MACHINE_APP  # noqa: N812 - it is a constant here
+from noetlvm.events.catalogue import EVENTS, EventKind
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
 from noetlvm.expr.methods import METHODS, REJECTED_METHODS
 from noetlvm.expr.scopes import FIELDS, VISIBLE
@@ -150,13 +151,29 @@ def arguments(row: Signature) -> str:
 
 
 def events_page() -> str:
-    page = "# Events\n\nWhat an execution records, and who reports it.\n\n"
-    return page + table(
-        ("event", "CamelCase", "reported by", "about", "meaning"),
+    page = "# Events\n\nWhat an execution records, and who reports it. The envelope is that of formal §10.1; `data` "
+    page += "holds the fields below. A status of *as told* is success, unless the event tells of a failure.\n\n"
+    page += table(
+        ("event", "CamelCase", "reported by", "about", "status", "meaning"),
         (
-            (f"`{event.name}`", f"`{event.camel}`", event.plane.value, event.entity.value, event.summary)
+            (
+                f"[`{event.name}`](#{event.name.replace('.', '')})" if event.payload else f"`{event.name}`",
+                f"`{event.camel}`",
+                event.plane.value,
+                event.entity.value,
+                event.status.value if event.status else "*as told*",
+                event.summary + (f" Not recorded: `{event.folded_into}` tells it." if event.folded_into else ""),
+            )
             for event in EVENTS.values()
         ),
+    )
+    return page + "".join(event_section(event) for event in EVENTS.values() if event.payload)
+
+
+def event_section(event: EventKind) -> str:
+    return f"## {event.name}\n\n" + table(
+        ("field", "always", "meaning"),
+        ((f"`{field.name}`", "" if field.optional else "yes", field.doc) for field in event.payload),
     )
 
 
@@ -221,7 +238,7 @@ def command_line_page() -> str:
     page = "# Command line\n\n"
     for program, commands in (
         ("noetlc", [function.__name__ for function in COMPILER_COMMANDS]),
-        ("noetlvm", ["tools"]),
+        ("noetlvm", [(command.name or command.callback.__name__) for command in MACHINE_APP.registered_commands]),
     ):
         page += f"## {program}\n\n" + help_of(program)
         for command in commands:

@@ -1,39 +1,43 @@
-"""`make demo`: lint a playbook full of mistakes, mend what is safe to mend, then compile a clean one and look inside.
+"""`make demo`: a playbook with mistakes meets the linter; one without is compiled, run and looked at.
 
-Works on a copy, so it can be run again and again.
+Works on a copy and with a server of its own, so it can be run again and again, without a network.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import server
+
 EXAMPLES = Path(__file__).resolve().parent
 
 
-def show(*arguments: str, cwd: Path, expect: int) -> None:
-    print(f"\n$ noetlc {' '.join(arguments)}", flush=True)
-    done = subprocess.run([sys.executable, "-m", "noetlc", *arguments], cwd=cwd, check=False)
+def show(program: str, *arguments: str, cwd: Path, expect: int = 0) -> None:
+    print(f"\n$ {program} {' '.join(arguments)}", flush=True)
+    environment = os.environ | {"NOETLVM_DB": str(cwd / "demo.db")}
+    done = subprocess.run([sys.executable, "-m", program, *arguments], cwd=cwd, check=False, env=environment)
     if done.returncode != expect:
         sys.exit(f"expected exit code {expect}, got {done.returncode}")
 
 
 def main() -> None:
+    running = server.start()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         for path in EXAMPLES.glob("*.yaml"):
             shutil.copy(path, place)
-        show("lint", "mistakes.yaml", cwd=place, expect=1)
-        show("lint", "mistakes.yaml", "--diff", cwd=place, expect=1)
-        show("explain", "W601", cwd=place, expect=0)
-        show("lint", "pagination.yaml", "nested_loops.yaml", "sugar.yaml", "workbook.yaml", cwd=place, expect=0)
-        show("canon", "sugar.yaml", cwd=place, expect=0)
-        show("compile", "pagination.yaml", "-o", "pagination.nbc", cwd=place, expect=0)
-        show("inspect", "pagination.nbc", cwd=place, expect=0)
-        show("where", "pagination.nbc", "next_page", cwd=place, expect=0)
+        show("noetlc", "lint", "mistakes.yaml", "--format", "concise", cwd=place, expect=1)
+        show("noetlc", "explain", "W601", cwd=place)
+        show("noetlc", "lint", "pagination.yaml", cwd=place)
+        show("noetlc", "compile", "pagination.yaml", cwd=place)
+        show("noetlvm", "run", "pagination.nbc", "--set", f"api_url=http://127.0.0.1:{running.server_port}", cwd=place)
+        show("noetlvm", "show", cwd=place)
+    running.shutdown()
 
 
 if __name__ == "__main__":

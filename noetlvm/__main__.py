@@ -1,21 +1,66 @@
-"""The command `noetlvm`: answers `--version` at once, because scripts ask for it often, and hands on the rest."""
+"""The command `noetlvm`: answers `--version` at once, because scripts ask for it often, and lets no traceback out."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from noetlvm import __version__
 
 
-def main() -> None:
-    """Run the command line."""
+def main() -> int:
+    """Run the command line and return the exit code."""
     if sys.argv[1:] == ["--version"]:
         print(f"noetlvm {__version__}")
-        return
+        return 0
+    for stream in (sys.stdout, sys.stderr):  # what the terminal cannot show is escaped, not an exception
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    return _guarded()
+
+
+def _guarded() -> int:
+    from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
+    from noetlvm.store.interface import StoreError
+
+    try:
+        code = _dispatch()
+        sys.stdout.flush()
+    except (Refused, StoreError) as problem:
+        if str(problem):
+            print(f"noetlvm: {problem}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:  # the user knows
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough; keep Python's own flush quiet too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # the last line of defence: a defect of ours is told in one line
+        return _internal_error(error, REFUSED)
+    return code
+
+
+def _dispatch() -> int:
+    from noetlvm.cli.plain import plain_run
+
+    code = plain_run(sys.argv[1:])
+    if code is not None:
+        return code
     from noetlvm.cli.app import app
 
-    app(prog_name="noetlvm")
+    try:
+        app(prog_name="noetlvm")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def _internal_error(error: Exception, code: int) -> int:
+    if os.environ.get("NOETLVM_DEBUG"):
+        raise error
+    print(f"noetlvm: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+    print("This is a defect of noetlvm. Please report it; NOETLVM_DEBUG=1 shows the traceback.", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -56,6 +56,18 @@ class Order(NamedTuple):
 
 def compile_files(order: Order) -> int:
     """Compile, tell, write, and return the exit code."""
+    compiled = compile_and_tell(order)
+    if compiled is None:
+        return FINDINGS
+    target = _target(order)
+    write_file(target, _emitted(compiled, order))
+    if order.emit is Emit.NBC and target != STANDARD and not order.quiet:
+        print(_summary(compiled, order, target), file=sys.stderr)
+    return COMPILED
+
+
+def compile_and_tell(order: Order) -> Compiled | None:
+    """Compile, and tell what was found; None if that leaves no bundle."""
     _require_consistent(order)
     settings = load_settings(Path(order.config)) if order.config else find_settings(order.paths)
     options = Options(paths=order.paths)
@@ -68,13 +80,7 @@ def compile_files(order: Order) -> int:
         compiled = compile_playbooks(files, terms)
     rows = _reported(compiled, options, settings)
     _tell(rows, compiled, order.quiet)
-    if compiled.program is None or _fails(rows, order.werror):
-        return FINDINGS
-    target = _target(order)
-    write_file(target, _emitted(compiled, order))
-    if order.emit is Emit.NBC and target != STANDARD and not order.quiet:
-        print(_summary(compiled, order, target), file=sys.stderr)
-    return COMPILED
+    return None if compiled.program is None or _fails(rows, order.werror) else compiled
 
 
 @contextmanager

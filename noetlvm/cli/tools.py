@@ -6,7 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from noetlvm.record import Record, as_data
+from noetlvm.cli.table import Table, print_table
+from noetlvm.record import as_data
 from noetlvm.tools.kind import ANY
 from noetlvm.tools.registry import builtin_kinds, find_kind, kind_names, why_unusable
 
@@ -14,14 +15,6 @@ if TYPE_CHECKING:
     from noetlvm.tools.kind import Input, Setting, ToolKind
 
 COULD_NOT_RUN = 2
-
-
-class Table(Record):
-    """A titled table of texts."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
 
 
 def show_tools(name: str | None, *, as_json: bool) -> int:
@@ -41,7 +34,7 @@ def _print_all(kinds: list[ToolKind], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([as_data(kind) for kind in kinds], indent=2))
         return
-    _print_table(_overview(kinds))
+    print_table(_overview(kinds))
 
 
 def _print_one(kind: ToolKind, *, as_json: bool) -> None:
@@ -50,7 +43,7 @@ def _print_one(kind: ToolKind, *, as_json: bool) -> None:
         return
     print(f"{kind.name}: {kind.summary}\nResult: {kind.result}.\n")
     for table in _tables(kind):
-        _print_table(table)
+        print_table(table)
     for choice in kind.choices:
         print(f"Give {choice.rule} of {', '.join(choice.names)}.\n")
     print(f"Example:\n{kind.example}", end="")
@@ -99,26 +92,3 @@ def _types(types: tuple[str, ...]) -> str:
 
 def _value(value: object) -> str:
     return "" if value is None else json.dumps(value)
-
-
-def _print_table(table: Table) -> None:
-    show = _print_rich if sys.stdout.isatty() else _print_plain
-    show(table)
-
-
-def _print_plain(table: Table) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(table.columns, *table.rows, strict=True)]
-    for row in (table.columns, *table.rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    print()
-
-
-def _print_rich(table: Table) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table as RichTable
-
-    grid = RichTable(*table.columns, title=table.title, title_justify="left", box=SIMPLE_HEAD)
-    for row in table.rows:
-        grid.add_row(*row)
-    Console(markup=False).print(grid)

@@ -18,6 +18,8 @@ class Kind(StrEnum):
     """It took too many steps."""
     SIZE = "size"
     """It would have made too much: text, items, digits, depth."""
+    STORED = "stored"
+    """A stored result that was read is missing or damaged (S46)."""
 
 
 class ExpressionError(Exception):

@@ -11,6 +11,7 @@ from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.methods import METHODS
 from noetlvm.expr.operations import contains, search_steps
+from noetlvm.expr.references import PLAIN_TYPES
 from noetlvm.expr.text_filters import replaced
 from noetlvm.expr.values import (
     ITEM_BYTES,
@@ -242,7 +243,7 @@ def _dispatched(name: str) -> Method:
     by_type = {kind: methods[name] for kind, methods in BY_TYPE.items() if name in methods}
 
     def dispatch(fuel: Fuel, receiver: Data, *args: Data, **kwargs: Data) -> Data:
-        method = by_type.get(type(receiver))
+        method = by_type.get(PLAIN_TYPES.get(type(receiver), type(receiver)))
         if method is None:
             raise _no_method(name, receiver)
         return method(fuel, receiver, *args, **kwargs)

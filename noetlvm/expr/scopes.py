@@ -114,6 +114,7 @@ FIELDS: dict[str, Field] = {
     "outcome.pg.code": Field(Shape.TEXT, "PostgreSQL's error code, such as `40001`."),
     "outcome.pg.sqlstate": Field(Shape.TEXT, "The same code by its standard name."),
     "outcome.py": Field(Shape.OBJECT, "Python's side of an outcome; only for `kind: python`."),
+    "outcome.py.stdout": Field(Shape.TEXT, "What the code printed."),
     "outcome.py.exception_type": Field(Shape.TEXT, "Name of the exception that the code raised."),
     "event": Field(Shape.OBJECT, "The boundary event that ended the step run before."),
     "event.name": Field(Shape.TEXT, "Which boundary event it is.", tuple(BOUNDARY)),

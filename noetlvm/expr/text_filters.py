@@ -15,6 +15,7 @@ from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.formatting import format_text
 from noetlvm.expr.fuel import CALL_STEPS, Fuel
 from noetlvm.expr.operations import search_steps
+from noetlvm.expr.references import Reference
 from noetlvm.expr.values import (
     CONTAINERS,
     TEXT_BYTES,
@@ -219,6 +220,8 @@ def tojson(fuel: Fuel, value: Data, indent: Data = None) -> str:
 
 
 def _no_json(value: Data) -> Data:
+    if type(value) is Reference and value.load:  # json reads a list's insides past the list's own methods
+        return value.load(value)
     raise wrong_type(value, "data")
 
 

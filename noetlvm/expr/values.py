@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import MAX_DEPTH, NODE_STEPS, Fuel
+from noetlvm.expr.references import PLAIN_TYPES
 
 Data: TypeAlias = Any
 """A value of the language. It comes from playbooks and tools, so its type is known only when it is looked at."""
@@ -96,7 +97,8 @@ _TYPE_NAMES: dict[type, str] = {
 
 def type_name(value: Data) -> str:
     """Return what to call a value's type in a message."""
-    return _TYPE_NAMES.get(type(value), type(value).__name__)
+    kind = type(value)
+    return _TYPE_NAMES.get(PLAIN_TYPES.get(kind, kind), kind.__name__)
 
 
 def wrong_type(value: Data, wanted: str) -> ExpressionError:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.tools.kind import ToolKind
+
+if TYPE_CHECKING:
+    from noetlvm.tools.kept import Kept
 
 KIND = ToolKind(
     name="noop",
@@ -19,3 +25,8 @@ spec:
     can_fail=False,
     open=True,
 )
+
+
+async def run(_call: ToolCall, _kept: Kept) -> Outcome:
+    """Succeed."""
+    return ok()

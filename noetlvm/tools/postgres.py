@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from noetlvm.tools.call import Outcome, ToolCall, error
+from noetlvm.tools.fit import Unfit
 from noetlvm.tools.kind import Choice, Input, ToolKind, time_limit
+from noetlvm.tools.rows import rows_outcome
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg import AsyncConnection
+
+    from noetlvm.tools.kept import Kept
 
 _INPUTS = (
     Input("command", ("string",), "The SQL, with `%s` or `%(name)s` for parameters.", required=True, language="sql"),
@@ -47,3 +59,144 @@ params: { id: "{{ iter.item.id }}", name: "{{ iter.item.name }}" }
         "statement": _COMMAND,
     },
 )
+
+_DATABASE = {"database": "dbname"}
+"""What the driver calls by another name."""
+
+_WHERE = ("host", "port", "database", "user", "password")
+_CONNECT_SECONDS = 10
+_IDLE_MAX = 10
+"""Connections to one database that are kept while nobody uses them."""
+
+_PASSING_CLASSES = ("08", "40", "53")
+_PASSING_CODES = frozenset({"55P03", "57P01", "57P02", "57P03", "57P05"})
+"""Failures that pass: no connection, rolled back for another's sake, out of resources, locked, shutting down."""
+
+_QUERY_CANCELED = "57014"
+
+
+async def run(call: ToolCall, kept: Kept) -> Outcome:
+    """Run the command in a transaction of its own; cancelled here, it is cancelled on the server too."""
+    import psycopg
+
+    where = _where(call)
+    pool = kept.get(("postgres", tuple(sorted(where.items()))), partial(_Pool, where))
+    try:
+        connection = await pool.take()
+        try:
+            return await _execute(connection, call)
+        finally:
+            await pool.give_back(connection)
+    except psycopg.Error as failed:
+        return _failed(failed)
+
+
+async def _execute(connection: AsyncConnection, call: ToolCall) -> Outcome:
+    cursor = await connection.execute(call.inputs["command"], _params(call))
+    while cursor.nextset():  # of several statements the last one counts
+        pass
+    rows = await cursor.fetchall() if cursor.description else []
+    if connection.pgconn.transaction_status:
+        message = "the command leaves a transaction open, so it was rolled back; end it with `COMMIT`, or drop `BEGIN`"
+        return error("postgres", message)
+    columns = [column.name for column in cursor.description or ()]
+    return rows_outcome(columns, rows, cursor.rowcount)
+
+
+def _where(call: ToolCall) -> dict[str, Any]:
+    """Return where and as whom to connect: what the task says goes before what the keychain entry says."""
+    from noetlvm.keychain.auth import postgres_parts
+    from noetlvm.keychain.shapes import Misshapen
+
+    try:
+        parts = {} if call.auth is None else postgres_parts(call.auth)
+    except Misshapen as problem:
+        raise Unfit(f"the keychain entry that `auth` names does not fit: {problem}") from None
+    parts |= {name: call.inputs[name] for name in _WHERE if name in call.inputs}
+    given = {_DATABASE.get(name, name): value for name, value in parts.items() if value is not None}
+    return {"connect_timeout": _CONNECT_SECONDS} | given
+
+
+def _params(call: ToolCall) -> Any:
+    """Return the values to bind. A mapping, which PostgreSQL has no type for, goes as JSON."""
+    params = call.inputs.get("params")
+    if isinstance(params, dict):
+        return {"idempotency_key": call.key} | {name: _bound(value) for name, value in params.items()}
+    return None if params is None else [_bound(value) for value in params]
+
+
+def _bound(value: Any) -> Any:
+    from psycopg.types.json import Jsonb
+
+    is_json = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
+    return Jsonb(value) if is_json else value
+
+
+class _Pool:
+    """Connections to one database as one user. What one command leaves in its session, the next never meets."""
+
+    def __init__(self, where: dict[str, Any]) -> None:
+        self._where = where
+        self._idle: list[AsyncConnection] = []
+
+    async def take(self) -> AsyncConnection:
+        from psycopg import AsyncConnection
+
+        while self._idle:
+            connection = self._idle.pop()
+            if not _has_news(connection):
+                return connection
+            await connection.close()
+        # Prepared statements do not outlive `DISCARD ALL`.
+        return await AsyncConnection.connect(**self._where, autocommit=True, prepare_threshold=None)
+
+    async def give_back(self, connection: AsyncConnection) -> None:
+        import psycopg
+
+        try:
+            if connection.pgconn.transaction_status:
+                await connection.rollback()
+            await connection.execute("DISCARD ALL")
+        except psycopg.Error:  # it is of no use any more, and the command's own outcome says what there is to say
+            await connection.close()
+        if connection.closed or len(self._idle) >= _IDLE_MAX:
+            await connection.close()
+            return
+        self._idle.append(connection)
+
+    async def close(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await connection.close()
+
+
+def _has_news(connection: AsyncConnection) -> bool:
+    """Return whether an idle connection has something to read: the server's farewell, most likely."""
+    from select import POLLIN, poll
+
+    if connection.closed:
+        return True
+    poller = poll()
+    poller.register(connection.fileno(), POLLIN)
+    return bool(poller.poll(0))
+
+
+def _failed(failed: psycopg.Error) -> Outcome:
+    from psycopg import OperationalError
+
+    state = failed.sqlstate
+    if state == _QUERY_CANCELED:
+        return error("timeout", str(failed), retryable=True, pg=_code(state))
+    if state is None:
+        is_lost = isinstance(failed, OperationalError)
+        message = str(failed) or type(failed).__name__
+        return error("connection" if is_lost else "postgres", message, retryable=is_lost)
+    is_passing = state.startswith(_PASSING_CLASSES) or state in _PASSING_CODES
+    diagnosis = failed.diag
+    details = {"sqlstate": state, "constraint": diagnosis.constraint_name, "table": diagnosis.table_name}
+    kind = "connection" if state.startswith("08") else "postgres"
+    return error(kind, str(failed), retryable=is_passing, details=details, pg=_code(state))
+
+
+def _code(state: str | None) -> dict[str, Any]:
+    return {"code": state, "sqlstate": state}

@@ -1,6 +1,7 @@
 """Tool kinds by name: the built-in ones from a table, the others from plugins that are loaded only when asked for.
 
 A plugin is an entry point of the group `noetlvm.tools` whose name is the kind's and whose object is a `ToolKind`.
+What runs it is `run` in the module that the entry point names, beside the kind, as in the files here.
 A plugin that cannot be used makes its kind unknown, with a reason; it never takes the caller down.
 """
 
@@ -15,9 +16,12 @@ from noetlvm.tools.kind import ToolKind
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from noetlvm.tools.call import Tool
+
 ENTRY_POINT_GROUP = "noetlvm.tools"
 
 _MODULES = (noop, http, postgres, duckdb, python, shell, secrets, playbook, workbook)
+_MODULE_OF = {module.KIND.name: module.__name__ for module in _MODULES}
 _BUILTIN: dict[str, ToolKind] = {module.KIND.name: module.KIND for module in _MODULES}
 
 
@@ -32,6 +36,17 @@ def find_kind(name: str) -> ToolKind | None:
         return _BUILTIN[name]
     found = _plugin(name)
     return found if isinstance(found, ToolKind) else None
+
+
+def find_tool(name: str) -> Tool | None:
+    """Return what runs the kind of that name; None if nothing does, as the server or the compiler carries it out."""
+    from importlib import import_module
+
+    if find_kind(name) is None:
+        return None
+    module = _MODULE_OF.get(name) or next(entry.module for entry in _entry_points() if entry.name == name)
+    tool: Tool | None = getattr(import_module(module), "run", None)
+    return tool
 
 
 def why_unusable(name: str) -> str | None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from noetlvm.tools.kind import Input, ToolKind, time_limit
+
+if TYPE_CHECKING:
+    from noetlvm.tools.kept import Kept
 
 KIND = ToolKind(
     name="secrets",
@@ -29,3 +35,17 @@ secret: tenants/acme/token
     gives_secret=True,
     instead={"key": "write `secret`", "path": "write `secret`", "secret_name": "write `secret`"},
 )
+
+
+async def run(call: ToolCall, kept: Kept) -> Outcome:
+    """Ask the provider, in a thread: it may read a file or run a program."""
+    import asyncio
+
+    from noetlvm.keychain.resolve import MissingEntry, look_up
+
+    inputs = call.inputs
+    version = str(inputs["version"]) if "version" in inputs else None
+    try:
+        return ok(await asyncio.to_thread(look_up, inputs["provider"], inputs["secret"], kept.keychain, version))
+    except MissingEntry as missing:
+        return error("secrets", str(missing))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pytest
 
@@ -14,6 +15,7 @@ from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.lint.check import CheckedFile
 from noetlc.syntax.span import Source, Span
 from noetlc.syntax.yaml_reader import read_document
+from noetlvm.__main__ import main as run_vm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +35,15 @@ class Answer(NamedTuple):
     out: str
     err: str
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The one JSON object that it printed."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
 
-Command = "Callable[..., Answer]"
+
+Command: TypeAlias = "Callable[..., Answer]"
 
 
 def find_words(path: str, data: bytes, *_: object) -> CheckedFile:
@@ -73,6 +82,24 @@ def noetlc(
             code = int(end.code or 0)
         out, err = capsysbinary.readouterr()
         return Answer(code, out.decode(), err.decode())
+
+    return run
+
+
+@pytest.fixture
+def noetlvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Answer]:
+    """Run the virtual machine's command line in an empty folder, with a database of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NOETLVM_DB", str(tmp_path / "executions.db"))
+    monkeypatch.setenv("NOETLVM_DEBUG", "1")
+
+    def run(*arguments: str) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["noetlvm", *arguments])
+        code = run_vm()
+        out, err = capsys.readouterr()
+        return Answer(code, out, err)
 
     return run
 

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SUITE = Path(__file__).parents[2] / "conformance"
-FILES = {"parse": "yaml", "lint": "yaml", "canon": "yaml", "compile": "yaml", "verify": "hex", "graph": "yaml"}
+FILES = {
+    "parse": "yaml",
+    "lint": "yaml",
+    "canon": "yaml",
+    "compile": "yaml",
+    "verify": "hex",
+    "run": "yaml",
+    "replay": "jsonl",
+    "graph": "yaml",
+}
 """The stages that have cases, and how the name of a case's file ends."""
 STAGES_WITH_CASES = tuple(FILES)
 
@@ -45,6 +54,11 @@ class Case:
     @property
     def data(self) -> bytes:
         return self.path.read_bytes()
+
+    @property
+    def companions(self) -> list[Path]:
+        """Other playbooks of the case: the children that it runs."""
+        return sorted(self.path.parent.glob(f"{self.id}.*.yml"))
 
     def places(self, field: str) -> set[Place]:
         """Return the findings that the expectation lists under `field`."""

@@ -1,0 +1,57 @@
+"""What `noetlvm cancel` and `noetlvm pause` do: ask the process that runs an execution, or do it where none does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from noetlvm.cli.database import database_path, find_execution, reading, results_of, writing
+from noetlvm.cli.refused import Refused
+from noetlvm.store.interface import Action, LockedError
+
+if TYPE_CHECKING:
+    from noetlvm.store.interface import Execution
+
+_DONE = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
+
+
+def control_execution(text: str, action: Action, db: str | None) -> int:
+    """Cancel or pause an execution, and return the exit code."""
+    path = database_path(db)
+    with reading(db) as reader:
+        row = find_execution(reader, text)
+    if row.ended is not None:
+        raise Refused(f"{row.execution_id} has ended as {row.status}; there is nothing to {action}")
+    try:
+        _do(path, row, action)
+    except LockedError:
+        _ask(path, row, action)
+        return 0
+    print(f"{row.execution_id}: {_DONE[action]}", file=sys.stderr)
+    return 0
+
+
+def _ask(path: Path, row: Execution, action: Action) -> None:
+    from noetlvm.store.sqlite import send_request
+
+    send_request(path, row.execution_id, action)
+    print(f"{row.execution_id}: the process that runs it was asked to {action} it", file=sys.stderr)
+
+
+def _do(path: Path, row: Execution, action: Action) -> None:
+    """Nobody runs it, so it is ours to write to."""
+    import asyncio
+
+    from noetlvm.engine.credentials import Credentials
+    from noetlvm.engine.engine import Engine
+    from noetlvm.tools.runner import ToolRunner
+
+    async def meet() -> None:
+        # Nothing is run, so nothing needs a credential.
+        Engine(store, results_of(path), ToolRunner(), resolve=lambda _declared: Credentials()).meet(
+            row.execution_id, action
+        )
+
+    with writing(path) as store:
+        asyncio.run(meet())

@@ -1,0 +1,41 @@
+"""Data of executions as text: JSON for programs, and one short line for people."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from noetlvm.expr.references import Reference
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON; a stored result is shown as what refers to it (S46)."""
+    return json.dumps(value, default=_described, ensure_ascii=False, indent=indent)
+
+
+def _described(value: Any) -> Any:
+    return value.to_data() if isinstance(value, Reference) else str(value)
+
+
+def shortened(value: Any, most: int = 100) -> str:
+    """Return JSON on one line, cut where it becomes long."""
+    if isinstance(value, Reference):
+        return f"<{value.hint}, {value.size:,} bytes, stored as {value.key[:12]}>"
+    text = as_json(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span for people."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -1,0 +1,76 @@
+"""Which database a command works on, and how it is opened: to write, to look, or to find one execution in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from noetlvm.cli.refused import Refused
+
+if TYPE_CHECKING:
+    from noetlvm.results.files import FileResults
+    from noetlvm.store.interface import Durability, Execution, Reader
+    from noetlvm.store.sqlite import SqliteReader, SqliteStore
+
+VARIABLE = "NOETLVM_DB"
+
+
+def database_path(given: str | None) -> Path:
+    """Return the file that was given, else the environment's, else the one in the user's state folder."""
+    named = given or os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "noetlvm" / "executions.db"
+
+
+@contextmanager
+def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore]:
+    """Open a database, or make it. Only one process at a time may."""
+    from noetlvm.store.sqlite import SqliteStore
+
+    store = SqliteStore(path, durability)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def reading(given: str | None) -> Iterator[SqliteReader]:
+    """Open a database to look at it, whoever writes to it."""
+    from noetlvm.store.sqlite import SqliteReader
+
+    reader = SqliteReader(database_path(given))
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def results_of(path: Path, durability: Durability = "full") -> FileResults:
+    """Return the result store that belongs to a database."""
+    from noetlvm.results.files import FileResults
+
+    return FileResults(path.with_name(f"{path.name}.results"), durability)
+
+
+def find_execution(reader: Reader, text: str | None) -> Execution:
+    """Return the execution that an identifier, or its beginning or end, names; without one, the latest."""
+    if text is None:
+        latest = [row for row in reader.executions(limit=20) if not row.parent] or reader.executions(limit=1)
+        if not latest:
+            raise Refused("the database has no execution yet; `noetlvm run playbook.yaml` makes one")
+        return latest[0]
+    exact = reader.execution(text)
+    if exact is not None:
+        return exact
+    found = [row for row in reader.executions() if row.execution_id.startswith(text) or row.execution_id.endswith(text)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Refused(f"`{text}` may be any of {len(found)} executions; write more of the identifier")
+    raise Refused(f"there is no execution `{text}`; `noetlvm list` shows those that there are")

@@ -1,0 +1,152 @@
+"""Drives an engine for a command: opens the store, shows what happens, hears Ctrl-C, and says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from noetlvm.cli.data_text import as_json, counted
+from noetlvm.cli.database import results_of, writing
+from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
+from noetlvm.cli.summary import first_failure, summary
+from noetlvm.cli.view import Quiet, view_for
+
+if TYPE_CHECKING:
+    from noetlvm.engine.actor import Ending
+    from noetlvm.engine.credentials import Credentials, Resolve
+    from noetlvm.engine.engine import Engine
+    from noetlvm.store.interface import Durability, Store
+
+FAILED = 1
+
+
+class Manner(NamedTuple):
+    """How to run."""
+
+    database: Path
+    durability: Durability = "full"
+    max_parallel: int | None = None
+    keychain: tuple[str, ...] = ()
+    as_json: bool = False
+    quiet: bool = False
+
+
+def drive(manner: Manner, begin: Callable[[Engine], Sequence[str]], folder: Path | None = None) -> int:
+    """Run what `begin` starts until it ends or is stopped, tell how, and return the exit code.
+
+    `folder` is where the playbook's files are, if that is known.
+    """
+    with writing(manner.database, manner.durability) as store:
+        with view_for(shows=not (manner.quiet or manner.as_json)) as view:
+            endings = _endings(manner, store, begin, view)
+        for ending in endings:
+            _tell(manner, store, ending, folder)
+    return _exit_code(endings)
+
+
+def _endings(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[str]], view: Quiet) -> list[Ending]:
+    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.engine.credentials import Unresolved
+    from noetlvm.engine.engine import BadRequest, NotFound
+    from noetlvm.expr.errors import ExpressionError
+
+    try:
+        return asyncio.run(_run(manner, store, begin, view))
+    except (BadRequest, NotFound, Unresolved) as problem:
+        raise Refused(str(problem)) from None
+    except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
+        raise Refused(f"what is stored cannot be read: {problem}") from None
+
+
+async def _run(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[str]], view: Quiet) -> list[Ending]:
+    from noetlvm.engine.engine import MAX_PARALLEL, Engine
+    from noetlvm.tools.runner import ToolRunner
+
+    engine = Engine(
+        store,
+        results_of(manner.database, manner.durability),
+        ToolRunner(manner.keychain),
+        resolve=resolver(manner.keychain),
+        max_parallel=manner.max_parallel or MAX_PARALLEL,
+        observers=(view.hear,),
+    )
+    begun = begin(engine)
+    _hear_signals(engine, view)
+    await engine.run(listens=True)
+    return [engine.ending(execution_id) for execution_id in begun]
+
+
+def _hear_signals(engine: Engine, view: Quiet) -> None:
+    """Stop in good order when asked to, and at once when asked again."""
+    asked: list[int] = []
+
+    def stop(number: int) -> None:
+        asked.append(number)
+        engine.stop(now=len(asked) > 1)
+        if len(asked) == 1 and engine.busy:
+            view.say(f"stopping: {counted(engine.busy, 'task')} may still end; once more, and they are stopped too")
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+
+
+def resolver(options: tuple[str, ...]) -> Resolve:
+    """Return what gets the credentials that playbooks declare, as `--keychain` says."""
+    from noetlvm.engine.credentials import Credentials, Unresolved
+
+    def resolve(declared: Any) -> Credentials:
+        if not declared:
+            return Credentials()
+        from noetlvm.keychain.resolve import MissingEntry, resolve
+
+        try:
+            keychain = resolve(declared, options)
+        except MissingEntry as problem:
+            raise Unresolved(str(problem)) from None
+        return Credentials(keychain.entries, keychain.secrets)
+
+    return resolve
+
+
+# ---- the end
+
+
+def _tell(manner: Manner, store: Store, ending: Ending, folder: Path | None) -> None:
+    if manner.as_json:
+        print(as_json(_as_data(ending)), flush=True)
+        return
+    row = store.execution(ending.execution_id)
+    if row is None or (manner.quiet and ending.status == "success"):
+        return
+    stream = sys.stderr if manner.quiet else sys.stdout
+    for line in summary(row, ending, first_failure(store, ending), folder):
+        print(line, file=stream)
+
+
+def _as_data(ending: Ending) -> dict[str, Any]:
+    return {
+        "execution_id": ending.execution_id,
+        "status": ending.status,
+        "ctx": ending.ctx,
+        "result": ending.result,
+        "failures": ending.failures,
+        "event_count": ending.event_count,
+    }
+
+
+def _exit_code(endings: Sequence[Ending]) -> int:
+    if any(_was_refused(ending) for ending in endings):
+        return REFUSED
+    if any(ending.status in ("failed", "cancelled") for ending in endings):
+        return FAILED
+    return 0 if all(ending.status == "success" for ending in endings) else INTERRUPTED
+
+
+def _was_refused(ending: Ending) -> bool:
+    """Tell whether it never began, for want of a credential."""
+    return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])

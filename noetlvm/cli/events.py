@@ -1,0 +1,51 @@
+"""What `noetlvm events` prints: the log of an execution, for people or as JSON lines, and as it grows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from noetlvm.cli.data_text import as_json, shortened
+from noetlvm.cli.database import find_execution, reading
+from noetlvm.events.event import Recorded, envelope
+
+if TYPE_CHECKING:
+    from noetlvm.store.interface import Reader
+
+_FOLLOW_SECONDS = 0.2
+
+
+def show_events(text: str | None, db: str | None, *, follow: bool, as_json_lines: bool) -> int:
+    """Print the events of an execution, with `follow` until it ends, and return the exit code."""
+    with reading(db) as reader:
+        execution_id = find_execution(reader, text).execution_id
+        told: Callable[[Recorded], str] = _line
+        if as_json_lines:
+            told = lambda recorded: as_json(envelope(execution_id, recorded))  # noqa: E731 - one of two ways to tell
+        for recorded in _followed(reader, execution_id) if follow else reader.events(execution_id):
+            print(told(recorded), flush=follow)
+    return 0
+
+
+def _followed(reader: Reader, execution_id: str) -> Iterator[Recorded]:
+    seq = 0
+    while True:
+        row = reader.execution(execution_id)  # before the events: what it says has ended has all of them
+        for recorded in reader.events(execution_id, seq):
+            seq = recorded.seq
+            yield recorded
+        if row is None or row.ended is not None:
+            return
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def _line(recorded: Recorded) -> str:
+    event = recorded.event
+    at = datetime.fromtimestamp(recorded.timestamp).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    where = f"{event.run}" if event.run else ""
+    where += f"[{event.iteration}]" if event.iteration else ""
+    where += f" {event.label}" if event.label else ""
+    where += f" #{event.attempt}" if event.attempt > 1 else ""
+    return f"{recorded.seq:>6}  {at}  {event.name:<28}  {where:<24}  {shortened(event.data, 120)}".rstrip()

@@ -1,0 +1,46 @@
+"""What `noetlvm list` prints: the executions of a database, the latest first."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from noetlvm.cli.data_text import as_json, duration
+from noetlvm.cli.database import reading
+from noetlvm.cli.table import Table, print_table
+
+if TYPE_CHECKING:
+    from noetlvm.store.interface import Execution
+
+
+def list_executions(db: str | None, limit: int, *, as_json_lines: bool) -> int:
+    """Print the latest executions, and return the exit code."""
+    with reading(db) as reader:
+        rows = reader.executions(limit=limit)
+    if as_json_lines:
+        for row in rows:
+            print(as_json(row_data(row)))
+        return 0
+    columns = ("execution", "playbook", "status", "started", "time", "steps", "events")
+    print_table(Table("Executions", columns, [_cells(row) for row in rows]))
+    return 0
+
+
+def row_data(row: Execution) -> dict[str, Any]:
+    """Return how an execution stands, for programs."""
+    return row._asdict() | {"started": moment(row.started), "ended": row.ended and moment(row.ended)}
+
+
+def moment(seconds: float) -> str:
+    """Return a point in time, as the events' envelopes do."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _cells(row: Execution) -> tuple[str, ...]:
+    steps = f"{row.counts.get('ok', 0)} ok"
+    if row.counts.get("failed"):
+        steps += f", {row.counts['failed']} failed"
+    started = datetime.fromtimestamp(row.started).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    took = duration(row.ended - row.started) if row.ended is not None else ""
+    name = f"{row.name} (child)" if row.parent else row.name
+    return row.execution_id, name, row.status, started, took, steps, str(row.seq)

@@ -1,0 +1,57 @@
+"""What `noetlvm run` does: makes a bundle of what it is given, and lets it run to its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from noetlvm.cli.drive import Manner, drive
+from noetlvm.cli.refused import Refused
+
+if TYPE_CHECKING:
+    from noetlvm.engine.engine import Bundle
+
+SUFFIX = ".nbc"
+
+
+def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner) -> int:
+    """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
+    bundle = _bundle(files)
+    return drive(manner, lambda engine: [engine.start(bundle, payload)], _folder(files))
+
+
+def _bundle(files: Sequence[str]) -> Bundle:
+    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.engine.engine import Bundle
+
+    data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files)
+    try:
+        return Bundle.of(data)
+    except BundleError as error:
+        raise Refused(f"{files[0]} is no bundle that can run: {error}") from None
+
+
+def _read(files: Sequence[str]) -> bytes:
+    if len(files) > 1:
+        raise Refused("a bundle holds everything it needs: give one .nbc, or playbooks")
+    try:
+        return Path(files[0]).read_bytes()
+    except OSError as error:
+        raise Refused(f"cannot read {files[0]}: {error.strerror}") from None
+
+
+def _compiled(files: Sequence[str]) -> bytes:
+    from noetlvm.bridge import NotCompiled, compile_playbooks
+
+    try:
+        return compile_playbooks(files)
+    except NotCompiled as problem:
+        raise Refused(str(problem)) from None
+
+
+def _folder(files: Sequence[str]) -> Path:
+    """Return the folder that holds all files: the debug map names them from there."""
+    parents = [Path(file).parent for file in files]
+    return parents[0] if len(set(parents)) == 1 else Path(os.path.commonpath([path.resolve() for path in parents]))

@@ -1,0 +1,65 @@
+"""What `noetlvm show` prints: one execution, its steps, and its first failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from noetlvm.cli.data_text import as_json, duration
+from noetlvm.cli.database import find_execution, reading
+from noetlvm.cli.list import row_data
+from noetlvm.cli.progress import Progress, StepProgress
+from noetlvm.cli.summary import first_failure, summary
+from noetlvm.cli.table import Table, print_table
+from noetlvm.engine.actor import Ending
+from noetlvm.engine.recovery import recovered
+
+if TYPE_CHECKING:
+    from noetlvm.store.interface import Execution, Reader
+
+
+def show_execution(text: str | None, db: str | None, *, as_json_text: bool) -> int:
+    """Print how an execution stands, and return the exit code."""
+    with reading(db) as reader:
+        row = find_execution(reader, text)
+        ending = standing(reader, row)
+        if as_json_text:
+            print(as_json(row_data(row) | {name: getattr(ending, name) for name in ("ctx", "result", "failures")}))
+            return 0
+        for line in summary(row, ending, first_failure(reader, ending), None):
+            print(line)
+        print()
+        print_table(_steps(reader, row))
+        for child in reader.executions(parent=row.execution_id):
+            print(f"child {child.execution_id}: {child.path}, {child.status}")
+    return 0
+
+
+def standing(reader: Reader, row: Execution) -> Ending:
+    """Return how an execution ended, or stands."""
+    state = recovered(reader, row.execution_id, row.bundle)
+    return Ending.of(row.execution_id, row.status, state)
+
+
+def _steps(reader: Reader, row: Execution) -> Table:
+    progress = Progress(row.name)
+    for recorded in reader.events(row.execution_id):
+        for _ in progress.hear(recorded):
+            pass
+    columns = ("run", "step", "status", "time", "iterations", "tasks", "retries")
+    cells = [(str(number), *_cells(progress, run)) for number, run in progress.runs.items()]
+    return Table("Step runs", columns, cells)
+
+
+def _cells(progress: Progress, run: StepProgress) -> tuple[str, ...]:
+    items = f"{run.done - run.failed:,} ok, {run.failed:,} failed of {run.total:,}" if run.total else ""
+    spent = duration((run.ended or progress.now) - run.started)
+    return run.step, run.status, spent, items, str(run.tasks), str(run.retries or "")
+
+
+def show_ctx(text: str | None, at: int | None, db: str | None) -> int:
+    """Print the `ctx` of an execution, now or after an event, and return the exit code."""
+    with reading(db) as reader:
+        row = find_execution(reader, text)
+        state = recovered(reader, row.execution_id, row.bundle, at)
+    print(as_json(state.ctx, indent=2))
+    return 0

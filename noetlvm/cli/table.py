@@ -1,0 +1,39 @@
+"""Tables of texts: aligned columns, drawn by rich where somebody looks at a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+from noetlvm.record import Record
+
+
+class Table(Record):
+    """A titled table of texts."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def print_table(table: Table) -> None:
+    """Print a table to standard output."""
+    show = _print_rich if sys.stdout.isatty() else _print_plain
+    show(table)
+
+
+def _print_plain(table: Table) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(table.columns, *table.rows, strict=True)]
+    for row in (table.columns, *table.rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print()
+
+
+def _print_rich(table: Table) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    grid = RichTable(*table.columns, title=table.title, title_justify="left", box=SIMPLE_HEAD)
+    for row in table.rows:
+        grid.add_row(*row)
+    Console(markup=False).print(grid)

@@ -1,0 +1,50 @@
+"""Requests, and children as their parent sees them: what they are given and give back, why they cannot be (S43)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetlvm.engine.actor import Ending
+from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.machine.payload import Offload, TooLarge, Unencodable
+from noetlvm.machine.reducers import deep_merge
+from noetlvm.machine.state import Child
+from noetlvm.tools.call import Outcome, error, ok
+
+
+def refusal(child: Child, playbook: LoadedPlaybook | None, program: LoadedProgram) -> Outcome:
+    """Return why a child cannot be started, as the outcome of the task that asks for it; empty: it can."""
+    if playbook is None:
+        known = ", ".join(sorted(program.playbooks))
+        return error("playbook", f"there is no playbook `{child.path}` in the bundle, which has: {known}")
+    version = playbook.metadata.get("version")
+    if child.version is not None and str(version) != str(child.version):
+        return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")
+    return {}
+
+
+def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any]) -> str:
+    """Return why a request cannot be recorded; empty: it can."""
+    offload = Offload(playbook.limits.max_payload_bytes)
+    try:
+        offload.fit(payload)
+        offload.fit(deep_merge(playbook.workload, payload))
+    except (TooLarge, Unencodable) as problem:
+        return f"the request cannot be recorded: {problem}"
+    return ""
+
+
+def payload_of(child: Child, offload: Offload) -> dict[str, Any]:
+    """Return the request of a child, with everything in it that its parent's events only refer to."""
+    return {name: offload.read(value) for name, value in child.workload.items()}
+
+
+def outcome_of(ending: Ending) -> Outcome:
+    """Return what a child gives back."""
+    result = {"status": ending.status, "result": ending.result, "ctx": ending.ctx}
+    if ending.status == "success":
+        return ok(result)
+    message = f"the child execution {ending.execution_id} ended as {ending.status}"
+    if ending.failures:
+        message += f": {ending.failures[0]['error']['message']}"
+    return error("playbook", message, details={"execution_id": ending.execution_id}, result=result)

@@ -1,0 +1,426 @@
+"""The embedded engine: one event loop, executions as actors, and one commit for all that was decided in a tick.
+
+A tick lets every actor decide on what has come in for it, writes large results, appends the events of all and commits
+once. Only then does it do what they ask for: begin pipelines, start children, ring timers. The machine decides, tools
+act; nothing here knows what a step is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from noetlvm.engine.actor import Actor, Ending
+from noetlvm.engine.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.engine.clock import Clock, SystemClock
+from noetlvm.engine.credentials import Credentials, Resolve, Unresolved, no_credentials
+from noetlvm.engine.identity import NewIds, child_id, new_ids
+from noetlvm.engine.recovery import recovered, wants_snapshot
+from noetlvm.engine.worker import Surroundings, Worker
+from noetlvm.events.event import Event, Recorded
+from noetlvm.machine.control import Control, Request
+from noetlvm.machine.effects import failure
+from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram, load_program
+from noetlvm.machine.payload import Offload
+from noetlvm.machine.state import Child, State
+from noetlvm.results.interface import ResultStore
+from noetlvm.store.interface import Action, ControlRequest, Execution, Snapshot, Store
+from noetlvm.tools.call import Tools, error
+
+MAX_PARALLEL = 32
+"""Tools that run at once, unless somebody says otherwise."""
+
+LISTEN_SECONDS = 0.2
+"""How often to look for what other processes ask for."""
+
+_TICKS_IN_A_ROW = 16
+"""Ticks before everybody else in the event loop gets a turn, where nobody is known to wait for one."""
+
+Observer = Callable[[Execution, Sequence[Recorded]], None]
+"""Hears of events once they are durable, and how their execution stands."""
+
+
+class Bundle(NamedTuple):
+    """A compiled program, as it is kept and as it runs."""
+
+    id: str
+    data: bytes
+    program: LoadedProgram
+
+    @classmethod
+    def of(cls, data: bytes) -> Bundle:
+        """Return a bundle that may run. Raises BundleError."""
+        from noetlvm.bytecode.container import bundle_id
+
+        program = load_program(data)
+        return cls(bundle_id(data), data, program)
+
+
+class _Asked(NamedTuple):
+    """Who waits for a child execution."""
+
+    parent: Actor
+    run: int
+    iteration: str
+    key: str
+
+
+class NotFound(LookupError):  # noqa: N818 - it says what happened
+    """The store has no such execution, or not what is needed to go on with it."""
+
+
+class BadRequest(ValueError):  # noqa: N818 - it says what happened
+    """What an execution was asked for with cannot be recorded."""
+
+
+class Engine:
+    """Runs executions over one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        results: ResultStore,
+        tools: Tools,
+        *,
+        resolve: Resolve = no_credentials,
+        clock: Clock | None = None,
+        ids: NewIds = new_ids,
+        max_parallel: int = MAX_PARALLEL,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.store = store
+        self.results = results
+        self.clock: Clock = clock or SystemClock()
+        self.endings: dict[str, Ending] = {}
+        """How the executions ended that nobody but the caller waits for."""
+        self._resolve = resolve
+        self._ids = ids
+        self._observers = observers
+        self._actors: dict[str, Actor] = {}
+        self._bundles: dict[str, Bundle] = {}
+        self._moved: dict[Actor, None] = {}
+        self._asked: dict[str, _Asked] = {}
+        """Who waits for which child execution, by its identifier."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+        self._failure: BaseException | None = None
+        self._around = Surroundings(
+            tools, self.clock, asyncio.Semaphore(max_parallel), self._spawn, self._touch, lambda: self._is_stopping
+        )
+
+    # ---- executions
+
+    def start(self, bundle: Bundle, payload: dict[str, Any], execution_id: str | None = None) -> str:
+        """Let the main playbook of a bundle run, and return the identifier of the execution. Raises BadRequest."""
+        self._bundles[bundle.id] = bundle
+        self.store.put_bundle(bundle.id, bundle.data)
+        objection = objection_to(bundle.program.main, payload)
+        if objection:
+            raise BadRequest(objection)
+        request = Request(execution_id or self._ids(self.clock.now(), 1)[0], bundle.id, payload)
+        self._open(bundle.program, bundle.program.main, request)
+        return request.execution_id
+
+    def resume(self, execution_id: str) -> str:
+        """Go on with an execution that was left; one that has ended only has its ending told."""
+        actor = self._restore(execution_id)
+        if not actor.state.is_over:
+            actor.inbox.append(actor.control.resume)
+            self._touch(actor)
+        return execution_id
+
+    def ask(self, execution_id: str, action: Action) -> None:
+        """Cancel, pause or resume an execution that runs here."""
+        actor = self._actors.get(execution_id)
+        if actor is not None:
+            actor.inbox.append(partial(_ACTIONS[action], self, actor))
+            self._touch(actor)
+
+    def meet(self, execution_id: str, action: Action) -> None:
+        """Do at once what is asked of an execution that nobody runs. Nothing else moves; the engine is used up."""
+        self._is_stopping = True
+        self._restore(execution_id)
+        self.ask(execution_id, action)
+        while self._moved:
+            self._tick()
+
+    async def run(self, *, listens: bool = False) -> None:
+        """Drive everything until it has ended, was stopped, or waits for somebody outside whom nobody listens to."""
+        listener = asyncio.get_running_loop().create_task(self._listen()) if listens else None
+        try:
+            await self._drive(listener is not None)
+        finally:
+            self._is_stopping = True
+            left = [*self._tasks, *([listener] if listener else [])]
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            await self._around.tools.close()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Leave off in good order: tools that run may end, nothing new begins. Or `now`, and those are cancelled."""
+        self._is_stopping = True
+        for actor in self._actors.values():
+            for worker in list(actor.workers.values()):
+                worker.stop(now=now)
+        self._wake.set()
+
+    @property
+    def busy(self) -> int:
+        """How many tools run."""
+        return sum(worker.is_busy for actor in self._actors.values() for worker in actor.workers.values())
+
+    def ending(self, execution_id: str) -> Ending:
+        """Return how an execution ended, or stands."""
+        found = self.endings.get(execution_id)
+        return found or self._actors[execution_id].ending()
+
+    # ---- the loop
+
+    async def _drive(self, listens: bool) -> None:
+        ticks = 0
+        while self._failure is None:
+            if self._moved:
+                self._tick()
+                ticks += 1
+                if self._tasks or (listens and not ticks % _TICKS_IN_A_ROW):
+                    await asyncio.sleep(0)
+                continue
+            if self._has_nothing_to_wait_for(listens):
+                return
+            self._wake.clear()
+            self.clock.rest(len(self._tasks))
+            await self._wake.wait()
+        raise self._failure
+
+    def _has_nothing_to_wait_for(self, listens: bool) -> bool:
+        if self._is_stopping:
+            return not any(actor.workers for actor in self._actors.values())
+        return not self._actors or not (self._tasks or listens)
+
+    def _tick(self) -> None:
+        moved, self._moved = self._moved, {}
+        told = [(actor, recorded) for actor in moved if (recorded := self._decide(actor))]
+        self.store.commit()
+        for actor, recorded in told:
+            for observe in self._observers:
+                observe(actor.row, recorded)
+        for actor in moved:
+            self._follow_up(actor)
+
+    def _decide(self, actor: Actor) -> list[Recorded]:
+        """Let an actor decide, and give what it says to the store."""
+        known = actor.state.seq
+        events = actor.decide()
+        if not events:
+            return []
+        blobs = actor.control.offload.take_blobs()
+        if blobs:
+            self.results.put(blobs)
+        now = self.clock.now()
+        ids = self._ids(now, len(events))
+        recorded = [Recorded(known + at, ids[at - 1], now, event) for at, event in enumerate(events, 1)]
+        met, actor.met = actor.met, []
+        self.store.append(actor.execution_id, known, recorded, actor.project(now), done=met)
+        self._keep_snapshot(actor)
+        return recorded
+
+    def _keep_snapshot(self, actor: Actor) -> None:
+        state = actor.state
+        if not wants_snapshot(state.seq, actor.snapshot_seq):
+            return
+        self.store.drop_snapshots(actor.execution_id)
+        if not state.is_over:
+            self.store.put_snapshot(actor.execution_id, Snapshot(state.bundle, state.seq, state.to_data()))
+        actor.snapshot_seq = state.seq
+
+    def _follow_up(self, actor: Actor) -> None:
+        """Do what an actor asks for, now that its events are durable."""
+        waiting, actor.waiting = actor.waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+        control = actor.control
+        for key in control.take_cancelled():
+            self._cancel_child(child_id(key))
+        if actor.state.is_over:
+            self._close(actor)
+            return
+        if self._is_stopping:
+            return
+        # Children first: one that stands too deep is answered at once, and its parent is ready.
+        for run, iteration, child in control.take_children():
+            self._start_child(_Asked(actor, run, iteration, child.key), child)
+        for command in control.take_ready():
+            Worker(actor, control.work(command), self._around).begin()
+        self._set_timer(actor)
+
+    # ---- opening and closing
+
+    def _open(self, program: LoadedProgram, playbook: LoadedPlaybook, request: Request) -> None:
+        refused = None
+        try:
+            credentials = self._resolve(playbook.keychain)
+        except Unresolved as problem:
+            credentials, refused = Credentials(), failure("keychain", str(problem))
+        row = Execution(
+            request.execution_id,
+            request.bundle,
+            playbook.name,
+            playbook.path,
+            "running",
+            self.clock.now(),
+            parent=request.parent,
+        )
+        actor = self._enlist(program, playbook, State(), credentials, row)
+        begin = actor.control.start
+        actor.inbox.append(partial(actor.control.refuse, request, refused) if refused else partial(begin, request))
+        self._touch(actor)
+
+    def _enlist(
+        self, program: LoadedProgram, playbook: LoadedPlaybook, state: State, credentials: Credentials, row: Execution
+    ) -> Actor:
+        fetch = self.results.get
+        offload = Offload(
+            playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key), redact=credentials.redact
+        )
+        actor = Actor(Control(playbook, state, offload), program, credentials, row)
+        self._actors[row.execution_id] = actor
+        return actor
+
+    def _restore(self, execution_id: str) -> Actor:
+        """Return an execution as the store knows it."""
+        if execution_id in self._actors:
+            return self._actors[execution_id]
+        row = self.store.execution(execution_id)
+        if row is None:
+            raise NotFound(f"there is no execution {execution_id}")
+        program = self._bundle(row.bundle).program
+        playbook = program.playbooks[row.path]
+        state = recovered(self.store, execution_id, row.bundle)
+        # What has ended needs no secrets any more.
+        credentials = Credentials() if state.is_over else self._resolve(playbook.keychain)
+        actor = self._enlist(program, playbook, state, credentials, row)
+        if state.is_over:
+            self._close(actor)
+        return actor
+
+    def _bundle(self, id: str) -> Bundle:
+        if id not in self._bundles:
+            data = self.store.bundle(id)
+            if data is None:
+                raise NotFound(f"the store has no bundle {id}")
+            self._bundles[id] = Bundle.of(data)
+        return self._bundles[id]
+
+    def _close(self, actor: Actor) -> None:
+        for worker in list(actor.workers.values()):
+            worker.stop(now=True)
+        if self._actors.pop(actor.execution_id, None) is None:
+            return
+        asked = self._asked.pop(actor.execution_id, None)
+        if asked is None:
+            self.endings[actor.execution_id] = actor.ending()
+        else:
+            self._answer(asked, outcome_of(actor.ending()))
+
+    # ---- children
+
+    def _start_child(self, asked: _Asked, child: Child) -> None:
+        """Start the child that a task asks for; or go on with it, if it was started before a crash."""
+        id = child_id(asked.key)
+        self._asked[id] = asked
+        if self.store.execution(id) is not None:
+            self.resume(id)
+            return
+        parent = asked.parent
+        playbook = parent.program.playbooks.get(child.path)
+        refused = refusal(child, playbook, parent.program)
+        if playbook is None or refused:
+            self._answer(self._asked.pop(id), refused)
+            return
+        payload = payload_of(child, parent.control.offload)
+        objection = objection_to(playbook, payload)
+        if objection:
+            self._answer(self._asked.pop(id), error("input", objection))
+            return
+        request = Request(id, parent.row.bundle, payload, parent.execution_id, parent.state.depth + 1)
+        self._open(parent.program, playbook, request)
+
+    def _cancel_child(self, id: str) -> None:
+        self._asked.pop(id, None)
+        if id in self._actors or self.store.execution(id) is not None:
+            self._restore(id)
+            self.ask(id, "cancel")
+
+    def _answer(self, asked: _Asked, outcome: dict[str, Any]) -> None:
+        parent = asked.parent
+        readable = {**outcome, "result": parent.control.offload.readable(outcome["result"])}
+        told = partial(parent.control.child_finished, asked.run, asked.iteration, asked.key, readable)
+        parent.inbox.append(told)
+        self._touch(parent)
+
+    # ---- time, and the world outside
+
+    def _set_timer(self, actor: Actor) -> None:
+        due = actor.control.next_timer()
+        if due is not None and due != actor.due:
+            actor.due = due
+            self._spawn(self._ring(actor, due))
+
+    async def _ring(self, actor: Actor, due: float) -> None:
+        await self.clock.sleep(due - self.clock.now())
+        actor.due = None
+        actor.inbox.append(partial(actor.control.timer, due))
+        self._touch(actor)
+
+    async def _listen(self) -> None:
+        """Look for what other processes ask for. It is asked in real time, whatever the clock says."""
+        seen = 0
+        while True:
+            for request in self.store.requests():
+                if request.number > seen:
+                    seen = request.number
+                    self._hear(request)
+            await asyncio.sleep(LISTEN_SECONDS)
+
+    def _hear(self, request: ControlRequest) -> None:
+        actor = self._actors.get(request.execution_id)
+        if actor is not None:
+            actor.met.append(request)
+            self.ask(request.execution_id, request.action)
+
+    def _touch(self, actor: Actor) -> None:
+        self._moved[actor] = None
+        self._wake.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+        self._wake.set()
+
+    def _cancel(self, actor: Actor) -> list[Event]:
+        return actor.control.cancel()
+
+    def _pause(self, actor: Actor) -> list[Event]:
+        return actor.control.pause()
+
+    def _resume(self, actor: Actor) -> list[Event]:
+        return actor.control.resume()
+
+
+_ACTIONS: dict[Action, Callable[[Engine, Actor], list[Event]]] = {
+    "cancel": Engine._cancel,
+    "pause": Engine._pause,
+    "resume": Engine._resume,
+}

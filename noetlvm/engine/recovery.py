@@ -1,0 +1,40 @@
+"""An execution's state from what the store kept of it: the last snapshot, if there is one, and the events after it."""
+
+from __future__ import annotations
+
+from noetlvm.machine.fold import apply
+from noetlvm.machine.state import State
+from noetlvm.store.interface import Reader
+
+SNAPSHOT_EVENTS = 5_000
+"""An execution of fewer events has no snapshot: folding them takes no time."""
+
+_SNAPSHOT_SHARE = 4
+
+
+def recovered(reader: Reader, execution_id: str, bundle: str, until: int | None = None) -> State:
+    """Return the state after the last event, or after the one of number `until`; every open thread is ready in it."""
+    snapshot = reader.snapshot(execution_id, bundle, until)
+    state = State.from_data(snapshot.data) if snapshot else State()
+    fold(reader, execution_id, state, until)
+    state.reopen()
+    return state
+
+
+def folded(reader: Reader, execution_id: str, until: int | None = None) -> State:
+    """Return the state that all events make, whatever a snapshot says."""
+    state = State()
+    fold(reader, execution_id, state, until)
+    state.reopen()
+    return state
+
+
+def fold(reader: Reader, execution_id: str, state: State, until: int | None = None) -> None:
+    """Apply the events that a state does not know yet."""
+    for recorded in reader.events(execution_id, state.seq, until):
+        apply(state, recorded.event)
+
+
+def wants_snapshot(seq: int, last: int) -> bool:
+    """Tell whether one is due: the longer the log, the rarer, so that all of them together cost in proportion to it."""
+    return seq - last >= max(SNAPSHOT_EVENTS, last // _SNAPSHOT_SHARE)

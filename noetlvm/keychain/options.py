@@ -1,0 +1,94 @@
+"""What `--keychain` says: `env`, `file:PATH`, `cmd:COMMAND`, a plugin's `PROVIDER:…`, each also as `NAME=…`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from noetlvm.keychain.command import NAME
+
+_ENTRY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_PROVIDER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+class BadOption(ValueError):  # noqa: N818 - it says what happened
+    """An option that cannot be read."""
+
+
+class Place(NamedTuple):
+    """A provider and its settings."""
+
+    provider: str
+    settings: dict[str, Any]
+
+
+class Options(NamedTuple):
+    """Where to look."""
+
+    everywhere: tuple[Place, ...]
+    """For every entry, in this order."""
+    by_name: dict[str, Place]
+
+
+def read_options(texts: Iterable[str]) -> Options:
+    """Read the options of a command line. Raises BadOption."""
+    everywhere: list[Place] = []
+    by_name: dict[str, Place] = {}
+    for text in texts:
+        entry = _ENTRY.fullmatch(text)
+        if entry is None:
+            everywhere.append(_place(text, for_one=False))
+        elif entry[1] in by_name:
+            raise BadOption(f"--keychain says twice where `{entry[1]}` is")
+        else:
+            by_name[entry[1]] = _place(entry[2], for_one=True)
+    return Options(tuple(everywhere), by_name)
+
+
+def _place(text: str, *, for_one: bool) -> Place:
+    word, colon, rest = text.partition(":")
+    if not _PROVIDER.fullmatch(word):
+        # Not the text itself: it may be a secret that somebody wrote here.
+        raise BadOption("--keychain takes env, file:PATH, cmd:COMMAND, or NAME= and one of these")
+    provider, read = _FORMS.get(word, (word, _argument))
+    return Place(provider, read(rest, for_one) if colon else {})
+
+
+def _variable(text: str, for_one: bool) -> dict[str, Any]:
+    if not for_one:
+        raise BadOption("--keychain env: a variable is for one entry: write NAME=env:VARIABLE")
+    return {"variable": text}
+
+
+def _path(text: str, for_one: bool) -> dict[str, Any]:
+    path, hash, key = text.partition("#")
+    if hash and not for_one:
+        raise BadOption("--keychain file: a key is for one entry: write NAME=file:PATH#KEY")
+    return {"path": path, "key": key} if hash else {"path": path}
+
+
+def _command(text: str, for_one: bool) -> dict[str, Any]:
+    try:
+        argv = shlex.split(text)
+    except ValueError:
+        raise BadOption("--keychain cmd: a quote does not end") from None
+    if not argv:
+        raise BadOption("--keychain cmd: there is no command")
+    if not for_one and not any(NAME in part for part in argv):
+        raise BadOption(f"--keychain cmd: write {NAME} where the entry's name goes, as in cmd:pass show {NAME}")
+    return {"command": argv}
+
+
+def _argument(text: str, for_one: bool) -> dict[str, Any]:
+    return {"argument": text}
+
+
+_FORMS: dict[str, tuple[str, Callable[[str, bool], dict[str, Any]]]] = {
+    "env": ("environment", _variable),
+    "environment": ("environment", _variable),
+    "file": ("file", _path),
+    "cmd": ("command", _command),
+    "command": ("command", _command),
+}

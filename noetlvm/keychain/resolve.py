@@ -1,0 +1,131 @@
+"""Gets every entry that a playbook declares, before anything runs (S44).
+
+An entry is looked for where `--keychain NAME=…` says; else where its declaration says; else in each place that
+`--keychain` gives; else in the environment. Nothing here ever puts a secret into a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from noetlvm.bytecode.program import Credential
+from noetlvm.keychain.options import BadOption, Options, Place, read_options
+from noetlvm.keychain.providers import BUILTIN, open_source, provider_names
+from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, Misshapen, Shape, secret_texts, shaped
+from noetlvm.keychain.source import Unavailable
+
+_ENVIRONMENT = Place("environment", {})
+
+
+class MissingEntry(Exception):  # noqa: N818 - it says what happened
+    """An entry cannot be had. The message names it, and where it was looked for."""
+
+
+class Keychain(NamedTuple):
+    """What was found."""
+
+    entries: dict[str, Any]
+    """What templates read as `keychain`, and tools get as `auth`."""
+    secrets: frozenset[str]
+    """Every text in it that must not be seen."""
+
+
+def resolve(declarations: Iterable[Credential], options: Sequence[str] = ()) -> Keychain:
+    """Return all that is declared. Raises MissingEntry at the first that cannot be had."""
+    declared = tuple(declarations)
+    places = _read(options)
+    entries: dict[str, Any] = {}
+    secrets: set[str] = set()
+    for credential in declared:
+        shape = _shape(credential)
+        entry = _entry(credential, shape, places)
+        entries[credential.name] = entry
+        secrets.update(text for text in secret_texts(entry, shape) if text)
+    return Keychain(entries, frozenset(secrets))
+
+
+def look_up(provider: str, secret: str, options: Sequence[str] = (), version: str | None = None) -> Any:
+    """Return one secret at run time, for the tool `secrets`. Raises MissingEntry."""
+    places = _read(options)
+    given = next((place.settings for place in places.everywhere if place.provider == provider), {})
+    settings = {**given, "version": version} if version is not None else given
+    return _found(secret, (), (Place(provider, settings),))
+
+
+def _read(options: Sequence[str]) -> Options:
+    try:
+        return read_options(options)
+    except BadOption as problem:
+        raise MissingEntry(str(problem)) from None
+
+
+def _entry(credential: Credential, shape: Shape, options: Options) -> Any:
+    found = _found(credential.name, shape.fields, _places(credential, options))
+    try:
+        return shaped(found, shape)
+    except Misshapen as problem:
+        raise MissingEntry(f"the keychain entry `{credential.name}` is no `{credential.kind}`: {problem}") from None
+
+
+def _found(name: str, fields: tuple[str, ...], places: tuple[Place, ...]) -> Any:
+    """Return what the first place that has the entry has."""
+    asked = []
+    try:
+        for place in places:
+            source = open_source(place.provider, place.settings)
+            asked.append(source.where(name))
+            found = source.find(name, fields)
+            if found not in (None, "", {}, []):
+                return found
+    except Unavailable as problem:
+        raise MissingEntry(f"the keychain entry `{name}` cannot be looked up: {problem}") from None
+    raise MissingEntry(
+        f"the keychain entry `{name}` is missing: looked in {', then in '.join(asked)}; "
+        f"put it there, or say where it is with --keychain {name}=…"
+    )
+
+
+def _places(credential: Credential, options: Options) -> tuple[Place, ...]:
+    if credential.name in options.by_name:
+        return (options.by_name[credential.name],)
+    provider = _provider(credential)
+    if provider is None:
+        return options.everywhere or (_with_settings(_ENVIRONMENT, credential),)
+    # A declaration may leave it to the command line which file or command it is.
+    alike = tuple(_with_settings(place, credential) for place in options.everywhere if place.provider == provider)
+    return alike or (_with_settings(Place(provider, {}), credential),)
+
+
+def _with_settings(place: Place, credential: Credential) -> Place:
+    return Place(place.provider, {**place.settings, **credential.settings})
+
+
+def _provider(credential: Credential) -> str | None:
+    """Return the provider that a declaration names: as `provider`, or as its kind."""
+    if credential.kind in SHAPES:
+        named = credential.settings.get("provider")
+        return named if isinstance(named, str) else None
+    return credential.kind
+
+
+def _shape(credential: Credential) -> Shape:
+    if credential.kind not in SHAPES and credential.kind not in BUILTIN:
+        _check_plugin(credential)
+    shape = SHAPES.get(credential.kind, ANY_SHAPE)
+    fields = credential.settings.get("fields")
+    if fields is None or shape.fields:
+        return shape
+    names = tuple(field for field in fields if isinstance(field, str)) if isinstance(fields, list) else ()
+    if not names or fields != list(names):
+        raise MissingEntry(f"the keychain entry `{credential.name}`: `fields` must be a list of names")
+    return Shape(fields=names, needs=names)
+
+
+def _check_plugin(credential: Credential) -> None:
+    if credential.kind not in (known := provider_names()):
+        kinds = ", ".join([*SHAPES, *known])
+        raise MissingEntry(
+            f"the keychain entry `{credential.name}` has the kind `{credential.kind}`, which nothing provides; "
+            f"there are {kinds}"
+        )

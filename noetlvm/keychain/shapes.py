@@ -1,0 +1,147 @@
+"""The forms that secrets have, by the `kind` that declares them: their parts, and which of these are no secret.
+
+A shape says nothing about where its parts come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from noetlvm.keychain.source import json_object
+
+
+class Misshapen(Exception):  # noqa: N818 - it says what happened
+    """Something was found that is not what its kind needs. The message does not quote it."""
+
+
+class Shape(NamedTuple):
+    """One form."""
+
+    fields: tuple[str, ...] = ()
+    """None: one text, or whatever the source has."""
+    needs: tuple[str, ...] = ()
+    public: frozenset[str] = frozenset()
+    """Parts that are no secret: taking `localhost` out of every result would help nobody."""
+    other_names: Mapping[str, str] = {}
+    single: str = ""
+    """The part that a mere text is."""
+    is_url: bool = False
+    """A mere text is a URL that holds the parts."""
+
+
+_POSTGRES_NAMES = {
+    "hostname": "host",
+    "db_host": "host",
+    "db_port": "port",
+    "dbname": "database",
+    "db_name": "database",
+    "db": "database",
+    "username": "user",
+    "db_user": "user",
+    "db_password": "password",
+}
+
+SHAPES: dict[str, Shape] = {
+    "secret_manager": Shape(),
+    "bearer_token": Shape(fields=("token",), needs=("token",), single="token"),
+    "api_key": Shape(fields=("header", "value"), needs=("value",), public=frozenset({"header"}), single="value"),
+    "basic_auth": Shape(
+        fields=("username", "password"),
+        needs=("username", "password"),
+        public=frozenset({"username"}),
+        other_names={"user": "username"},
+    ),
+    "postgres_credential": Shape(
+        fields=("host", "port", "database", "user", "password", "sslmode"),
+        public=frozenset({"host", "port", "database", "user", "sslmode"}),
+        other_names=_POSTGRES_NAMES,
+        is_url=True,
+    ),
+}
+
+ANY_SHAPE = Shape()
+
+
+def shaped(found: Any, shape: Shape) -> Any:
+    """Return what was found in the form that templates and tools read. Raises Misshapen."""
+    if not shape.fields:
+        return found
+    if not isinstance(found, Mapping):
+        found = _parts(str(found), shape)
+    parts = {shape.other_names.get(name, name): value for name, value in found.items()}
+    missing = [name for name in shape.needs if not parts.get(name)]
+    if missing:
+        raise Misshapen(f"it has no {' and no '.join(f'`{name}`' for name in missing)}")
+    if shape.fields == (shape.single,) == tuple(parts):
+        return parts[shape.single]
+    if shape.is_url and "port" in parts:
+        parts["port"] = _port(parts["port"])
+    return parts
+
+
+def _parts(text: str, shape: Shape) -> dict[str, Any]:
+    """Return the parts that one text holds. Raises Misshapen."""
+    held = json_object(text)
+    if held is not None:
+        return held
+    if shape.is_url:
+        return postgres_url(text)
+    if shape.single:
+        return {shape.single: text}
+    raise Misshapen(f"it must have the parts {', '.join(shape.fields)}, and it is a single text")
+
+
+def secret_texts(entry: Any, shape: Shape = ANY_SHAPE) -> Iterator[str]:
+    """Yield the texts of an entry that must not be seen, the innermost included."""
+    if isinstance(entry, Mapping):
+        for name, value in entry.items():
+            if name not in shape.public:
+                yield from secret_texts(value)
+    elif isinstance(entry, list | tuple):
+        for value in entry:
+            yield from secret_texts(value)
+    elif isinstance(entry, bytes):
+        yield entry.decode("utf-8", "replace")
+    elif isinstance(entry, str | int | float) and not isinstance(entry, bool):
+        yield str(entry)
+        yield from _password_within(str(entry))
+
+
+def _password_within(text: str) -> Iterator[str]:
+    """Yield the password of a URL: tools take it out and use it alone."""
+    if "://" not in text or "@" not in text:
+        return
+    try:
+        password = urlsplit(text).password
+    except ValueError:
+        return
+    if password:
+        yield unquote(password)
+
+
+def postgres_url(text: str) -> dict[str, Any]:
+    """Return the parts of `postgresql://user:password@host:port/database?sslmode=…`. Raises Misshapen."""
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        raise Misshapen("its URL cannot be read; in a user or password, write `/` as %2F, `@` as %40") from None
+    if url.scheme not in ("postgres", "postgresql"):
+        raise Misshapen("as a single text it must be a URL: postgresql://user:password@host:port/database")
+    parts = {
+        "host": unquote(url.hostname or ""),
+        "port": port,
+        "database": unquote(url.path.lstrip("/")),
+        "user": unquote(url.username or ""),
+        "password": unquote(url.password or ""),
+    }
+    return {name: value for name, value in parts.items() if value} | dict(parse_qsl(url.query))
+
+
+def _port(written: Any) -> int:
+    try:
+        return int(written)
+    except (TypeError, ValueError):
+        raise Misshapen("its `port` is no number") from None

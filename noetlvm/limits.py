@@ -1,0 +1,75 @@
+"""Every limit of a run, in one place. A playbook may set some of them under `executor.spec.policy.limits`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+INLINE_BYTES = 64 * 1024
+"""A payload that stands in an event; a larger one goes to the result store (S46)."""
+
+INLINE_BYTES_MIN = 4 * 1024
+"""The smallest limit that a playbook may set for a payload: references take room too."""
+
+EVENT_BYTES_MAX = 256 * 1024
+"""A whole event, encoded."""
+
+INPUTS_BYTES = 16 * 1024
+"""The rendered inputs of a task that failed, which its event carries for people to read."""
+
+CTX_BYTES_MAX = 1024 * 1024
+"""`ctx` of an execution, encoded, what it refers to aside."""
+
+ARGS_BYTES_MAX = 64 * 1024
+"""What a token carries, encoded, what it refers to aside."""
+
+TASK_RUNS_MAX = 100_000
+"""Task runs of one pipeline (S20)."""
+
+IDLE_INSTRUCTIONS_MAX = 1_000_000
+"""Instructions of a pipeline from one tool call or wait to the next: a jump that meets no task must end too."""
+
+WAIT_SECONDS_MAX = 3_600
+"""The longest wait before a retry (S14)."""
+
+MESSAGE_CHARS_MAX = 4_000
+"""An error's message; what is longer is cut."""
+
+LOOP_ITEMS_MAX = 1_000_000
+"""Items of one loop."""
+
+CHILD_DEPTH_MAX = 16
+"""Executions above a child execution (S43)."""
+
+EVENTS_WARNING = 100_000
+"""Events of an execution from which on a warning is due."""
+
+TOOL_OUTPUT_BYTES_MAX = 10 * 1024 * 1024
+"""What one run of a tool may give: a response, rows, a command's output."""
+
+PRINTED_BYTES_MAX = 64 * 1024
+"""What is kept of all that a `python` task prints."""
+
+LOADED_BYTES = 32 * 1024 * 1024
+"""Stored results that are kept in memory once they were read, by their encoded size."""
+
+
+class Limits(NamedTuple):
+    """The limits that a playbook may set."""
+
+    max_payload_bytes: int = INLINE_BYTES
+    max_transitions: int = TASK_RUNS_MAX
+
+    @classmethod
+    def of(cls, executor: Mapping[str, Any]) -> Limits:
+        """Return the limits of an `executor` section; what is absent or no whole number has its default.
+
+        Payloads never become larger than the default: an event holds several, and its own limit is hard.
+        """
+        found: Any = executor
+        for key in ("spec", "policy", "limits"):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        given = {key: value for key, value in (found or {}).items() if key in cls._fields and type(value) is int}
+        limits = cls(**given)
+        payload = max(min(limits.max_payload_bytes, INLINE_BYTES), INLINE_BYTES_MIN)
+        return limits._replace(max_payload_bytes=payload)

@@ -1,0 +1,47 @@
+"""What a pipeline asks for: the effects that its driver performs, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+
+class Call(NamedTuple):
+    """Run a tool and give its outcome to `Frame.complete`."""
+
+    kind: str
+    inputs: dict[str, Any]
+    spec: dict[str, Any]
+    task: int
+    """Number of the task run."""
+    label: str
+    attempt: int
+    key: str
+    """Identifier of the task run: the same for all attempts, and after a crash. Tools use it to do a thing once."""
+
+
+class Wait(NamedTuple):
+    """Let time pass before the next attempt."""
+
+    seconds: float
+    since: Any = None
+    """When the wait began, as the outcome before it said; None: it begins now."""
+
+
+class Ended(NamedTuple):
+    """The pipeline is over. Its last event says so too."""
+
+    status: Literal["done", "failed"]
+    result: Any = None
+    """As the event carries it: what is large is there by reference."""
+    error: dict[str, Any] | None = None
+
+
+Effect: TypeAlias = Call | Wait | Ended
+
+DONE, FAILED = -1, -2
+"""Program counters of a pipeline that has ended."""
+
+
+def failure(kind: str, message: str, **details: Any) -> dict[str, Any]:
+    """Return an error as `outcome.error` has it (S19), one that trying again does not mend."""
+    return {"kind": kind, "retryable": False, "message": message, "details": details}

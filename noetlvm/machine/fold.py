@@ -1,0 +1,367 @@
+"""Folds the log: the only place that changes state, one handler an event.
+
+It never decides. Whatever had to be decided is in the event; what follows from it without any choice, such as which
+iteration of a loop is open next, is worked out here, so that it needs no event of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from noetlvm.events.catalogue import BOUNDARY
+from noetlvm.events.event import Event, step_run_id, task_run_id
+from noetlvm.machine.state import FAILURES_KEPT, Child, Loop, Run, State, Thread, Token
+
+
+def apply(state: State, event: Event) -> None:
+    """Let an event have happened."""
+    state.seq += 1
+    HANDLERS[event.name](state, event)
+
+
+# ---- the execution
+
+
+def _requested(state: State, event: Event) -> None:
+    data = event.data
+    state.execution_id, state.bundle, state.path = data["execution"], data["bundle"], data["path"]
+    state.parent, state.depth = data.get("parent", ""), data.get("depth", 0)
+    state.status = "requested"
+
+
+def _evaluated(state: State, event: Event) -> None:
+    error = event.data.get("error")
+    if error:
+        _fail(state, {"error": error})
+
+
+def _started(state: State, event: Event) -> None:
+    state.workload = event.data["workload"]
+    state.status = "running"
+
+
+def _finished(state: State, _event: Event) -> None:
+    # The last event says how the execution ended; until then it is running.
+    state.tokens.clear()
+
+
+def _processed(state: State, event: Event) -> None:
+    state.status = event.data["status"]
+    state.paused = False
+
+
+def _paused(state: State, _event: Event) -> None:
+    state.paused = True
+
+
+def _resumed(state: State, _event: Event) -> None:
+    state.paused = False
+
+
+def _cancelled(state: State, _event: Event) -> None:
+    state.paused = False
+    for waiting in (state.tokens, state.runs, state.unstarted, state.complete, state.ended, state.opened):
+        waiting.clear()
+    state.status = "cancelling"
+
+
+def _patched(state: State, event: Event) -> None:
+    state.ctx = {**state.ctx, **event.data["patch"]}
+
+
+def _fail(state: State, failure: dict[str, Any]) -> None:
+    state.failure_count += 1
+    if len(state.failures) < FAILURES_KEPT:
+        state.failures.append(failure)
+
+
+# ---- tokens
+
+
+def _enqueued(state: State, event: Event) -> None:
+    data = event.data
+    is_final = data.get("final", False)
+    state.last_token = data["token"]
+    state.tokens[state.last_token] = Token(data["step"], data["args"], None, is_final)
+    state.final_given = state.final_given or is_final
+
+
+def _rejected(state: State, event: Event) -> None:
+    del state.tokens[event.data["token"]]
+    state.counts[2] += 1
+    error = event.data.get("error")
+    if error:
+        _fail(state, {"step": event.data["step"], "error": error})
+
+
+def _scheduled(state: State, event: Event) -> None:
+    data = event.data
+    if "lease" in data:
+        _released(state, event)
+        return
+    token = state.tokens.pop(data["token"])
+    run = state.runs[event.run] = Run(token.step, token.args, token.final)
+    state.last_run = event.run
+    form = data.get("form")
+    if form is None:
+        _open_thread(state, event.run, run, "")
+    elif form == "loop":
+        state.unstarted[event.run, ""] = None
+
+
+def _routed(state: State, event: Event) -> None:
+    run = state.runs.pop(event.run)
+    del state.ended[event.run]
+    boundary = run.boundary or {}
+    for token in event.data["tokens"]:
+        state.last_token = token["id"]
+        state.tokens[state.last_token] = Token(token["step"], token["args"], boundary, False)
+    if boundary["status"] == "error":
+        _take_failure(state, event, run)
+    elif not event.data["tokens"]:
+        state.result = boundary.get("result")
+    error = event.data.get("error")
+    if error:
+        _fail(state, {"step": run.step, "run": event.run, "error": error})
+
+
+def _take_failure(state: State, event: Event, run: Run) -> None:
+    if event.data.get("handled"):
+        return
+    boundary = run.boundary or {}
+    failure = {"step": run.step, "run": event.run, "error": boundary["error"]}
+    iteration = boundary["data"].get("failed_iteration")
+    _fail(state, failure | ({"iteration": iteration} if iteration is not None else {}))
+
+
+# ---- leases and threads
+
+
+def _open_thread(state: State, number: int, run: Run, path: str) -> None:
+    run.threads[path] = Thread()
+    state.opened[number, path] = None
+
+
+def _released(state: State, event: Event) -> None:
+    """Count a lost lease up, and offer the threads that it covered again."""
+    run, unit = state.runs[event.run], event.iteration
+    run.leases[unit] = event.data["lease"]
+    below = f"{unit}."
+    for path in run.threads:
+        if not unit or path == unit or path.startswith(below):
+            state.opened[event.run, path] = None
+
+
+def _step_started(state: State, event: Event) -> None:
+    state.runs[event.run].started = True
+
+
+def _iteration_started(state: State, event: Event) -> None:
+    state.runs[event.run].threads[event.iteration].started = True
+
+
+def _task_started(state: State, event: Event) -> None:
+    thread = state.runs[event.run].threads[event.iteration]
+    thread.started = True
+    thread.heard = (event.task, event.attempt, False)
+    child = event.data.get("child")
+    thread.child = _child(state, event, child) if child else None
+
+
+def _child(state: State, event: Event, asked: dict[str, Any]) -> Child:
+    run_id = task_run_id(state.execution_id, event.run, event.iteration, event.task)
+    began, timeout = event.data.get("ts"), asked.get("timeout")
+    due = began + timeout if began is not None and timeout is not None else None
+    return Child(f"{run_id}.{event.attempt}", asked["path"], asked.get("version"), asked.get("workload") or {}, due)
+
+
+def _task_done(state: State, event: Event) -> None:
+    run, data = state.runs[event.run], event.data
+    thread = run.threads[event.iteration]
+    thread.started = True
+    thread.heard = (event.task, event.attempt, True)
+    thread.child = None
+    frame = thread.frame
+    frame.pc, frame.task, frame.label, frame.attempt = data["pc"], event.task, event.label, event.attempt
+    outcome = data["outcome"]
+    frame.waiting, frame.since = None, None
+    if data["do"] == "retry":
+        frame.waiting, frame.since = data.get("wait_s", 0), outcome.get("meta", {}).get("ts")
+    elif data["do"] in ("continue", "jump", "break"):
+        frame.prev = outcome.get("result")
+    if "iter" in data:
+        frame.iter = {**frame.iter, **data["iter"]}
+    if "rounds" in data:
+        frame.rounds = data["rounds"]
+    if "ctx" in data:
+        _keep_patch(run, event.iteration, data["ctx"])
+
+
+# ---- loops
+
+
+def _loop_started(state: State, event: Event) -> None:
+    run, path = state.runs[event.run], event.iteration
+    state.unstarted.pop((event.run, path), None)
+    loop = run.loops[path] = Loop(event.data)
+    if loop.parallel and parallel_around(run, path) is None:
+        loop.base = state.ctx
+    _open_iterations(state, event.run, path)
+    if not loop.total:
+        state.complete[event.run, path] = None
+
+
+def _open_iterations(state: State, number: int, path: str) -> None:
+    """Open iterations up to the loop's width, in order, unless the run is to fail (S27)."""
+    run = state.runs[number]
+    loop = run.loops[path]
+    while loop.next < loop.total and loop.next - loop.ended < loop.width and run.failure is None:
+        inner = f"{path}.{loop.next}" if path else str(loop.next)
+        loop.next += 1
+        if loop.leaf:
+            _open_thread(state, number, run, inner)
+        else:
+            state.unstarted[number, inner] = None
+
+
+def _iteration_done(state: State, event: Event) -> None:
+    run = state.runs[event.run]
+    around, index = split(event.iteration)
+    loop = run.loops[around]
+    loop.results[index] = event.data.get("result")
+    if "ctx" in event.data:
+        _keep_patch(run, event.iteration, event.data["ctx"])
+    inner = run.loops.pop(event.iteration, None)
+    loop.ok += inner.ok if inner else 1
+    loop.failed += inner.failed if inner else 0
+    _end_iteration(state, event, loop, around)
+
+
+def _iteration_failed(state: State, event: Event) -> None:
+    run = state.runs[event.run]
+    around, _ = split(event.iteration)
+    loop = run.loops[around]
+    if event.data.get("cancelled"):
+        _end_iteration(state, event, loop, around)
+        return
+    loop.failed += 1
+    is_fatal = not loop.tolerant or event.data.get("fatal")
+    if is_fatal and (run.failure is None or indices(event.iteration) < indices(run.failure[0])):
+        run.failure = [event.iteration, event.data["error"]]
+    _end_iteration(state, event, loop, around)
+
+
+def _end_iteration(state: State, event: Event, loop: Loop, around: str) -> None:
+    run, key = state.runs[event.run], (event.run, event.iteration)
+    run.threads.pop(event.iteration, None)
+    for waiting in (state.opened, state.unstarted, state.complete):
+        waiting.pop(key, None)
+    loop.ended += 1
+    _open_iterations(state, event.run, around)
+    if loop.ended == loop.total:
+        state.complete[event.run, around] = None
+    if run.failure is not None:
+        state.complete[event.run, ""] = None
+
+
+def _keep_patch(run: Run, path: str, patch: dict[str, Any]) -> None:
+    """Keep what an iteration wrote to `ctx` with the nearest parallel iteration it belongs to."""
+    place = parallel_around(run, path)
+    assert place is not None  # elsewhere `ctx.patched` tells what was written
+    loop, index = place
+    loop.patches[index] = {**loop.patches.get(index, {}), **patch}
+
+
+def parallel_around(run: Run, path: str) -> tuple[Loop, int] | None:
+    """Return the innermost parallel loop around an iteration, and which of its iterations that is."""
+    while path:
+        path, index = split(path)
+        loop = run.loops[path]
+        if loop.parallel:
+            return loop, index
+    return None
+
+
+def split(path: str) -> tuple[str, int]:
+    """Return the iteration around an iteration, and the index within it."""
+    around, _, index = path.rpartition(".")
+    return around, int(index)
+
+
+def indices(path: str) -> tuple[int, ...]:
+    """Return the indices of an iteration, to compare in order."""
+    return tuple(map(int, path.split("."))) if path else ()
+
+
+# ---- boundary events
+
+
+_VIEWS = {
+    name: {"name": name, "status": str(kind.boundary), "source": str(kind.plane), "entity": str(kind.entity)}
+    for name, kind in BOUNDARY.items()
+}
+
+
+def _boundary(state: State, event: Event) -> None:
+    number, data = event.run, event.data
+    run = state.runs[number]
+    run_id = step_run_id(state.execution_id, number)
+    run.boundary = view = {
+        **_VIEWS[event.name],
+        "step": run.step,
+        "execution_id": state.execution_id,
+        "step_run_id": run_id,
+        "entity_id": run_id,
+        "seq": state.seq,
+        "data": data,
+    }
+    for name in ("result", "error", "loop"):
+        if name in data:
+            view[name] = data[name]
+    if event.name == "step.failed":
+        state.counts[1] += 1
+    else:
+        state.counts[0] += 1
+        state.results[run.step] = data.get("result")
+    _close(state, number, run)
+    state.ended[number] = None
+
+
+def _close(state: State, number: int, run: Run) -> None:
+    """Forget all of a run that was open."""
+    for path in run.threads:
+        state.opened.pop((number, path), None)
+    if run.loops or state.unstarted:
+        for waiting in (state.unstarted, state.complete):
+            for key in [key for key in waiting if key[0] == number]:
+                del waiting[key]
+    run.threads, run.loops, run.failure = {}, {}, None
+
+
+HANDLERS: dict[str, Callable[[State, Event], None]] = {
+    "playbook.execution.requested": _requested,
+    "playbook.request.evaluated": _evaluated,
+    "workflow.started": _started,
+    "token.enqueued": _enqueued,
+    "token.rejected": _rejected,
+    "step.scheduled": _scheduled,
+    "step.started": _step_started,
+    "task.started": _task_started,
+    "task.done": _task_done,
+    "ctx.patched": _patched,
+    "step.done": _boundary,
+    "step.failed": _boundary,
+    "loop.started": _loop_started,
+    "loop.iteration.started": _iteration_started,
+    "loop.iteration.done": _iteration_done,
+    "loop.iteration.failed": _iteration_failed,
+    "loop.done": _boundary,
+    "next.evaluated": _routed,
+    "workflow.finished": _finished,
+    "playbook.processed": _processed,
+    "execution.paused": _paused,
+    "execution.resumed": _resumed,
+    "execution.cancelled": _cancelled,
+}
+"""One for each event of the catalogue but those that are folded into another."""

@@ -1,0 +1,232 @@
+"""A pipeline while it runs: program counter, `_prev`, `iter`, attempts, and the events it tells.
+
+It is pure. It asks for effects and is told their outcomes; clocks, tools and identifiers are its driver's business. The
+driver calls `advance`, performs the effect, gives a call's outcome to `complete`, and reports `events` as they come.
+Whatever comes after a `task.done` depends on that event and on what the scope gives, so a frame that is restored from
+the log goes on as the first one would have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from noetlvm.events.event import Event, task_run_id
+from noetlvm.expr.references import overlaid, readable
+from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, MESSAGE_CHARS_MAX
+from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure
+from noetlvm.machine.payload import TooLarge, Unencodable
+from noetlvm.machine.scope import Scope, pipeline_names
+
+if TYPE_CHECKING:
+    from noetlvm.machine.loaded import LoadedPipeline
+    from noetlvm.machine.state import FrameState
+
+_PATIENCE = range(IDLE_INSTRUCTIONS_MAX)
+
+
+class Frame:
+    """One pipeline, from where its saved state stands. It never changes what it was given."""
+
+    __slots__ = (
+        "_patches", "_pipeline", "_recorded", "_result", "_rounds_moved", "_scope", "_wait",
+        "attempt", "events", "in_task", "inputs", "label", "names", "outcome", "pc", "prev", "rounds", "task",
+    )  # fmt: skip
+
+    def __init__(self, pipeline: LoadedPipeline, scope: Scope, saved: FrameState) -> None:
+        self._pipeline = pipeline
+        self._scope = scope
+        self.events: list[Event] = []
+        """What happened since the driver last took it."""
+        self.pc = saved.pc
+        self.prev = saved.prev
+        self.task = saved.task
+        self.label = saved.label
+        self.attempt = saved.attempt
+        self.rounds = [*saved.rounds, *[0] * (pipeline.counters - len(saved.rounds))]
+        self.in_task = saved.waiting is not None
+        self.names = pipeline_names(scope, saved.prev, saved.iter)
+        if self.in_task:
+            self.attempt += 1
+        if self.task:
+            self.names["_task"], self.names["_attempt"] = self.label, self.attempt
+        self.inputs: dict[str, Any] | None = None
+        self.outcome: dict[str, Any] = {}
+        """Of the current attempt; empty before the tool has run."""
+        self._recorded: dict[str, Any] = {}
+        """The outcome as the event carries it."""
+        self._result = saved.prev
+        """`prev` as the event carries it."""
+        self._patches: dict[str, dict[str, Any]] = {}
+        self._rounds_moved = False
+        self._wait = Wait(saved.waiting, saved.since) if saved.waiting else None
+
+    # ---- for the driver
+
+    def advance(self) -> Effect:
+        """Run up to the next effect. Where a call has no outcome yet, it is asked for again."""
+        if self._wait is not None:
+            wait, self._wait = self._wait, None
+            return wait
+        if self.pc < 0:
+            return self._ended_before()
+        performs = self._pipeline.performs
+        for _ in _PATIENCE:
+            effect = performs[self.pc](self)
+            if effect is not None:
+                return effect
+        message = f"{IDLE_INSTRUCTIONS_MAX:,} instructions ran without a tool: does a jump go round for ever?"
+        return self.give_up(failure("fuel", message), self.pc)
+
+    def complete(self, outcome: dict[str, Any]) -> None:
+        """Take the outcome of the call that was asked for: `{status, result, error, meta, …}`."""
+        meta = {**outcome.get("meta", {}), "attempt": self.attempt}
+        told = {"result": None, **outcome, "meta": meta}
+        error = told.get("error")
+        if error and len(error["message"]) > MESSAGE_CHARS_MAX:
+            told["error"] = error | {"message": error["message"][:MESSAGE_CHARS_MAX] + "…"}
+        try:
+            recorded = self._small(told)
+        except (Unencodable, TooLarge) as problem:
+            error = failure("encoding", f"the result cannot be recorded: {problem}")
+            told = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
+        self.outcome = self.names["outcome"] = readable(told, self._scope.offload.load)
+        self._recorded = recorded
+        self.pc += 1
+
+    def take_events(self) -> list[Event]:
+        """Return what happened since the last time."""
+        events, self.events = self.events, []
+        return events
+
+    def started(self, **data: Any) -> Event:
+        """Return the event of the current attempt's beginning, for a call that a report cannot wait for."""
+        return self._event("task.started", data)
+
+    @property
+    def key(self) -> str:
+        """Identifier of the current task run."""
+        scope = self._scope
+        return task_run_id(scope.execution_id, scope.run, scope.iteration, self.task)
+
+    # ---- for instructions
+
+    def enter(self, label: str) -> None:
+        """Begin a task run: a new number, attempt 1 (S15)."""
+        self.task += 1
+        self.label = self.names["_task"] = label
+        self.in_task = True
+        self._begin_attempt(1)
+
+    def _begin_attempt(self, number: int) -> None:
+        self.attempt = self.names["_attempt"] = number
+        self.outcome = self._recorded = {}
+        self.inputs = None
+
+    def write(self, patches: dict[str, dict[str, Any]]) -> None:
+        """Write to `iter` and `ctx`. Raises Unencodable or TooLarge, and then writes nothing."""
+        small = {name: self._scope.offload.fit(patch) for name, patch in patches.items()}
+        for name, patch in patches.items():
+            self.names[name] = overlaid(self.names[name], patch)
+            self._patches[name] = self._patches.get(name, {}) | small[name]
+
+    def count(self, slot: int, rounds: int) -> None:
+        """Set a round counter."""
+        self.rounds[slot] = rounds
+        self._rounds_moved = True
+
+    def forget_outcome(self) -> None:
+        """Take the task for a success without a result, whatever its tool did (S17)."""
+        meta = self.outcome.get("meta")
+        self._recorded = {"status": "ok", "meta": meta} if meta else {"status": "ok"}
+
+    def end_task(self, do: str, target: int, **more: Any) -> None:
+        """Tell how the attempt ended and where the pipeline goes on."""
+        data: dict[str, Any] = {"outcome": self._recorded, "do": do, "pc": target, **self._patches, **more}
+        if self._rounds_moved:
+            data["rounds"] = list(self.rounds)
+            self._rounds_moved = False
+        self.events.append(self._event("task.done", data))
+        if self._patches:
+            self._patches = {}
+        self.pc = target
+        self.in_task = False
+
+    def hand_on(self) -> None:
+        """Make the task's result the next one's `_prev` (S16)."""
+        self.prev = self.names["_prev"] = self.outcome["result"]
+        self._result = self._recorded["result"]
+
+    def retry(self, target: int, wait: float) -> None:
+        """End the attempt and begin the next one of the same task run."""
+        self.end_task("retry", target, **({"wait_s": wait} if wait else {}))
+        self.in_task = True
+        self._begin_attempt(self.attempt + 1)
+
+    def finish(self) -> Ended:
+        """End as done; the last `_prev` is the result (S16)."""
+        self._end("done", {"result": self._result})
+        return Ended("done", self._result)
+
+    def fail(self, at: int) -> Ended:
+        """End the task and the pipeline as failed, with the outcome's error or that of the rule that said so."""
+        error = self._recorded.get("error")
+        if not error:
+            error = failure("policy", f"a rule of the task `{self.label}` says `fail`")
+            if not self.outcome:
+                self._recorded = {"status": "error", "error": error}
+        place = self._pipeline.locate(at)
+        self.end_task("fail", FAILED, at=place, **self._shown_inputs())
+        return self._failed(error, place)
+
+    def give_up(self, error: dict[str, Any], at: int) -> Ended:
+        """Fail because no rule can decide: the error becomes that of the task, or of the pipeline between tasks."""
+        error = self._scope.offload.redacted(error)
+        if self.in_task:
+            self._recorded = {**self._recorded, "status": "error", "error": error}
+            return self.fail(at)
+        self.pc = FAILED
+        return self._failed(error, self._pipeline.locate(at))
+
+    # ---- telling
+
+    def _event(self, name: str, data: dict[str, Any]) -> Event:
+        scope = self._scope
+        return Event(name, data, scope.run, scope.iteration, self.task, self.label, self.attempt)
+
+    def _end(self, word: str, data: dict[str, Any]) -> None:
+        scope = self._scope
+        name = f"loop.iteration.{word}" if scope.iteration else f"step.{word}"
+        self.events.append(Event(name, data, scope.run, scope.iteration))
+
+    def _failed(self, error: dict[str, Any], place: str) -> Ended:
+        task = {"task": self.label} if self.label else {}
+        self._end("failed", {"error": error, "at": place, **task})
+        return Ended("failed", None, error)
+
+    def _small(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """Return an outcome as its event carries it: what is large in it is stored elsewhere (S46)."""
+        offload = self._scope.offload
+        error = outcome.get("error")
+        if not error:
+            large = {name: value for name, value in outcome.items() if name not in ("status", "meta")}
+            small = offload.fit(large)
+            return outcome if small is large else {**outcome, **small}
+        large = {name: value for name, value in outcome.items() if name not in ("status", "meta", "error")}
+        small = offload.fit({**large, "details": error.get("details"), "message": error["message"]})
+        told = {**error, "details": small.pop("details"), "message": small.pop("message")}
+        return {**outcome, **small, "error": told}
+
+    def _shown_inputs(self) -> dict[str, Any]:
+        """Return the rendered inputs for people to see why the task failed, as far as they can be recorded."""
+        if not self.inputs or (self._scope.keychain and not self._scope.offload.redacts):
+            return {}
+        try:
+            return {"inputs": self._scope.offload.fit(self.inputs, INPUTS_BYTES)}
+        except (Unencodable, TooLarge):
+            return {}
+
+    def _ended_before(self) -> Ended:
+        """End again as the last event said, which only its ending did not follow."""
+        if self.pc == DONE:
+            return self.finish()
+        return self._failed(failure("policy", f"the task `{self.label}` failed"), "")

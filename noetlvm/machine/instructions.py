@@ -1,0 +1,310 @@
+"""What each instruction of a pipeline does, one function for each row of the table.
+
+Binding an instruction gives a function of the frame: operands, targets and expressions are looked up once, when the
+pipeline is first run. A function moves the frame on and returns None, or the effect that has to happen first.
+
+A template that fails is the task's failure (S10). Where inputs are rendered it becomes the outcome, and the task's
+rules decide. Where a rule itself fails (its guard, its patch or its delay) nobody is left to decide: the task fails,
+with `error.kind: template`, not retryable. Between tasks, where `choose`, `while` or `until` ask, the pipeline does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isnan
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from noetlvm.bytecode.program import Instruction
+from noetlvm.expr.errors import ExpressionError, InternalError
+from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.values import type_name
+from noetlvm.limits import WAIT_SECONDS_MAX
+from noetlvm.machine.effects import DONE, FAILED, Call, Effect, Ended, Wait, failure
+from noetlvm.machine.payload import TooLarge, Unencodable
+
+if TYPE_CHECKING:
+    from noetlvm.machine.frame import Frame
+    from noetlvm.machine.loaded import Evaluator, LoadedPipeline
+
+Perform: TypeAlias = "Callable[[Frame], Effect | None]"
+
+
+class _Place(NamedTuple):
+    """Where an instruction stands."""
+
+    pipeline: LoadedPipeline
+    at: int
+
+    @property
+    def after(self) -> int:
+        return self.at + 1
+
+    def expression(self, operand: int) -> Evaluator:
+        found = self.pipeline.evaluator(self.at, operand)
+        assert found is not None  # the operand is no optional one
+        return found
+
+    def optional(self, operand: int) -> Evaluator | None:
+        return self.pipeline.evaluator(self.at, operand)
+
+
+def bind(code: tuple[Instruction, ...], pipeline: LoadedPipeline, *, is_checked: bool) -> tuple[Perform, ...]:
+    """Return a function for each instruction."""
+    performs = []
+    for at, instruction in enumerate(code):
+        name = instruction.opcode.name
+        perform = BINDERS[name](_Place(pipeline, at), *instruction.operands)
+        performs.append(_checked(perform, name, at, len(code)) if is_checked else perform)
+    return tuple(performs)
+
+
+# ---- tasks
+
+
+def _enter(place: _Place, label: str) -> Perform:
+    after, limit = place.after, place.pipeline.limits.max_transitions
+
+    def enter(frame: Frame) -> Effect | None:
+        if frame.task >= limit:
+            message = f"the pipeline ran {limit:,} tasks, as many as `limits.max_transitions` allows, and goes on"
+            return frame.give_up(failure("fuel", message), place.at)
+        frame.enter(label)
+        frame.pc = after
+        return None
+
+    return enter
+
+
+def _call(place: _Place, kind: str, *_expressions: object) -> Perform:
+    inputs, spec = place.expression(1), place.expression(2)
+
+    def call(frame: Frame) -> Effect | None:
+        rendering = inputs
+        try:
+            frame.inputs = given = rendering.run(frame.names, Fuel())
+            rendering = spec
+            settings = rendering.run(frame.names, Fuel())
+        except ExpressionError as error:
+            frame.complete({"status": "error", "error": rendering.failure(error), "meta": {"duration_ms": 0}})
+            return None
+        return Call(kind, given, settings, frame.task, frame.label, frame.attempt, frame.key)
+
+    return call
+
+
+def _on_error(place: _Place, target: int) -> Perform:
+    after = place.after
+
+    def on_error(frame: Frame) -> None:
+        frame.pc = target if frame.outcome["status"] == "error" else after
+
+    return on_error
+
+
+def _unless(place: _Place, _guard: object, target: int) -> Perform:
+    guard, after = place.expression(0), place.after
+
+    def unless(frame: Frame) -> Effect | None:
+        try:
+            frame.pc = after if guard.run(frame.names, Fuel()) else target
+        except ExpressionError as error:
+            return frame.give_up(guard.failure(error), place.at)
+        return None
+
+    return unless
+
+
+def _patch(place: _Place, *_expressions: object) -> Perform:
+    after = place.after
+    written = [(name, value) for name, value in (("iter", place.optional(0)), ("ctx", place.optional(1))) if value]
+
+    def patch(frame: Frame) -> Effect | None:
+        patches: dict[str, Any] = {}
+        for name, values in written:
+            try:
+                patches[name] = values.run(frame.names, Fuel())
+            except ExpressionError as error:
+                return frame.give_up(values.failure(error), place.at)
+        try:
+            frame.write(patches)
+        except (Unencodable, TooLarge) as error:
+            kind = "template" if isinstance(error, Unencodable) else "limit"
+            message = f"{place.pipeline.locate(place.at)}: this cannot be written to state: {error}"
+            return frame.give_up(failure(kind, message), place.at)
+        frame.pc = after
+        return None
+
+    return patch
+
+
+# ---- directives
+
+
+def _retry(place: _Place, attempts: int, backoff: str, _delay: object, target: int) -> Perform:
+    delay, after, growth = place.optional(2), place.after, _GROWTH[backoff]
+
+    def retry(frame: Frame) -> Effect | None:
+        if frame.attempt >= attempts:
+            frame.pc = after
+            return None
+        seconds: Any = 0
+        if delay:
+            try:
+                seconds = delay.run(frame.names, Fuel())
+            except ExpressionError as error:
+                return frame.give_up(delay.failure(error), place.at)
+            if not _is_delay(seconds):
+                said = seconds if isinstance(seconds, float) else type_name(seconds)
+                message = f"{place.pipeline.locate(place.at)}: `delay` must be a number of seconds, not {said}"
+                return frame.give_up(failure("template", message), place.at)
+        wait = waiting_time(seconds, growth(frame.attempt))
+        frame.retry(target, wait)
+        return Wait(wait) if wait else None
+
+    return retry
+
+
+_GROWTH: dict[str, Callable[[int], int]] = {
+    "none": lambda attempt: 1,
+    "linear": lambda attempt: attempt,
+    "exponential": lambda attempt: 2 ** min(attempt - 1, 62),  # by then every wait is the longest
+}
+
+
+def _is_delay(seconds: Any) -> bool:
+    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and not isnan(seconds)
+
+
+def waiting_time(delay: float, factor: int) -> float:
+    """Return the seconds to wait: never a negative number, never over the longest wait (S14)."""
+    return min(max(min(delay, WAIT_SECONDS_MAX), 0) * factor, WAIT_SECONDS_MAX)
+
+
+def _hand_on(do: str) -> Callable[[_Place, int], Perform]:
+    def binder(_place: _Place, target: int) -> Perform:
+        def hand_on(frame: Frame) -> None:
+            frame.end_task(do, target)
+            frame.hand_on()
+
+        return hand_on
+
+    return binder
+
+
+def _skip(_place: _Place, target: int) -> Perform:
+    def skip(frame: Frame) -> None:
+        frame.forget_outcome()
+        frame.end_task("skip", target)
+
+    return skip
+
+
+def _break(_place: _Place) -> Perform:
+    def break_(frame: Frame) -> Ended:
+        frame.end_task("break", DONE)
+        frame.hand_on()
+        return frame.finish()
+
+    return break_
+
+
+def _fail(place: _Place) -> Perform:
+    return lambda frame: frame.fail(place.at)
+
+
+# ---- between tasks
+
+
+def _end(_place: _Place) -> Perform:
+    def end(frame: Frame) -> Ended:
+        frame.pc = DONE
+        return frame.finish()
+
+    return end
+
+
+def _mark(place: _Place, _label: str) -> Perform:
+    return _goto(place, place.after)
+
+
+def _goto(_place: _Place, target: int) -> Perform:
+    def goto(frame: Frame) -> None:
+        frame.pc = target
+
+    return goto
+
+
+def _reset(place: _Place, slot: int) -> Perform:
+    after = place.after
+
+    def reset(frame: Frame) -> None:
+        frame.count(slot, 0)
+        frame.pc = after
+
+    return reset
+
+
+def _round(place: _Place, slot: int, limit: int) -> Perform:
+    after = place.after
+
+    def count(frame: Frame) -> Effect | None:
+        rounds = frame.rounds[slot] + 1
+        if rounds > limit:
+            message = f"{place.pipeline.locate(place.at)}: this went round {limit:,} times, as often as `max` allows"
+            return frame.give_up(failure("fuel", message), place.at)
+        frame.count(slot, rounds)
+        frame.pc = after
+        return None
+
+    return count
+
+
+BINDERS: dict[str, Callable[..., Perform]] = {
+    "ENTER": _enter,
+    "MARK": _mark,
+    "CALL": _call,
+    "UNLESS": _unless,
+    "ON_ERROR": _on_error,
+    "PATCH": _patch,
+    "RETRY": _retry,
+    "GOTO": _goto,
+    "CONTINUE": _hand_on("continue"),
+    "JUMP_TO": _hand_on("jump"),
+    "SKIP": _skip,
+    "BREAK": _break,
+    "FAIL": _fail,
+    "END": _end,
+    "RESET": _reset,
+    "ROUND": _round,
+}
+"""How each instruction is bound, by its name."""
+
+
+# ---- checked mode
+
+_BETWEEN = frozenset({"MARK", "GOTO", "RESET", "ROUND", "END"})
+_WITH_OUTCOME = frozenset({"ON_ERROR", "PATCH", "RETRY", "CONTINUE", "JUMP_TO", "BREAK"})
+_IN_TASK = frozenset({"SKIP", "FAIL"})
+
+
+def _checked(perform: Perform, name: str, at: int, size: int) -> Perform:
+    """Return the function with everything asserted that the verifier proved of the instruction."""
+
+    def check(frame: Frame) -> Effect | None:
+        _assert(frame.pc == at, at, "another instruction is due")
+        _assert(name not in _BETWEEN or not frame.in_task, at, f"{name} stands inside a task")
+        _assert(name not in _IN_TASK or frame.in_task, at, f"{name} needs a task")
+        _assert(name not in _WITH_OUTCOME or (frame.in_task and bool(frame.outcome)), at, f"{name} needs an outcome")
+        _assert(name != "CALL" or (frame.in_task and not frame.outcome), at, "CALL needs a task without an outcome")
+        effect = perform(frame)
+        _assert(frame.pc in (DONE, FAILED) or 0 <= frame.pc < size, at, "it goes to no instruction")
+        if isinstance(effect, Call):
+            _assert(isinstance(effect.inputs, dict) and isinstance(effect.spec, dict), at, "inputs are no mapping")
+        return effect
+
+    return check
+
+
+def _assert(holds: bool, at: int, message: str) -> None:
+    if not holds:
+        raise InternalError(f"instruction {at}: {message}")

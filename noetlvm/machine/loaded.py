@@ -1,0 +1,270 @@
+"""A verified program, ready to run: expressions as functions, steps by name, limits, and places in the source.
+
+Whatever a run may never need is made when it is first needed: functions, bound pipelines, the index of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from noetlvm.bytecode.load import load
+from noetlvm.bytecode.program import Arc, Credential, DebugEntry, Expression, LoopHeader, Pipeline, Playbook, Program
+from noetlvm.bytecode.program import Transition as Step
+from noetlvm.expr.errors import ExpressionError
+from noetlvm.expr.evaluate import compile_expression
+from noetlvm.expr.fuel import Fuel
+from noetlvm.limits import Limits
+from noetlvm.machine.effects import failure
+from noetlvm.machine.instructions import bind
+
+if TYPE_CHECKING:
+    from noetlvm.machine.instructions import Perform
+
+Names = dict[str, Any]
+Evaluation = Callable[[Names, Fuel], Any]
+
+
+def load_program(data: bytes, *, checked: bool = False) -> LoadedProgram:
+    """Return a bundle's program, ready to run. Raises MalformedBundle or InvalidBundle.
+
+    In checked mode everything that the verifier proved is asserted while it runs; it is many times slower.
+    """
+    return prepare(load(data), checked=checked)
+
+
+def prepare(program: Program, *, checked: bool = False) -> LoadedProgram:
+    """Return a program that was verified, ready to run."""
+    setting = _Setting(Places(program), checked)
+    main = program.playbooks[0]
+    playbooks = {one.path: setting.playbook(one, "" if one is main else f"{one.path}#") for one in program.playbooks}
+    return LoadedProgram(playbooks[main.path], playbooks, setting.places)
+
+
+def locate(program: LoadedProgram, address: str, instruction: int | None = None) -> str:
+    """Return `file:line:column` of an instruction of the code at an address; empty if it is not known."""
+    return program.places.locate(address, instruction)
+
+
+# ---- places
+
+
+class Places:
+    """Where code was written, by its address. Nothing is known of a stripped bundle."""
+
+    __slots__ = ("_debug", "_entries")
+
+    def __init__(self, program: Program) -> None:
+        self._debug = program.debug
+        self._entries: dict[str, DebugEntry] | None = None
+
+    def locate(self, address: str, instruction: int | None = None) -> str:
+        """Return `file:line:column` of an instruction, by default the first; empty if it is not known."""
+        if self._debug is None:
+            return ""
+        if self._entries is None:
+            self._entries = {entry.address: entry for entry in self._debug.entries}
+        entry = self._entries.get(address)
+        if entry is None:
+            return ""
+        mark = entry.marks[instruction if instruction is not None and instruction < len(entry.marks) else 0]
+        return f"{self._debug.files[mark.file]}:{mark.line}:{mark.column}"
+
+
+# ---- code
+
+
+class Evaluator:
+    """An expression as a function of names and fuel. It is made into one when it is first called."""
+
+    __slots__ = ("_expression", "_is_checked", "_places", "address", "run")
+
+    def __init__(self, expression: Expression, address: str, setting: _Setting) -> None:
+        self._expression = expression
+        self._places = setting.places
+        self._is_checked = setting.is_checked
+        self.address = address
+        self.run: Evaluation = self._first
+        """The function itself, for those who call it often."""
+
+    def __call__(self, names: Names, fuel: Fuel) -> Any:
+        return self.run(names, fuel)
+
+    def _first(self, names: Names, fuel: Fuel) -> Any:
+        constant = None if self._is_checked else _constant(self._expression)
+        self.run = constant or compile_expression(self._expression, checked=self._is_checked)
+        return self.run(names, fuel)
+
+    def failure(self, error: ExpressionError) -> dict[str, Any]:
+        """Return the error of an evaluation that failed, with its place in the source (S10)."""
+        place = self._places.locate(self.address, error.at)
+        return failure("template", f"{place or self.address}: {error.message}", expression=self.address, place=place)
+
+
+def _constant(expression: Expression) -> Evaluation | None:
+    """Return an expression that is one constant as a function; most specs are, and need no translation."""
+    first = expression.code[0]
+    if len(expression.code) != 2 or first.opcode.name != "CONST":
+        return None
+    value = first.operands[0]
+    return lambda names, fuel: value
+
+
+class LoadedPipeline:
+    """A step's tasks."""
+
+    __slots__ = ("_code", "_performs", "_setting", "address", "counters", "limits")
+
+    def __init__(self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting) -> None:
+        self._code = pipeline.code
+        self._performs: tuple[Perform, ...] | None = None
+        self._setting = setting
+        self.address = address
+        self.counters = pipeline.counters
+        self.limits = limits
+
+    @property
+    def performs(self) -> tuple[Perform, ...]:
+        """What performs each instruction."""
+        if self._performs is None:
+            self._performs = bind(self._code, self, is_checked=self._setting.is_checked)
+        return self._performs
+
+    def evaluator(self, at: int, operand: int) -> Evaluator | None:
+        """Return the expression that an operand of an instruction holds, if it holds one."""
+        expression = self._code[at].operands[operand]
+        if not isinstance(expression, Expression):
+            return None
+        return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
+
+    def locate(self, at: int) -> str:
+        """Return where an instruction was written, or its address if that is not known."""
+        return self._setting.places.locate(self.address, at) or f"{self.address}.{at}"
+
+
+# ---- the net
+
+
+class LoadedLoop(NamedTuple):
+    """One level of a loop."""
+
+    collection: Evaluator
+    iterator: str
+    parallel: bool
+    width: int
+    distributed: bool
+    reducers: tuple[tuple[str, str], ...]
+
+
+class LoadedArc(NamedTuple):
+    """A way out of a step."""
+
+    target: str
+    guard: Evaluator | None
+    args: Evaluator | None
+    handles_failure: bool
+
+
+class LoadedStep(NamedTuple):
+    """A step."""
+
+    name: str
+    admit: Evaluator | None
+    drops_denied: bool
+    loops: tuple[LoadedLoop, ...]
+    best_effort: bool
+    pipeline: LoadedPipeline | None
+    inclusive: bool
+    arcs: tuple[LoadedArc, ...]
+    settings: dict[str, Any]
+    leased_levels: int
+    """Down to which level of the loop iterations are handed out one by one: the innermost distributed one (S22)."""
+
+    def unit(self, iteration: str) -> str:
+        """Return the part of a run that one lease covers: a local loop's iterations share the lease around them."""
+        if self.leased_levels == len(self.loops):
+            return iteration
+        return ".".join(iteration.split(".")[: self.leased_levels])
+
+
+class LoadedPlaybook(NamedTuple):
+    """One playbook."""
+
+    name: str
+    path: str
+    metadata: dict[str, Any]
+    executor: dict[str, Any]
+    limits: Limits
+    entry_step: str
+    final_step: str | None
+    no_next_is_error: bool
+    workload: dict[str, Any]
+    keychain: tuple[Credential, ...]
+    steps: dict[str, LoadedStep]
+    prefix: str
+    """What the addresses of its code begin with in the program."""
+    places: Places
+
+    def locate(self, address: str, instruction: int | None = None) -> str:
+        """Return `file:line:column` of an instruction of the code at an address of this playbook; else nothing."""
+        return self.places.locate(self.prefix + address, instruction)
+
+
+class LoadedProgram(NamedTuple):
+    """Everything in a bundle."""
+
+    main: LoadedPlaybook
+    playbooks: dict[str, LoadedPlaybook]
+    """By path, the main one included."""
+    places: Places
+
+
+class _Setting(NamedTuple):
+    """What all of a program's code shares while it is loaded."""
+
+    places: Places
+    is_checked: bool
+
+    def playbook(self, playbook: Playbook, prefix: str) -> LoadedPlaybook:
+        limits = Limits.of(playbook.executor)
+        return LoadedPlaybook(
+            name=playbook.name,
+            path=playbook.path,
+            metadata=playbook.metadata,
+            executor=playbook.executor,
+            limits=limits,
+            entry_step=playbook.entry_step,
+            final_step=playbook.final_step,
+            no_next_is_error=playbook.no_next_is_error,
+            workload=playbook.workload,
+            keychain=playbook.keychain,
+            steps={step.name: self._step(step, prefix + step.name, limits) for step in playbook.steps},
+            prefix=prefix,
+            places=self.places,
+        )
+
+    def _step(self, step: Step, address: str, limits: Limits) -> LoadedStep:
+        leased = max((level for level, loop in enumerate(step.loops, 1) if loop.distributed), default=0)
+        return LoadedStep(
+            name=step.name,
+            admit=self._evaluator(step.admit, f"{address}/admit"),
+            drops_denied=step.drops_denied,
+            loops=tuple(self._loop(loop, f"{address}/loop.{level}/in") for level, loop in enumerate(step.loops, 1)),
+            best_effort=step.best_effort,
+            pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
+            inclusive=step.inclusive,
+            arcs=tuple(self._arc(arc, f"{address}/arc.{number}") for number, arc in enumerate(step.arcs, 1)),
+            settings=step.settings,
+            leased_levels=leased,
+        )
+
+    def _loop(self, loop: LoopHeader, address: str) -> LoadedLoop:
+        collection = Evaluator(loop.collection, address, self)
+        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers)
+
+    def _arc(self, arc: Arc, address: str) -> LoadedArc:
+        guard, args = self._evaluator(arc.guard, f"{address}/when"), self._evaluator(arc.args, f"{address}/args")
+        return LoadedArc(arc.target, guard, args, arc.handles_failure)
+
+    def _evaluator(self, expression: Expression | None, address: str) -> Evaluator | None:
+        return Evaluator(expression, address, self) if expression else None

@@ -1,0 +1,305 @@
+"""Data on its way into events and back: its encoding, and what is too large for an event (S46).
+
+A large value is replaced by a reference to what the result store keeps under the hash of its bytes. Here it is only
+decided and encoded: whoever commits the events writes `take_blobs()` to the store first, and gives `fetch` to read it.
+In state, a value either holds no reference or is one; what is stored may refer to other stored values.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+from msgpack import ExtType, Packer, packb, unpackb  # type: ignore[import-untyped]  # it ships no types
+
+from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.references import Reference, ReferringList, ReferringMap
+from noetlvm.expr.values import type_name
+from noetlvm.limits import CTX_BYTES_MAX, INLINE_BYTES, LOADED_BYTES
+
+STORE = "results"
+"""What references call the store."""
+
+_REFERENCE, _INTEGER, _TUPLE = 1, 2, 3
+"""Our types of msgpack's extension."""
+
+_PLAIN = (dict, list, str, int, float)
+"""Types whose subtypes are recorded as they are themselves."""
+
+_HINT_KEYS = 6
+_HINT_CHARS = 80
+
+
+class Unencodable(Exception):  # noqa: N818 - it says what the value is
+    """A value that no event and no store can hold. The message says what stands in it."""
+
+
+class TooLarge(Exception):  # noqa: N818 - it says what the value is
+    """Data that stays over its limit though everything large in it is stored elsewhere."""
+
+
+# ---- encoding
+
+
+class _Encoder(threading.local):
+    """Encodes, and notices references. One for each thread: making one costs more than most values do."""
+
+    def __init__(self) -> None:
+        self.met_reference = False
+        self._pack = Packer(default=self._extended, strict_types=True).pack
+
+    def encode(self, value: Any) -> bytes:
+        self.met_reference = False
+        try:
+            return bytes(self._pack(value))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            # `_extended` raises the first, msgpack the others: for text that is no Unicode, and bottomless nesting.
+            raise Unencodable(str(error)) from None
+
+    def _extended(self, value: Any) -> Any:
+        """Return what msgpack has no type for as something that it has one for."""
+        kind = type(value)
+        if kind is Reference:
+            self.met_reference = True
+            return ExtType(_REFERENCE, packb([value.store, bytes.fromhex(value.key), value.size, value.hint]))
+        if kind is ReferringMap or kind is ReferringList:
+            return value.raw()
+        if isinstance(value, tuple):
+            return ExtType(_TUPLE, packb(list(value), default=self._extended, strict_types=True))
+        if kind is int:
+            return ExtType(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+        plain: Any = next((plain for plain in _PLAIN if isinstance(value, plain)), None)
+        if plain is not None:
+            return plain(value)
+        raise TypeError(f"{type_name(value)} is no data")
+
+
+_ENCODER = _Encoder()
+
+
+def encode(value: Any) -> bytes:
+    """Return a value as bytes; raise Unencodable for what is no data."""
+    return _ENCODER.encode(value)
+
+
+def decode(data: bytes, load: Callable[[Reference], Any] | None = None) -> Any:
+    """Return the value of bytes that `encode` made. With `load`, references in it are read when they are met."""
+    if load is None:
+        return unpackb(data, ext_hook=_extension, strict_map_key=False)
+    found: list[Reference] = []
+
+    def extension(code: int, body: bytes) -> Any:
+        value = _extension(code, body)
+        if type(value) is Reference:
+            value.load = load
+            found.append(value)
+        return value
+
+    value = unpackb(data, ext_hook=extension, strict_map_key=False)
+    return _readable(value, load) if found else value
+
+
+def _extension(code: int, body: bytes) -> Any:
+    if code == _REFERENCE:
+        store, key, size, hint = unpackb(body)
+        return Reference(store, key.hex(), size, hint)
+    if code == _INTEGER:
+        return int.from_bytes(body, "big", signed=True)
+    if code == _TUPLE:
+        return tuple(unpackb(body, ext_hook=_extension, strict_map_key=False))
+    raise ValueError(f"there is no extension {code}")
+
+
+def _readable(value: Any, load: Callable[[Reference], Any]) -> Any:
+    """Return data with every mapping and list that holds references made to read them."""
+    if type(value) is dict:
+        inner = {key: _readable(item, load) for key, item in value.items()}
+        return ReferringMap(inner, load) if Reference in map(type, inner.values()) else inner
+    if type(value) is list:
+        items = [_readable(item, load) for item in value]
+        return ReferringList(items, load) if Reference in map(type, items) else items
+    return value
+
+
+def schema_hint(value: Any) -> str:
+    """Return a few words on what a value is."""
+    if isinstance(value, dict):
+        keys = [str(key) for key in list(value)[:_HINT_KEYS]]
+        more = ", …" if len(value) > _HINT_KEYS else ""
+        return f"mapping of {', '.join(keys)}{more}"[:_HINT_CHARS]
+    if isinstance(value, (list, tuple)):
+        return f"list of {len(value)}"
+    return f"text of {len(value)}" if isinstance(value, str) else type_name(value)
+
+
+# ---- what goes elsewhere
+
+
+def _no_store(reference: Reference) -> bytes:
+    raise LookupError(f"there is no store to read {reference.key} from")
+
+
+class Offload:
+    """Decides which values go to the result store, and reads them back.
+
+    `fetch` gives the bytes of a reference. `redact` takes secrets out of a value (S45) before it goes anywhere.
+    """
+
+    def __init__(
+        self,
+        limit: int = INLINE_BYTES,
+        fetch: Callable[[Reference], bytes] = _no_store,
+        redact: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.limit = limit
+        self._fetch = fetch
+        self._redact = redact
+        self._blobs: dict[str, bytes] = {}
+        self._loaded: OrderedDict[str, tuple[Any, Reference]] = OrderedDict()
+        self._known: dict[int, Reference] = {}
+        """References by the identity of their loaded value, so that handing such a value on costs nothing."""
+        self._loaded_bytes = 0
+
+    @property
+    def redacts(self) -> bool:
+        """Tell whether secrets are taken out of what goes into events."""
+        return self._redact is not None
+
+    def redact_with(self, redact: Callable[[Any], Any] | None) -> None:
+        """Take secrets out from now on: for those that become known while it runs."""
+        self._redact = redact
+
+    def redacted(self, value: Any) -> Any:
+        """Return a small value without secrets."""
+        return value if self._redact is None else self._redact(value)
+
+    def take_blobs(self) -> list[tuple[str, bytes]]:
+        """Return keys and bytes to write to the store, before the events that refer to them are committed."""
+        blobs, self._blobs = self._blobs, {}
+        return list(blobs.items())
+
+    # ---- towards events
+
+    def shrink(self, value: Any) -> Any:
+        """Return a value as an event may hold it: itself, or a reference. Raises Unencodable."""
+        if _is_small(value):
+            return self.redacted(value)
+        known = self._known.get(id(value))
+        if known is not None:
+            return known
+        value = self.redacted(value)
+        data = encode(value)
+        if type(value) is Reference or (len(data) <= self.limit and not _ENCODER.met_reference):
+            return value
+        return self._put(value, data)
+
+    def fit(self, mapping: dict[str, Any], limit: int | None = None) -> dict[str, Any]:
+        """Return a mapping that is small as a whole, its largest values by reference. Raises Unencodable, TooLarge."""
+        limit = self.limit if limit is None else limit
+        if len(mapping) * 2 * _SHORT <= limit and self._redact is None and _is_plain(mapping):
+            return mapping
+        small = {key: self.shrink(value) for key, value in _raw(mapping).items()}
+        over = len(encode(small)) - limit
+        if over <= 0:
+            return small
+        sizes = sorted(((len(encode(value)), key) for key, value in small.items()), key=lambda pair: -pair[0])
+        for size, key in sizes:
+            if over <= 0 or size <= _REFERENCE_BYTES:
+                break
+            if type(small[key]) is not Reference:
+                small[key] = self._put(small[key], encode(small[key]))
+                over -= size - len(encode(small[key]))
+        if over > 0:
+            raise TooLarge(f"{limit + over:,} bytes, where {limit:,} may be, with {len(small):,} keys")
+        return small
+
+    def check_ctx(self, ctx: dict[str, Any]) -> None:
+        """Raise TooLarge if `ctx` is over its limit."""
+        size = len(encode(ctx))
+        if size > CTX_BYTES_MAX:
+            raise TooLarge(f"{size:,} bytes, where {CTX_BYTES_MAX:,} may be")
+
+    def _put(self, value: Any, data: bytes) -> Reference:
+        """Let a value be stored; it was the last to be encoded."""
+        key = sha256(data).hexdigest()
+        reference = Reference(STORE, key, len(data), schema_hint(value))
+        self._blobs[key] = data
+        # A value with references in it must be read back to become readable.
+        if not _ENCODER.met_reference:
+            self._keep(reference, value)
+        return reference
+
+    # ---- from events
+
+    def read(self, value: Any) -> Any:
+        """Return what a value stands for: itself, unless it is a reference."""
+        return self.load(value) if type(value) is Reference else value
+
+    def readable(self, value: Any) -> Any:
+        """Return data in which references may stand anywhere, made to read them when a template does."""
+        return self.read(_readable(value, self.load))
+
+    def load(self, reference: Reference) -> Any:
+        """Return what a reference stands for. Raises ExpressionError if it cannot be had, or is not what was stored."""
+        found = self._loaded.get(reference.key)
+        if found is not None:
+            self._loaded.move_to_end(reference.key)
+            return found[0]
+        value = decode(self._bytes(reference), self.load)
+        self._keep(reference, value)
+        return value
+
+    def _bytes(self, reference: Reference) -> bytes:
+        data = self._blobs.get(reference.key)
+        if data is not None:
+            return data
+        try:
+            data = self._fetch(reference)
+        except (LookupError, OSError, ValueError) as error:
+            raise ExpressionError(Kind.STORED, f"the stored result {reference.key} cannot be read: {error}") from None
+        if sha256(data).hexdigest() != reference.key:
+            raise ExpressionError(Kind.STORED, f"the stored result {reference.key} is damaged: its checksum differs")
+        return data
+
+    def _keep(self, reference: Reference, value: Any) -> None:
+        """Keep a value in memory, and let go of those not read for longest."""
+        if reference.key in self._loaded:
+            return
+        self._loaded[reference.key] = value, reference
+        self._known[id(value)] = reference
+        self._loaded_bytes += reference.size
+        while self._loaded_bytes > LOADED_BYTES and len(self._loaded) > 1:
+            _, (old, dropped) = self._loaded.popitem(last=False)
+            self._known.pop(id(old), None)
+            self._loaded_bytes -= dropped.size
+
+
+_REFERENCE_BYTES = 160
+"""What a reference takes, at most; putting less than that elsewhere gains nothing."""
+_SCALARS = frozenset({type(None), bool, float})
+_SHORT = 1_024
+
+
+def _is_small(value: Any) -> bool:
+    """Tell whether a value is certainly small and encodable, without encoding it."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if kind is int:
+        return bool(-(2**63) <= value < 2**63)
+    return kind is str and len(value) < _SHORT and value.isascii()
+
+
+def _is_plain(mapping: dict[str, Any]) -> bool:
+    """Tell whether a mapping has short names and small values only."""
+    for key, value in mapping.items():
+        if type(key) is not str or not _is_small(key) or not _is_small(value):
+            return False
+    return True
+
+
+def _raw(mapping: dict[str, Any]) -> dict[str, Any]:
+    return mapping.raw() if type(mapping) is ReferringMap else mapping

@@ -1,0 +1,88 @@
+"""Which arcs fire after a boundary event, and what their tokens carry (S31, S32)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from noetlvm.expr.errors import ExpressionError
+from noetlvm.expr.fuel import Fuel
+from noetlvm.limits import ARGS_BYTES_MAX, EVENT_BYTES_MAX
+from noetlvm.machine.effects import failure
+from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
+from noetlvm.machine.payload import TooLarge, Unencodable
+
+
+class _CannotRouteError(Exception):
+    def __init__(self, error: dict[str, Any]) -> None:
+        self.error = error
+        super().__init__(error["message"])
+
+
+class Routing(NamedTuple):
+    """The arcs of a step whose run has ended, and what their templates see."""
+
+    net: LoadedPlaybook
+    step: LoadedStep
+    names: dict[str, Any]
+    """Not needed if no arc has a template."""
+    args: dict[str, Any]
+    """What the run was given, as it is stored."""
+    failed: bool
+    """The run ended with `step.failed`."""
+    fit: Callable[[dict[str, Any], int], dict[str, Any]]
+    """Makes a mapping as small as this."""
+
+    def route(self, last_token: int) -> dict[str, Any]:
+        """Return the data of `next.evaluated`. An arc that cannot be evaluated means that none fires."""
+        arcs = self.step.arcs
+        try:
+            fired = self._firing()
+            room = min(ARGS_BYTES_MAX, EVENT_BYTES_MAX // (len(fired) + 1))
+            tokens = [
+                {"id": last_token + number, "step": arcs[index].target, "args": self._token_args(index, room)}
+                for number, index in enumerate(fired, 1)
+            ]
+        except _CannotRouteError as problem:
+            return {"arcs": [], "tokens": [], "error": problem.error}
+        data: dict[str, Any] = {"arcs": fired, "tokens": tokens}
+        if self.failed and any(arcs[index].handles_failure for index in fired):
+            data["handled"] = True
+        if arcs and not fired and not self.failed and self.net.no_next_is_error:
+            data["error"] = failure("no_next", f"no arc of `{self.step.name}` holds, and `no_next_is_error` is set")
+        return data
+
+    def _firing(self) -> list[int]:
+        fired = []
+        for index in range(len(self.step.arcs)):
+            if self._holds(index):
+                fired.append(index)
+                if not self.step.inclusive:
+                    break
+        return fired
+
+    def _holds(self, index: int) -> bool:
+        guard = self.step.arcs[index].guard
+        if guard is None:
+            return True
+        try:
+            return bool(guard(self.names, Fuel()))
+        except ExpressionError as error:
+            raise _CannotRouteError(guard.failure(error)) from None
+
+    def _token_args(self, index: int, room: int) -> dict[str, Any]:
+        """Return the firing step's args overlaid by the arc's."""
+        arc = self.step.arcs[index]
+        args = {**self.args, **self._written(arc.args)} if arc.args else self.args
+        try:
+            return self.fit(args, room)
+        except (TooLarge, Unencodable) as error:
+            message = f"no token can carry the args for `{arc.target}`: {error}"
+            raise _CannotRouteError(failure("args", message)) from None
+
+    def _written(self, args: Evaluator) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = args(self.names, Fuel())
+        except ExpressionError as error:
+            raise _CannotRouteError(args.failure(error)) from None
+        return found

@@ -1,0 +1,74 @@
+"""The names that templates see, ready to be read from: stored results are loaded when a template reads them (S46)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from noetlvm.expr.references import overlaid, readable
+from noetlvm.expr.values import Undefined
+from noetlvm.machine.payload import Offload
+
+
+class Scope(NamedTuple):
+    """What a pipeline sees from outside, and which run and iteration it belongs to."""
+
+    offload: Offload
+    execution_id: str
+    run: int
+    iteration: str = ""
+    workload: Any = {}
+    keychain: dict[str, Any] = {}
+    ctx: dict[str, Any] = {}
+    args: dict[str, Any] = {}
+    iter: dict[str, Any] | None = None
+    """The element, `index` and `parent`; None outside a loop."""
+    results: dict[str, Any] | Callable[[str], Any] = {}
+    """The last result of each step by name, or a function that finds it."""
+
+
+def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any) -> dict[str, Any]:
+    """Return the namespaces of a template on the server's side; one that is None does not exist."""
+    names = {name: _open(value, offload) for name, value in namespaces.items() if value is not None}
+    names["steps"] = step_results(results, offload)
+    return readable(names, offload.load)
+
+
+def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
+    """Return the namespaces of a pipeline; `written` is what `set_iter` wrote before."""
+    offload = scope.offload
+    names: dict[str, Any] = {
+        "workload": _open(scope.workload, offload),
+        "keychain": scope.keychain,
+        "ctx": _open(scope.ctx, offload),
+        "args": _open(scope.args, offload),
+        "execution_id": scope.execution_id,
+        "_prev": prev,
+        "steps": step_results(scope.results, offload),
+    }
+    if scope.iter is not None:
+        around = _open(scope.iter, offload)
+        names["iter"] = readable(overlaid(around, written), offload.load) if written else around
+    return readable(names, offload.load)
+
+
+def step_results(results: dict[str, Any] | Callable[[str], Any], offload: Offload) -> Callable[[str], Any]:
+    """Return a function that gives the last result of a step, or what is undefined."""
+    if callable(results):
+        return results
+    known = results
+
+    def result(name: str) -> Any:
+        return offload.read(known[name]) if name in known else Undefined(name)
+
+    return result
+
+
+def _open(value: Any, offload: Offload) -> Any:
+    # Boundary events hold their payload once more, one level down.
+    if type(value) is not dict:
+        return value
+    data = value.get("data")
+    if type(data) is dict and (inner := readable(data, offload.load)) is not data:
+        value = {**value, "data": inner}
+    return readable(value, offload.load)

@@ -1,0 +1,179 @@
+"""The half of a store that every store shares: it checks what is to be written and holds it until the commit.
+
+How and where it is written is the business of the other half: `_write`, which puts a whole `Pending` or nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from noetlvm.events.event import Event, Recorded
+from noetlvm.limits import EVENT_BYTES_MAX
+from noetlvm.machine.payload import decode, encode
+from noetlvm.store.interface import ConflictError, ControlRequest, Dispatch, Execution, Snapshot, StoreError
+
+EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes]
+"""An event as it is kept: seq, event_id, timestamp, name, run, iteration, task, label, attempt, encoded data."""
+
+
+def event_row(recorded: Recorded) -> EventRow:
+    """Return an event as it is kept. Raises Unencodable for what is no data, StoreError for what is too large."""
+    seq, event_id, timestamp, (name, data, run, iteration, task, label, attempt) = recorded
+    encoded = encode(data)
+    if len(encoded) > EVENT_BYTES_MAX:
+        raise StoreError(f"{name} holds {len(encoded):,} bytes, where {EVENT_BYTES_MAX:,} may be; store it as a result")
+    return (seq, event_id, timestamp, name, run, iteration, task, label, attempt, encoded)
+
+
+def recorded_event(row: Sequence[Any]) -> Recorded:
+    """Return the event of a row."""
+    seq, event_id, timestamp, name, run, iteration, task, label, attempt, data = row
+    return Recorded(seq, event_id, timestamp, Event(name, decode(data), run, iteration, task, label, attempt))
+
+
+class Pending:
+    """Everything that waits for one commit."""
+
+    __slots__ = ("bundles", "changes", "dropped", "events", "executions", "met", "snapshots")
+
+    def __init__(self) -> None:
+        self.bundles: dict[str, bytes] = {}
+        self.executions: dict[str, Execution] = {}
+        """How each stands after its last decision: what lies between needs no row."""
+        self.events: dict[str, list[EventRow]] = {}
+        self.changes: list[tuple[bool, Dispatch]] = []
+        """Commands opened (True) and closed, in their order."""
+        self.met: list[int] = []
+        """Numbers of control requests."""
+        self.dropped: list[str] = []
+        """Executions whose snapshots go, before the new ones come."""
+        self.snapshots: list[tuple[str, str, int, bytes]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        # Nothing reaches the other lists without an execution.
+        return not (self.executions or self.bundles or self.snapshots or self.dropped)
+
+
+class BufferedStore(ABC):
+    """Checks and buffers. Appending and committing may happen in two threads."""
+
+    def __init__(self) -> None:
+        self._pending = Pending()
+        self._heads: dict[str, int] = {}
+        """Numbers of the last events of executions at work, those that wait for their commit included."""
+        self._buffering = threading.Lock()
+        self._writing = threading.RLock()
+        """Held from taking the buffer until it is written, so that commits come in the order of their appends."""
+        self._refusal = ""
+
+    # ---- the other half
+
+    @abstractmethod
+    def _committed_seq(self, execution_id: str) -> int:
+        """Return the number of the last committed event; 0 for an unknown execution."""
+
+    @abstractmethod
+    def _write(self, pending: Pending) -> None:
+        """Write everything in one transaction, or raise StoreError and write nothing."""
+
+    # ---- what a decision changes
+
+    def append(
+        self,
+        execution_id: str,
+        expected_seq: int,
+        events: Sequence[Recorded],
+        execution: Execution,
+        *,
+        opened: Iterable[Dispatch] = (),
+        closed: Iterable[Dispatch] = (),
+        done: Iterable[ControlRequest] = (),
+    ) -> None:
+        self._require_usable()
+        if execution.execution_id != execution_id:
+            raise ValueError(f"events of {execution_id} come with how {execution.execution_id} stands")
+        rows = [event_row(recorded) for recorded in events]
+        with self._buffering:
+            last = self._checked(execution_id, expected_seq, rows)
+            pending = self._pending
+            pending.events.setdefault(execution_id, []).extend(rows)
+            pending.executions[execution_id] = execution._replace(seq=last)
+            pending.changes += [(False, dispatch) for dispatch in closed]
+            pending.changes += [(True, dispatch) for dispatch in opened]
+            pending.met += [request.number for request in done]
+            self._heads[execution_id] = last
+
+    def put_bundle(self, bundle: str, data: bytes) -> None:
+        self._require_usable()
+        with self._buffering:
+            self._pending.bundles[bundle] = data
+
+    def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
+        self._require_usable()
+        data = encode(snapshot.data)
+        with self._buffering:
+            if not 0 < snapshot.seq <= self._head(execution_id):
+                raise ConflictError(f"{execution_id} has no event {snapshot.seq} that a snapshot could follow")
+            self._pending.snapshots.append((execution_id, snapshot.bundle, snapshot.seq, data))
+
+    def drop_snapshots(self, execution_id: str) -> None:
+        self._require_usable()
+        with self._buffering:
+            pending = self._pending
+            pending.snapshots = [row for row in pending.snapshots if row[0] != execution_id]
+            pending.dropped.append(execution_id)
+
+    def commit(self) -> None:
+        with self._writing:
+            self._require_usable()
+            with self._buffering:
+                pending, self._pending = self._pending, Pending()
+            if pending.is_empty:
+                return
+            try:
+                self._write(pending)
+            except (
+                BaseException
+            ) as error:  # whatever stopped it, the buffer is gone, and later events would leave a gap
+                self._refusal = f"an earlier commit failed ({error!r}); open the store anew"
+                raise
+            self._forget_ended(pending)
+
+    # ---- checks
+
+    def _require_usable(self) -> None:
+        if self._refusal:
+            raise StoreError(self._refusal)
+
+    def _head(self, execution_id: str) -> int:
+        known = self._heads.get(execution_id)
+        return self._committed_seq(execution_id) if known is None else known
+
+    def _checked(self, execution_id: str, expected_seq: int, rows: list[EventRow]) -> int:
+        """Return the number of the last event once these are added; raise ConflictError if they do not fit."""
+        head = self._head(execution_id)
+        if head != expected_seq:
+            raise ConflictError(f"{execution_id} stands at event {head}, not at {expected_seq}")
+        for seq, row in enumerate(rows, head + 1):
+            if row[0] != seq:
+                raise ConflictError(f"{execution_id}: event {seq} must come next, not {row[0]}")
+        return head + len(rows)
+
+    def _forget_ended(self, pending: Pending) -> None:
+        """Keep no heads of executions that have ended: a process may run for long."""
+        with self._buffering:
+            for execution_id, execution in pending.executions.items():
+                if execution.ended is not None and self._heads.get(execution_id) == execution.seq:
+                    del self._heads[execution_id]
+
+
+def required_execution(execution: Execution | None, execution_id: str, action: str) -> None:
+    """Raise StoreError unless there is something to pause, resume or cancel."""
+    if execution is None:
+        raise StoreError(f"there is no execution {execution_id}; `noetlvm list` shows those there are")
+    if execution.ended is not None:
+        raise StoreError(f"execution {execution_id} has ended ({execution.status}): there is nothing to {action}")

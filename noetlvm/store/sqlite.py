@@ -1,0 +1,301 @@
+"""The store in one SQLite file, for one writing process and any number of readers.
+
+A writer has two connections: one writes, and nothing but its transactions touches it; the other reads, so it sees only
+what is committed, even while a commit goes on in another thread.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from noetlvm.events.event import Recorded
+from noetlvm.machine.payload import decode
+from noetlvm.store.buffered import BufferedStore, Pending, recorded_event, required_execution
+from noetlvm.store.interface import (
+    Action,
+    ConflictError,
+    ControlRequest,
+    Dispatch,
+    Durability,
+    Execution,
+    Snapshot,
+    StoreError,
+)
+from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
+from noetlvm.store.writer_lock import WriterLock
+
+_SYNCHRONOUS = {"full": "FULL", "relaxed": "NORMAL"}
+"""In WAL mode NORMAL syncs at checkpoints only, which keeps the file whole; OFF would not."""
+
+_BUSY_SECONDS = 30
+"""How long to wait for another connection's transaction: a request from outside, or its checkpoint."""
+
+_PAGE = 1_000
+"""Events read at once. A long read would keep the write-ahead log from being reused."""
+
+_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq"
+_INSERT_EXECUTION = f"INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# What an execution is stays as its first append said; no column of an index is written again.
+_UPDATE_EXECUTION = "UPDATE executions SET status = ?, started = ?, ended = ?, counts = ?, seq = ? WHERE key = ?"
+_EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
+_INSERT_EVENT = f"INSERT INTO events (place, {_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SEQ_MAX = (1 << SEQ_BITS) - 1
+_SELECT_EVENTS = f"""SELECT place & {_SEQ_MAX}, {_EVENT} FROM events
+    WHERE place > ? AND place <= ? ORDER BY place LIMIT {_PAGE}"""
+_INSERT_SNAPSHOT = "INSERT OR REPLACE INTO snapshots (execution, bundle, seq, data) VALUES (?, ?, ?, ?)"
+_SELECT_SNAPSHOT = """SELECT seq, data FROM snapshots
+    WHERE execution = ? AND bundle = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"""
+_INSERT_REQUEST = "INSERT INTO requests (execution_id, action) VALUES (?, ?)"
+
+# Commands, by part: an older lease gives way to a newer one, never the other way round.
+_PART = "execution = ? AND run = ? AND unit = ?"
+_REMOVE_OLDER = f"DELETE FROM commands WHERE {_PART} AND lease < ?"
+_REMOVE_UP_TO = f"DELETE FROM commands WHERE {_PART} AND lease <= ?"
+_INSERT_COMMAND = "INSERT OR IGNORE INTO commands (execution, run, unit, lease) VALUES (?, ?, ?, ?)"
+_COMMAND = "SELECT number, execution_id, run, unit, lease FROM commands JOIN executions ON key = execution"
+_SELECT_FREE = f"{_COMMAND} WHERE worker = '' ORDER BY number LIMIT ?"
+_SELECT_EXPIRED = f"{_COMMAND} WHERE worker <> '' AND until <= ? ORDER BY number"
+_CLAIM = "UPDATE commands SET worker = ?, until = ? WHERE number = ?"
+_RENEW = f"UPDATE commands SET until = ? WHERE {_PART} AND lease = ? AND worker = ?"
+
+
+class SqliteReader:
+    """Reads a database that others may be writing to."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise StoreError(f"there is no database {path}; `noetlvm run` makes one, --db names another")
+        self.path = path
+        with _explained(path):
+            if _version(path) < len(MIGRATIONS):
+                SqliteStore(path).close()  # brings it forward
+            self._reading = _connect(path, "ro")
+
+    def execution(self, execution_id: str) -> Execution | None:
+        found = self._select(f"SELECT {_EXECUTION} FROM executions WHERE execution_id = ?", execution_id)
+        return _execution(found[0]) if found else None
+
+    def executions(self, *, limit: int | None = None, parent: str | None = None) -> list[Execution]:
+        count = -1 if limit is None else limit  # SQLite's word for no limit
+        where, values = ("", [count]) if parent is None else ("WHERE parent = ?", [parent, count])
+        select = f"SELECT {_EXECUTION} FROM executions {where} ORDER BY key DESC LIMIT ?"
+        return [_execution(row) for row in self._select(select, *values)]
+
+    def unfinished(self) -> list[Execution]:
+        select = f"SELECT {_EXECUTION} FROM executions WHERE ended IS NULL ORDER BY key"
+        return [_execution(row) for row in self._select(select)]
+
+    def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
+        before = (self._key(execution_id) or 0) << SEQ_BITS
+        last = before + (_SEQ_MAX if until is None else until)
+        while page := self._select(_SELECT_EVENTS, before + after, last):
+            yield from map(recorded_event, page)
+            after = page[-1][0]
+
+    def bundle(self, bundle: str) -> bytes | None:
+        found = self._select("SELECT data FROM bundles WHERE bundle = ?", bundle)
+        return found[0][0] if found else None
+
+    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
+        last = _SEQ_MAX if until is None else until
+        found = self._select(_SELECT_SNAPSHOT, self._key(execution_id), bundle, last)
+        return Snapshot(bundle, found[0][0], decode(found[0][1])) if found else None
+
+    def close(self) -> None:
+        self._reading.close()
+
+    def _key(self, execution_id: str) -> int | None:
+        found = self._select("SELECT key FROM executions WHERE execution_id = ?", execution_id)
+        return found[0][0] if found else None
+
+    def _select(self, statement: str, *values: Any) -> list[Any]:
+        with _explained(self.path):
+            return self._reading.execute(statement, values).fetchall()
+
+
+class SqliteStore(BufferedStore, SqliteReader):
+    """Reads and writes a database, which is made where there is none. One process at a time may have it open."""
+
+    def __init__(self, path: Path, durability: Durability = "full") -> None:
+        BufferedStore.__init__(self)
+        self.path = path
+        self._keys: dict[str, int] = {}
+        """Keys of executions at work."""
+        with _explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = WriterLock(path)
+        try:
+            with _explained(path):
+                self._connection = _connect(path, "rwc")
+                schema_version(self._connection, path)  # refuses a file of somebody else before anything is changed
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+                migrate(self._connection, path)
+                self._reading = _connect(path, "ro")
+        except StoreError:
+            self._lock.release()
+            raise
+
+    def close(self) -> None:
+        with self._writing:
+            self._refusal = "the store is closed"
+            SqliteReader.close(self)
+            self._connection.close()
+            self._lock.release()
+
+    # ---- writing
+
+    def _committed_seq(self, execution_id: str) -> int:
+        execution = self.execution(execution_id)
+        return execution.seq if execution else 0
+
+    def _write(self, pending: Pending) -> None:
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", pending.bundles.items())
+            for execution in pending.executions.values():
+                self._write_execution(execution)
+            connection.executemany(_INSERT_EVENT, self._event_rows(pending))
+            for execution_id in pending.dropped:
+                connection.execute("DELETE FROM snapshots WHERE execution = ?", (self._known_key(execution_id),))
+            for execution_id, *values in pending.snapshots:
+                connection.execute(_INSERT_SNAPSHOT, (self._known_key(execution_id), *values))
+            for is_opened, dispatch in pending.changes:
+                self._write_command(dispatch, is_opened=is_opened)
+            connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
+        for execution in pending.executions.values():
+            if execution.ended is not None:
+                del self._keys[execution.execution_id]
+
+    def _write_execution(self, execution: Execution) -> None:
+        key = self._known_key(execution.execution_id)
+        counts = json.dumps(execution.counts)
+        if key is None:
+            row = (*execution[:-2], counts, execution.seq)
+            self._keys[execution.execution_id] = int(self._connection.execute(_INSERT_EXECUTION, row).lastrowid or 0)
+            return
+        values = (execution.status, execution.started, execution.ended, counts, execution.seq, key)
+        self._connection.execute(_UPDATE_EXECUTION, values)
+
+    def _event_rows(self, pending: Pending) -> Iterator[tuple[Any, ...]]:
+        for execution_id, rows in pending.events.items():
+            before = self._keys[execution_id] << SEQ_BITS
+            for seq, *row in rows:
+                yield before + seq, *row
+
+    def _write_command(self, dispatch: Dispatch, *, is_opened: bool) -> None:
+        row = (self._known_key(dispatch.execution_id), *dispatch[1:])
+        if not is_opened:
+            self._connection.execute(_REMOVE_UP_TO, row)
+            return
+        self._connection.execute(_REMOVE_OLDER, row)
+        self._connection.execute(_INSERT_COMMAND, row)
+
+    def _known_key(self, execution_id: str) -> int | None:
+        """Return the key of an execution as the open transaction sees it."""
+        key = self._keys.get(execution_id)
+        if key is not None:
+            return key
+        select = "SELECT key FROM executions WHERE execution_id = ?"
+        found = self._connection.execute(select, (execution_id,)).fetchone()
+        if found is None:
+            return None
+        self._keys[execution_id] = key = int(found[0])
+        return key
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of it is durable when the block ends; a block that raises leaves nothing."""
+        connection = self._connection
+        with _explained(self.path), self._writing:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:  # whatever stopped it: half a decision must not stay
+                self._keys.clear()
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    # ---- commands and their leases
+
+    def claim(self, worker: str, until: float, limit: int = 1) -> list[Dispatch]:
+        self._require_usable()
+        with self._transaction() as connection:
+            free = connection.execute(_SELECT_FREE, (limit,)).fetchall()
+            connection.executemany(_CLAIM, [(worker, until, number) for number, *_ in free])
+        return [Dispatch(*row) for _, *row in free]
+
+    def renew(self, worker: str, held: Sequence[Dispatch], until: float) -> list[Dispatch]:
+        self._require_usable()
+        with self._transaction() as connection:
+            return [
+                dispatch
+                for dispatch in held
+                if connection.execute(
+                    _RENEW, (until, self._known_key(dispatch.execution_id), *dispatch[1:], worker)
+                ).rowcount
+            ]
+
+    def expired(self, now: float) -> list[Dispatch]:
+        return [Dispatch(*row) for _, *row in self._select(_SELECT_EXPIRED, now)]
+
+    # ---- requests from outside
+
+    def request(self, execution_id: str, action: Action) -> None:
+        self._require_usable()
+        required_execution(self.execution(execution_id), execution_id, action)
+        with self._transaction() as connection:
+            connection.execute(_INSERT_REQUEST, (execution_id, action))
+
+    def requests(self) -> list[ControlRequest]:
+        return [ControlRequest(*row) for row in self._select("SELECT * FROM requests ORDER BY number")]
+
+
+def send_request(path: Path, execution_id: str, action: Action) -> None:
+    """Ask for an action while another process has the database open for writing."""
+    with closing(SqliteReader(path)) as reader:
+        required_execution(reader.execution(execution_id), execution_id, action)
+    with _explained(path), closing(_connect(path, "rw")) as connection:
+        connection.execute(_INSERT_REQUEST, (execution_id, action))
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Open a connection that begins transactions only when told to. Threads take turns on it."""
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+
+
+def _version(path: Path) -> int:
+    with closing(_connect(path, "ro")) as connection:
+        version = schema_version(connection, path)
+    if not version:
+        raise StoreError(f"{path} is empty; `noetlvm run` writes the first execution to it")
+    require_known(version, path)
+    return version
+
+
+def _execution(row: Sequence[Any]) -> Execution:
+    *known, counts, seq = row
+    return Execution._make((*known, json.loads(counts), seq))
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Let SQLite's errors say which file, and be ours."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise ConflictError(f"{path}: somebody else wrote to it: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"{path}: {error}") from error

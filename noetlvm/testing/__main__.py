@@ -1,0 +1,87 @@
+"""The protocol of the conformance suite for its stages `run` and `replay`: `python -m noetlvm.testing`.
+
+    python -m noetlvm.testing run CASE.yaml [CHILD.yml …] --given CASE.expect.json
+    python -m noetlvm.testing replay CASE.jsonl
+    python -m noetlvm.testing record CASE.yaml --given CASE.expect.json [--events 12]
+
+`run` prints how the run went and `replay` the state that a log gives, as JSON; `record` prints a log for a new case.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+from noetlvm.bridge import NotCompiled
+from noetlvm.testing.log import fold_log, read_log, state_view, write_log
+from noetlvm.testing.result import RunResult
+from noetlvm.testing.run_playbook import run_playbook
+from noetlvm.testing.script import ScriptError
+
+REFUSED = {"status": "refused", "events": [], "calls": []}
+"""The answer for a playbook that does not compile: nothing of it runs."""
+
+
+def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = None) -> RunResult:
+    """Run playbooks, the main one first, as a case says."""
+    main, *others = texts
+    return run_playbook(
+        main,
+        given.get("tools"),
+        payload=given.get("payload"),
+        keychain=given.get("keychain"),
+        controls=[(time, action) for time, action in given.get("controls", ())],
+        schedule=schedule,
+        others=others,
+    )
+
+
+def main() -> int:
+    """Answer one question of the suite."""
+    asked = _arguments()
+    try:
+        if asked.stage == "replay":
+            _print(state_view(fold_log(read_log(_text(asked.files[0]).splitlines()))))
+            return 0
+        ran = run_given([_text(file) for file in asked.files], _given(asked.given))
+    except NotCompiled:
+        _print(REFUSED)
+        return 1
+    except ScriptError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if asked.stage == "record":
+        lines = list(write_log(ran.execution_id, ran.events, ran.times))
+        print("\n".join(lines[: asked.events]))
+        return 0
+    _print(ran.to_data())
+    return 0 if ran.status == "success" else 1
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser("noetlvm.testing", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("run", "replay", "record"))
+    parser.add_argument("files", nargs="+", help="a playbook and its children, or a log")
+    parser.add_argument("--given", help="a case's expectation: what it gives the run")
+    parser.add_argument("--events", type=int, help="how many events of the log to print")
+    return parser.parse_args()
+
+
+def _given(file: str | None) -> dict[str, Any]:
+    given: dict[str, Any] = json.loads(_text(file)).get("given", {}) if file else {}
+    return given
+
+
+def _text(file: str) -> str:
+    return Path(file).read_text(encoding="utf-8")
+
+
+def _print(answer: Any) -> None:
+    print(json.dumps(answer, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""An event log as lines of JSON, one envelope each, and the state that it folds to, in words that do not change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from noetlvm.events.event import Event, Recorded, envelope
+from noetlvm.expr.references import Reference
+from noetlvm.machine.fold import apply
+from noetlvm.machine.state import Run, State, Thread
+from noetlvm.testing.result import shown
+
+_REFERENCE_KEYS = {"store", "key", "checksum", "size", "schema_hint"}
+
+
+def write_log(execution_id: str, events: Sequence[Event], times: Sequence[float]) -> Iterator[str]:
+    """Yield the lines of a log; identifiers of events are made of their numbers."""
+    for seq, (event, time) in enumerate(zip(events, times, strict=True), 1):
+        told = envelope(execution_id, Recorded(seq, f"{execution_id}-{seq}", time, event))
+        yield json.dumps(shown(told), ensure_ascii=False)
+
+
+def read_log(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the envelopes of a log."""
+    return [json.loads(line) for line in lines if line.strip()]
+
+
+def event_of(told: Mapping[str, Any]) -> Event:
+    """Return the event that an envelope tells of."""
+    prefix = f"{told['execution_id']}/"
+    run = int(told["step_run_id"].removeprefix(prefix)) if "step_run_id" in told else 0
+    iteration = told["iteration_id"].removeprefix(f"{prefix}{run}/") if "iteration_id" in told else ""
+    task = int(told["task_run_id"].rpartition("#")[2]) if "task_run_id" in told else 0
+    data = _with_references(told["data"])
+    return Event(told["name"], data, run, iteration, task, told.get("task_label", ""), told.get("attempt", 0))
+
+
+def fold_log(envelopes: Iterable[Mapping[str, Any]], state: State | None = None) -> State:
+    """Return the state after the last event, from the first on or from a state that knows those before."""
+    state = state or State()
+    for told in envelopes:
+        apply(state, event_of(told))
+    return state
+
+
+def state_view(state: State) -> dict[str, Any]:
+    """Return what everybody who knows the language can say of a state."""
+    return shown(  # type: ignore[no-any-return]  # a mapping stays one
+        {
+            "status": "paused" if state.paused else state.status,
+            "workload": state.workload,
+            "ctx": state.ctx,
+            "results": state.results,
+            "result": state.result,
+            "failures": state.failures,
+            "tokens": [{"step": token.step, "args": token.args} for token in state.tokens.values()],
+            "runs": [_run_view(number, run) for number, run in state.runs.items()],
+        }
+    )
+
+
+def _run_view(number: int, run: Run) -> dict[str, Any]:
+    return {
+        "run": number,
+        "step": run.step,
+        "args": run.args,
+        "loops": {
+            path: {
+                "total": loop.total,
+                "begun": loop.next,
+                "ok": loop.ok,
+                "failed": loop.failed,
+                "writes": {str(index): loop.patches[index] for index in sorted(loop.patches)},
+            }
+            for path, loop in run.loops.items()
+        },
+        "pipelines": {path: _thread_view(thread) for path, thread in run.threads.items()},
+    }
+
+
+def _thread_view(thread: Thread) -> dict[str, Any]:
+    frame = thread.frame
+    told = {"task_runs": frame.task, "task": frame.label, "attempt": frame.attempt, "prev": frame.prev}
+    return told | {"iter": frame.iter, "retry_after": frame.waiting, "child": thread.child and thread.child.path}
+
+
+def _with_references(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == _REFERENCE_KEYS:
+            return Reference(value["store"], value["key"], value["size"], value["schema_hint"])
+        return {key: _with_references(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_references(item) for item in value]
+    return value

@@ -1,0 +1,79 @@
+"""How a run in a test went, with everything that can be asked about it afterwards."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from noetlvm.events.event import Event
+from noetlvm.expr.references import Reference
+
+
+class CallMade(NamedTuple):
+    """A tool that was called."""
+
+    at: float
+    """Seconds since the run began."""
+    step: str
+    iteration: str
+    task: str
+    attempt: int
+    kind: str
+    inputs: dict[str, Any]
+    key: str
+    """The task run's identifier: the same for all its attempts."""
+
+
+class RunResult(NamedTuple):
+    """One execution, as its log and its calls tell of it."""
+
+    execution_id: str
+    status: str
+    """`success`, `failed` or `cancelled`; `paused` or `running` if nothing could move any more."""
+    ctx: dict[str, Any]
+    result: Any
+    failures: list[dict[str, Any]]
+    events: list[Event]
+    times: list[float]
+    """When each event was recorded, in seconds since the run began."""
+    calls: list[CallMade]
+    in_flight: int
+    """Most tools that ran at once."""
+    children: list[RunResult]
+    """Child executions, in the order in which they were started."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, by its own clock."""
+        return self.times[-1] if self.times else 0
+
+    def names(self) -> list[str]:
+        """Return the events' names."""
+        return [event.name for event in self.events]
+
+    def steps(self) -> list[str]:
+        """Return the steps that ran, in order."""
+        return [event.data["step"] for event in self.events if event.name == "step.scheduled" and "step" in event.data]
+
+    def to_data(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "status": self.status,
+            "ctx": self.ctx,
+            "result": self.result,
+            "failures": shown(self.failures),
+            "events": [shown(event._asdict()) | {"at": at} for event, at in zip(self.events, self.times, strict=True)],
+            "calls": [shown(call._asdict()) for call in self.calls],
+            "in_flight": self.in_flight,
+            "children": [child.to_data() for child in self.children],
+        }
+
+
+def shown(value: Any) -> Any:
+    """Return data with references as people see them."""
+    if type(value) is Reference:
+        return value.to_data()
+    if isinstance(value, dict):
+        return {key: shown(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown(item) for item in value]
+    return value

@@ -1,0 +1,139 @@
+"""What tools answer in a test, written in a few words: `ok {"id": 7}`, `http 503`, `error timeout`.
+
+A script gives answers by task. `fetch` is a task wherever it stands, `load/fetch` the one of the step `load`, and
+`fetch[3]` or `load/fetch[3]` the one of an iteration; the most exact key answers. A list answers call by call and must
+be long enough. Anything else answers every call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from noetlvm.machine.effects import Call
+from noetlvm.tools.call import Outcome, error, ok
+
+Scripts: TypeAlias = Mapping[str, Any]
+
+_HTTP_ERROR = 400
+_HTTP_RETRYABLE = frozenset({408, 425, 429})
+_HTTP_SERVER_ERROR = 500
+
+
+class ScriptError(Exception):
+    """The script has no answer for a call, or one that cannot be read."""
+
+
+class Answer(NamedTuple):
+    """What becomes of a call."""
+
+    outcome: Outcome
+    takes: float = 0
+    """Seconds that it lasts."""
+    fate: str = ""
+    """`lost`: the worker is gone, and another takes over. `late`: so it seems, but it tells of the outcome later."""
+
+
+class Script:
+    """Answers calls."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+        self._used = dict.fromkeys(scripts, 0)
+
+    def answer(self, step: str, iteration: str, call: Call) -> Answer | None:
+        """Return the answer to a call; None if the script says nothing of its task."""
+        within = f"[{iteration}]" if iteration else ""
+        exact, task = f"{call.label}{within}", call.label
+        for key in (f"{step}/{exact}", exact, f"{step}/{task}", task):
+            if key in self._scripts:
+                return read_answer(self._next(key), call)
+        return None
+
+    def _next(self, key: str) -> Any:
+        answers = self._scripts[key]
+        if not isinstance(answers, (list, tuple)):
+            return answers
+        at = self._used[key]
+        if at == len(answers):
+            raise ScriptError(f"the script of `{key}` has {len(answers)} answers, and there is one more call")
+        self._used[key] = at + 1
+        return answers[at]
+
+
+def read_answer(written: Any, call: Call) -> Answer:
+    """Return an answer as it is written: in words, as an outcome, or as `{answer, takes}`."""
+    if isinstance(written, str):
+        return _in_words(written, call)
+    if isinstance(written, Mapping) and "status" in written:
+        return Answer(dict(written))
+    if isinstance(written, Mapping) and "answer" in written:
+        return read_answer(written["answer"], call)._replace(takes=written.get("takes", 0))
+    raise ScriptError(f"`{call.label}` is to answer {written!r}; write words, an outcome or `answer` and `takes`")
+
+
+def _in_words(text: str, call: Call) -> Answer:
+    word, _, rest = text.partition(" ")
+    if word in _FATES:
+        return _in_words(rest or "ok", call)._replace(fate=word)
+    if word not in _WORDS:
+        raise ScriptError(f"`{call.label}` is to answer `{text}`; the first word may be {', '.join(_WORDS)}")
+    return Answer(_WORDS[word](rest, call))
+
+
+def _ok(text: str, _call: Call) -> Outcome:
+    return ok(_data(text))
+
+
+def _http(text: str, _call: Call) -> Outcome:
+    """Answer as `kind: http` does for a response of that status."""
+    code, _, body = text.partition(" ")
+    status = int(code)
+    result, part = {"status": status, "headers": {}, "data": _data(body)}, {"status": status, "headers": {}}
+    if status < _HTTP_ERROR:
+        return ok(result, http=part)
+    retryable = status in _HTTP_RETRYABLE or status >= _HTTP_SERVER_ERROR
+    return error("http", f"the server answered {status}", retryable=retryable, result=result, http=part)
+
+
+def _error(text: str, _call: Call) -> Outcome:
+    kind, _, message = text.partition(" ")
+    return error(kind or "scripted", message or "the script says so")
+
+
+def _retryable(text: str, _call: Call) -> Outcome:
+    kind, _, message = text.partition(" ")
+    return error(kind or "scripted", message or "the script says so", retryable=True)
+
+
+def _echo(_text: str, call: Call) -> Outcome:
+    """Give back what the tool was given."""
+    return ok(dict(call.inputs))
+
+
+def _bulk(text: str, _call: Call) -> Outcome:
+    """Give a text of so many characters."""
+    return ok("x" * int(text))
+
+
+def _unencodable(_text: str, _call: Call) -> Outcome:
+    """Give what is no data."""
+    return ok(object())
+
+
+def _data(text: str) -> Any:
+    return json.loads(text) if text.strip() else None
+
+
+_FATES = frozenset({"lost", "late"})
+_WORDS: dict[str, Callable[[str, Call], Outcome]] = {
+    "ok": _ok,
+    "http": _http,
+    "error": _error,
+    "retryable": _retryable,
+    "echo": _echo,
+    "bulk": _bulk,
+    "unencodable": _unencodable,
+}
+"""How each word of a script is read."""

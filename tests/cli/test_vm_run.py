@@ -1,0 +1,213 @@
+"""`noetlvm run` and the commands that look at what it left: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Answer, Command
+
+ROOT = Path(__file__).parents[2]
+
+HEADER = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: {0}, path: {0} }}
+"""
+
+COUNTING = (
+    HEADER.format("counting")
+    + """\
+workload: { items: [1, 2, 3], bonus: 0 }
+workflow:
+  - step: start
+    loop:
+      in: "{{ workload.items }}"
+      iterator: item
+      spec: { mode: parallel, policy: { reducers: { total: sum } } }
+    tool:
+      - add:
+          kind: noop
+          spec:
+            policy:
+              rules:
+                - else:
+                    then: { do: continue, set_ctx: { total: "{{ iter.item + workload.bonus }}" } }
+"""
+)
+
+FAILING = (
+    HEADER.format("failing")
+    + """\
+workflow:
+  - step: start
+    tool:
+      - give_up:
+          kind: noop
+          reason: "{{ execution_id | length }}"
+          spec:
+            policy:
+              rules:
+                - else:
+                    then: { do: fail }
+"""
+)
+
+
+@pytest.fixture
+def noetlvm(noetlvm: Command, tmp_path: Path) -> Command:
+    """Run the command line beside two playbooks."""
+    (tmp_path / "counting.yaml").write_text(COUNTING)
+    (tmp_path / "failing.yaml").write_text(FAILING)
+    return noetlvm
+
+
+def test_a_playbook_runs_straight_from_yaml(noetlvm: Command) -> None:
+    answer = noetlvm("run", "counting.yaml")
+    assert answer.code == 0
+    assert answer.out.startswith("counting: success in ")
+    assert '"total": 6' in answer.out
+    assert "start: loop over 3 items" in answer.err
+
+
+def test_a_bundle_runs_without_its_playbook(noetlvm: Command, tmp_path: Path) -> None:
+    compile = [sys.executable, "-m", "noetlc", "compile", str(tmp_path / "counting.yaml"), "-o", "x.nbc"]
+    subprocess.run(compile, check=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
+    (tmp_path / "counting.yaml").unlink()
+    assert noetlvm("run", "x.nbc", "--json").data["ctx"] == {"total": 6}
+
+
+def test_json_is_one_object_and_nothing_else(noetlvm: Command) -> None:
+    answer = noetlvm("run", "counting.yaml", "--json")
+    assert list(answer.data) == ["execution_id", "status", "ctx", "result", "failures", "event_count"]
+    assert answer.data["status"] == "success"
+    assert answer.err == ""
+
+
+def test_quiet_says_nothing_of_a_success(noetlvm: Command) -> None:
+    assert noetlvm("run", "counting.yaml", "--quiet") == Answer(0, "", "")
+
+
+def test_set_and_payload_are_merged_over_the_workload(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "request.json").write_text('{"items": [10, 20]}')
+    (tmp_path / "request.yaml").write_text("items: [10, 20]\n")
+    for file in ("request.json", "request.yaml"):
+        answer = noetlvm("run", "counting.yaml", "--payload", file, "--set", "bonus=1", "--json")
+        assert answer.data["ctx"] == {"total": 32}
+
+
+def test_a_failure_is_told_with_task_rule_input_and_line(noetlvm: Command) -> None:
+    answer = noetlvm("run", "failing.yaml")
+    assert answer.code == 1
+    assert "task give_up, step start" in answer.out
+    assert "rule:  do: fail, at failing.yaml:14:" in answer.out
+    assert "then: { do: fail }" in answer.out
+    assert 'input: {"reason": 36}' in answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "nothing.yaml"), "cannot read nothing.yaml"),
+        (("run", "nothing.nbc"), "cannot read nothing.nbc"),
+        (("run", "counting.yaml", "--set", "items"), "--set takes key=value"),
+        (("run", "counting.yaml", "--set", "a=1", "--set", "a.b=2"), "`a` is no mapping"),
+        (("run", "counting.yaml", "--payload", "nothing.json"), "cannot read nothing.json"),
+        (("run", "counting.yaml", "--payload", "counting.yaml.json"), "cannot read"),
+        (("run", "counting.yaml", "--durability", "none"), "--durability takes full or relaxed"),
+        (("show",), "there is no database"),
+        (("resume",), "there is no database"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_reason(
+    noetlvm: Command, arguments: tuple[str, ...], message: str
+) -> None:
+    answer = noetlvm(*arguments)
+    assert answer.code == 2
+    assert message in answer.err
+
+
+def test_a_playbook_with_errors_is_refused_with_its_findings(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(COUNTING.replace("kind: noop", "kind: noopp"))
+    answer = noetlvm("run", "wrong.yaml")
+    assert answer.code == 2
+    assert "did you mean `noop`?" in answer.err
+    assert not (tmp_path / "executions.db").exists()
+
+
+def test_a_file_that_is_no_bundle_is_refused(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.nbc").write_bytes(b"not a bundle")
+    answer = noetlvm("run", "x.nbc")
+    assert answer.code == 2
+    assert "no bundle that can run" in answer.err
+
+
+def test_relaxed_durability_runs_too(noetlvm: Command) -> None:
+    assert noetlvm("run", "counting.yaml", "--durability", "relaxed", "-q").code == 0
+
+
+def test_executions_are_listed_the_latest_first(noetlvm: Command) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    noetlvm("run", "failing.yaml", "-q")
+    rows = [json.loads(line) for line in noetlvm("list", "--json").out.splitlines()]
+    assert [(row["name"], row["status"]) for row in rows] == [("failing", "failed"), ("counting", "success")]
+    assert "counting" in noetlvm("list").out
+
+
+def test_one_execution_is_shown_by_any_clear_part_of_its_identifier(noetlvm: Command) -> None:
+    id = str(noetlvm("run", "counting.yaml", "--json").data["execution_id"])
+    for part in (id, id[:30], id[-6:]):
+        assert noetlvm("show", part, "--json").data["execution_id"] == id
+    shown = noetlvm("show").out
+    assert "3 ok, 0 failed of 3" in shown
+    answer = noetlvm("show", "nobody")
+    assert (answer.code, "there is no execution `nobody`" in answer.err) == (2, True)
+
+
+def test_events_are_lines_or_envelopes(noetlvm: Command) -> None:
+    count = noetlvm("run", "counting.yaml", "--json").data["event_count"]
+    envelopes = [json.loads(line) for line in noetlvm("events", "--json").out.splitlines()]
+    assert [envelope["seq"] for envelope in envelopes] == list(range(1, len(envelopes) + 1))
+    assert len(envelopes) == count == len(noetlvm("events", "--follow").out.splitlines())
+    assert envelopes[-1]["name"] == "playbook.processed"
+
+
+def test_ctx_can_be_seen_as_it_was(noetlvm: Command) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    assert noetlvm("ctx").data == {"total": 6}
+    assert noetlvm("ctx", "--at", "3").data == {}
+
+
+def test_replay_finds_a_log_whole_and_a_bundle_that_is_another(noetlvm: Command, tmp_path: Path) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    assert "events fold to what is recorded: success" in noetlvm("replay").out
+    compile = [sys.executable, "-m", "noetlc", "compile", str(tmp_path / "failing.yaml"), "-o", "other.nbc"]
+    subprocess.run(compile, check=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
+    answer = noetlvm("replay", "--bundle", "other.nbc")
+    assert answer.code == 1
+    assert "it was recorded with the bundle" in answer.err
+
+
+def test_what_has_ended_cannot_be_cancelled(noetlvm: Command) -> None:
+    id = str(noetlvm("run", "counting.yaml", "--json").data["execution_id"])
+    answer = noetlvm("cancel", id)
+    assert (answer.code, "has ended as success" in answer.err) == (2, True)
+
+
+def test_there_may_be_nothing_to_resume(noetlvm: Command) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    answer = noetlvm("resume")
+    assert (answer.code, answer.out) == (0, "")
+    assert "nothing is unfinished" in answer.err
+
+
+@pytest.mark.parametrize("command", ["run", "resume", "list", "show", "events", "ctx", "replay", "cancel", "pause"])
+def test_every_command_has_help_with_an_example(noetlvm: Command, command: str) -> None:
+    answer = noetlvm(command, "--help")
+    assert answer.code == 0
+    assert f"noetlvm {command}" in answer.out.replace("\n", " ")
+    assert "Example" in answer.out

@@ -1,0 +1,180 @@
+"""No secret gets past the redactor in a form that is known, and what is no secret stays as it is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from noetlvm.expr.references import Reference, ReferringList, ReferringMap
+from noetlvm.keychain.canary import find_canaries
+from noetlvm.keychain.redaction import MASK, Redactor
+
+SECRET = 'hunter2/Kö+"9\\q~Zx7\n!wV4'
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "raw": lambda s: s,
+    "reversed": lambda s: s[::-1],
+    "base64": lambda s: base64.b64encode(s.encode()).decode(),
+    "base64 after one byte": lambda s: base64.b64encode(b"u" + s.encode()).decode(),
+    "base64 within": lambda s: base64.b64encode(b"user:" + s.encode() + b"@host").decode(),
+    "base64 for URLs": lambda s: base64.urlsafe_b64encode(b"xx" + s.encode()).decode().rstrip("="),
+    "base64 in lines": lambda s: base64.encodebytes(b"-" * 50 + s.encode()).decode(),
+    "hex": lambda s: s.encode().hex(),
+    "HEX": lambda s: s.encode().hex().upper(),
+    "hex pairs": lambda s: s.encode().hex(":"),
+    "url": lambda s: quote(s, safe=""),
+    "url path": lambda s: quote(s),
+    "url form": lambda s: quote_plus(s),
+    "url, every byte": lambda s: "".join(f"%{byte:02X}" for byte in s.encode()),
+    "json": lambda s: json.dumps(s),
+    "json as it is": lambda s: json.dumps(s, ensure_ascii=False),
+    "json in json": lambda s: json.dumps(json.dumps({"token": s})),
+    "spaced": lambda s: " ".join(s),
+}
+NAMED_FORMS = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+
+LETTERS = string.ascii_letters + string.digits
+TOKENS = st.text(LETTERS, min_size=16, max_size=48)
+ANY_SECRETS = st.text(st.characters(codec="utf-8"), min_size=4, max_size=40)
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def seen(value: Any) -> bytes:
+    """A value's texts, one after another, as a reader could put them together."""
+    if isinstance(value, dict):
+        return b"".join(seen(item) for item in (*value.values(), *value))
+    if isinstance(value, list | tuple):
+        return b"".join(seen(item) for item in value)
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+
+@NAMED_FORMS
+def test_every_form_is_masked_wherever_it_stands(form: Callable[[str], str]) -> None:
+    redact = Redactor([SECRET]).redact
+    text = form(SECRET)
+    for value in (text, f"before {text} after", text.encode(), {"a": [1, {"b": text}]}, {text: 1}, [text, text]):
+        shown = redact(value)
+        assert MASK.encode() in seen(shown)
+        assert find_canaries(seen(shown), SECRET) == []
+
+
+@NAMED_FORMS
+@given(secret=TOKENS)
+@settings(max_examples=40)
+def test_every_form_of_any_token_is_masked(form: Callable[[str], str], secret: str) -> None:
+    shown = Redactor([secret]).redact({"log": [f"<{form(secret)}>"]})
+    assert find_canaries(seen(shown), secret) == []
+
+
+@given(ANY_SECRETS, st.text(), st.text())
+@example("....", "", "")
+@example("a-b-", "", "")
+@example("\x00\x00\x00\x00", "", "")
+def test_any_text_of_four_characters_is_masked(secret: str, before: str, after: str) -> None:
+    # A secret of asterisks may be put together again from the mask and what stands beside it.
+    assume("*" not in secret and secret not in before + after)
+    assert secret not in Redactor([secret]).redact(before + secret + after)
+
+
+@given(TOKENS, st.lists(st.integers(0, 48), max_size=6))
+def test_pieces_in_neighbouring_values_are_masked(secret: str, cuts: list[int]) -> None:
+    edges = [0, *sorted(min(cut, len(secret)) for cut in cuts), len(secret)]
+    pieces = [secret[start:end] for start, end in pairwise(edges)]
+    redact = Redactor([secret]).redact
+    for value in (pieces, {f"part {index}": piece for index, piece in enumerate(pieces)}, [[p] for p in pieces]):
+        assert set(seen(redact(value)).decode()) <= set("*part 0123456789")
+        assert redact(value) == _with_pieces_masked(value)
+
+
+def _with_pieces_masked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_pieces_masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_pieces_masked(item) for item in value]
+    return MASK if value else ""
+
+
+def test_half_of_a_long_secret_is_masked_alone() -> None:
+    secret = "Zx7wV4Kq9mB2nL5pRt8sYd3f"
+    redact = Redactor([secret]).redact
+    assert redact({"first": secret[:12]}) == {"first": MASK}
+    assert redact({"last": secret[12:]}) == {"last": MASK}
+    assert redact(f"{secret[:20]}!") == f"{MASK}!"
+
+
+@given(DATA)
+def test_what_holds_no_secret_is_returned_itself(value: Any) -> None:
+    secret = "Zx7wV4Kq9mB2nL5pRt8sYd3f"
+    assert Redactor([secret]).redact(value) is value
+    assert Redactor([]).redact(value) is value
+
+
+@given(DATA, TOKENS)
+def test_only_the_secret_goes(value: Any, secret: str) -> None:
+    marked = {"kept": value, "left": f"a {secret} b", "right": 7}
+    assume(Redactor([secret]).redact(value) is value)
+    assert Redactor([secret]).redact(marked) == {"kept": value, "left": f"a {MASK} b", "right": 7}
+
+
+def test_a_short_secret_is_masked_only_where_it_is_a_whole_value() -> None:
+    redact = Redactor(["ab"]).redact
+    assert redact(["ab", "cab", {"x": "ab"}]) == [MASK, "cab", {"x": MASK}]
+
+
+def test_a_number_that_is_a_secret_is_masked() -> None:
+    assert Redactor(["48151623"]).redact({"pin": 48151623, "n": 4815}) == {"pin": MASK, "n": 4815}
+
+
+def test_a_short_form_is_not_put_together_from_neighbours() -> None:
+    assert Redactor(["1000"]).redact([10, 0, 0]) == [10, 0, 0]
+
+
+def test_each_line_of_a_private_key_is_a_secret() -> None:
+    lines = ["-----BEGIN KEY-----", "MIIEvQIBADANBgkqhkiG9w0B", "AQEFAASCBKcwggSjAgEAAoIB", "-----END KEY-----"]
+    redact = Redactor(["\n".join(lines)]).redact
+    assert redact([lines[1]]) == [MASK]
+    assert redact(lines[0]) == lines[0]
+
+
+def test_what_is_learnt_later_is_masked_from_then_on() -> None:
+    redactor = Redactor()
+    assert redactor.redact("a-late-secret") == "a-late-secret"
+    redactor.learn(["a-late-secret"])
+    assert redactor.redact("a-late-secret") == MASK
+
+
+def test_looking_does_not_load_stored_results() -> None:
+    def load(reference: Reference) -> Any:
+        raise AssertionError(f"{reference} was loaded")
+
+    reference = Reference("files", "0" * 64, 10, "text")
+    mapped = Redactor(["a-secret-text"]).redact(ReferringMap({"a": reference, "b": "a-secret-text"}, load))
+    assert type(mapped) is ReferringMap
+    assert mapped.raw() == {"a": reference, "b": MASK}
+    listed = Redactor(["a-secret-text"]).redact(ReferringList([reference, "a-secret-text"], load))
+    assert type(listed) is ReferringList
+    assert listed.raw() == [reference, MASK]
+
+
+def test_a_value_too_deep_to_look_through_is_masked_as_a_whole() -> None:
+    deep: Any = "a-secret-text"
+    for _ in range(100_000):
+        deep = [deep]
+    assert Redactor(["a-secret-text"]).redact(deep) == MASK
+
+
+def test_tuples_and_lone_surrogates_survive() -> None:
+    assert Redactor(["a-secret-text"]).redact(("\ud800", "a-secret-text")) == ("\ud800", MASK)

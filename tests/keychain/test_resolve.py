@@ -1,0 +1,238 @@
+"""Every declared entry is found where it should be looked for, or refused by name and place (S44)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetlvm.bytecode.program import Credential
+from noetlvm.keychain.resolve import Keychain, MissingEntry, look_up, resolve
+
+PG = Credential("pg_main", "postgres_credential", {})
+TOKEN = Credential("api_token", "secret_manager", {})
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PG_MAIN", "API_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def secrets_file(tmp_path: Path) -> Path:
+    path = tmp_path / "secrets.yaml"
+    path.write_text("api_token: from-file\npg_main: {host: db, password: 0123}\ntenants: {acme: {token: deep}}\n")
+    return path
+
+
+def only(credential: Credential, *options: str) -> Any:
+    return resolve([credential], options).entries[credential.name]
+
+
+def refusal(credential: Credential, *options: str) -> str:
+    with pytest.raises(MissingEntry) as refused:
+        resolve([credential], options)
+    return str(refused.value)
+
+
+def printing(text: str) -> list[str]:
+    return [sys.executable, "-c", f"print({text!r})"]
+
+
+# ---- where
+
+
+def test_nothing_declared_is_nothing_found() -> None:
+    assert resolve([]) == Keychain({}, frozenset())
+
+
+def test_the_environment_is_the_place_if_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_TOKEN", "from-env")
+    assert only(TOKEN) == "from-env"
+
+
+def test_a_missing_entry_is_named_with_every_place_looked_in(secrets_file: Path) -> None:
+    told = refusal(Credential("other", "secret_manager", {}), "env", f"file:{secrets_file}")
+    assert "`other`" in told
+    assert "`OTHER`" in told
+    assert str(secrets_file) in told
+
+
+def test_an_empty_secret_is_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_TOKEN", "")
+    assert "is missing" in refusal(TOKEN)
+
+
+def test_places_are_asked_in_order(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
+    monkeypatch.setenv("API_TOKEN", "from-env")
+    assert only(TOKEN, "env", f"file:{secrets_file}") == "from-env"
+    assert only(TOKEN, f"file:{secrets_file}", "env") == "from-file"
+
+
+def test_an_option_for_one_entry_wins_over_its_declaration(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
+    monkeypatch.setenv("ELSEWHERE", "there")
+    declared = Credential("api_token", "file", {"path": str(secrets_file)})
+    assert only(declared) == "from-file"
+    assert only(declared, "api_token=env:ELSEWHERE") == "there"
+    assert only(TOKEN, f"api_token=file:{secrets_file}#tenants.acme.token") == "deep"
+
+
+def test_a_declaration_says_where_it_is(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
+    monkeypatch.setenv("ELSEWHERE", "there")
+    assert only(Credential("x", "environment", {"variable": "ELSEWHERE"}), f"file:{secrets_file}") == "there"
+    assert only(Credential("x", "secret_manager", {"provider": "environment", "variable": "ELSEWHERE"})) == "there"
+    assert only(Credential("x", "file", {"path": str(secrets_file), "key": "tenants/acme"})) == {"token": "deep"}
+    assert only(Credential("x", "command", {"command": [*printing("said")]})) == "said"
+
+
+def test_a_declaration_may_leave_the_file_to_the_command_line(secrets_file: Path) -> None:
+    assert only(Credential("api_token", "file", {}), "env", f"file:{secrets_file}") == "from-file"
+    assert "`path`" in refusal(Credential("api_token", "file", {}))
+
+
+def test_a_kind_that_nothing_provides_is_refused_with_those_there_are() -> None:
+    told = refusal(Credential("x", "carrier_pigeon", {}))
+    assert "`x`" in told
+    assert "`carrier_pigeon`" in told
+    assert "postgres_credential" in told
+
+
+@pytest.mark.parametrize("option", ["", "=", "env:X", "file:a.yaml#key", "cmd:", "cmd:pass show", "cmd:'open"])
+def test_an_option_that_cannot_be_read_is_refused(option: str) -> None:
+    assert "--keychain" in refusal(TOKEN, option)
+
+
+def test_two_options_for_one_entry_are_refused() -> None:
+    assert "twice" in refusal(TOKEN, "a=env:A", "a=env:B")
+
+
+def test_a_secret_written_as_an_option_is_not_repeated() -> None:
+    assert "s3cr3t" not in refusal(TOKEN, "!s3cr3t")
+
+
+# ---- shapes
+
+
+def test_the_parts_of_a_credential_have_a_variable_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"HOST": "db", "PORT": "5433", "USER": "me", "PASSWORD": "pw-of-me"}.items():
+        monkeypatch.setenv(f"PG_MAIN_{name}", text)
+    found = resolve([PG])
+    assert found.entries == {"pg_main": {"host": "db", "port": 5433, "user": "me", "password": "pw-of-me"}}
+    assert found.secrets == {"pw-of-me"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://me:p%40ss@db:5433/shop?sslmode=require",
+        json.dumps(
+            {
+                "db_host": "db",
+                "db_port": 5433,
+                "dbname": "shop",
+                "username": "me",
+                "password": "p@ss",
+                "sslmode": "require",
+            }
+        ),
+    ],
+)
+def test_one_variable_may_hold_all_parts(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PG_MAIN", text)
+    expected = {"host": "db", "port": 5433, "database": "shop", "user": "me", "password": "p@ss", "sslmode": "require"}
+    assert only(PG) == expected
+
+
+@pytest.mark.parametrize("text", ["s3cr3t", "mysql://s3cr3t@h/d", "postgres://u:s3cr3t@h:port/d", '{"port": "s3cr3t"}'])
+def test_what_is_no_credential_is_refused_without_quoting_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PG_MAIN", text)
+    told = refusal(PG)
+    assert "`pg_main`" in told
+    assert "s3cr3t" not in told
+
+
+def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_USERNAME", "me")
+    assert "`password`" in refusal(Credential("shop", "basic_auth", {}))
+
+
+def test_a_bearer_token_is_a_text_however_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    credential = Credential("shop", "bearer_token", {})
+    monkeypatch.setenv("SHOP_TOKEN", "in-part")
+    assert only(credential) == "in-part"
+    monkeypatch.setenv("SHOP", "as-a-whole")
+    assert only(credential) == "as-a-whole"
+
+
+def test_a_playbook_may_name_the_parts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    credential = Credential("shop", "secret_manager", {"fields": ["key", "salt"]})
+    monkeypatch.setenv("SHOP_KEY", "a")
+    assert "`salt`" in refusal(credential)
+    monkeypatch.setenv("SHOP_SALT", "b")
+    assert only(credential) == {"key": "a", "salt": "b"}
+    assert "`fields`" in refusal(Credential("shop", "secret_manager", {"fields": "key"}))
+
+
+def test_all_texts_of_an_entry_without_a_shape_are_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text('{"x": {"a": ["one", {"b": 1234}], "url": "https://u:p%2Fw@h"}}')
+    found = resolve([Credential("x", "file", {"path": str(path)})])
+    assert found.secrets == {"one", "1234", "https://u:p%2Fw@h", "p/w"}
+
+
+# ---- at run time
+
+
+def test_a_secret_can_be_looked_up_while_running(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
+    monkeypatch.setenv("API_TOKEN", "from-env")
+    assert look_up("environment", "api_token") == "from-env"
+    assert look_up("file", "tenants/acme/token", [f"file:{secrets_file}"]) == "deep"
+    with pytest.raises(MissingEntry, match="`nothing`"):
+        look_up("environment", "nothing")
+
+
+# ---- plugins
+
+
+class Vault:
+    """A source as a plugin makes one."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        if settings.get("argument") == "broken":
+            raise RuntimeError("the key s3cr3t does not work")
+        self.argument = settings.get("argument", "")
+
+    def find(self, name: str, fields: tuple[str, ...]) -> Any:
+        return None if name == "absent" else f"{name} of {self.argument}"
+
+    def where(self, name: str) -> str:
+        return f"the vault {self.argument}"
+
+
+@pytest.fixture
+def vault(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("vault", "plugin:Vault", "noetlvm.keychain")
+    monkeypatch.setattr(EntryPoint, "load", lambda entry: Vault)
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group, name="vault": [entry] if name == "vault" else []
+    )
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_plugin_provides_secrets_by_option_and_by_kind() -> None:
+    assert only(TOKEN, "vault:https://v") == "api_token of https://v"
+    assert only(Credential("x", "vault", {"argument": "here"})) == "x of here"
+    assert "the vault here" in refusal(Credential("absent", "vault", {"argument": "here"}))
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_plugin_that_fails_is_named_and_its_message_is_not_repeated() -> None:
+    told = refusal(TOKEN, "vault:broken")
+    assert "`vault`" in told
+    assert "s3cr3t" not in told

@@ -1,0 +1,59 @@
+"""What every result store promises; each test runs against each store."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from noetlvm.results.files import FileResults
+from noetlvm.results.interface import Collected, ResultMissing, ResultStore
+from noetlvm.results.memory import MemoryResults
+
+STORES = {
+    "memory": lambda folder: MemoryResults(),
+    "files": lambda folder: FileResults(folder / "results"),
+    "files relaxed": lambda folder: FileResults(folder / "results", "relaxed"),
+}
+
+
+@pytest.fixture(params=STORES)
+def results(request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
+    made: ResultStore = STORES[request.param](tmp_path)
+    return made
+
+
+def blob(data: bytes) -> tuple[str, bytes]:
+    return sha256(data).hexdigest(), data
+
+
+def test_results_come_back_under_their_keys(results: ResultStore) -> None:
+    blobs = [blob(b""), blob(b"one"), blob(bytes(range(256)) * 40_000)]
+    results.put(blobs)
+    assert [results.get(key) for key, _ in blobs] == [data for _, data in blobs]
+    assert sorted(results.keys()) == sorted(key for key, _ in blobs)
+
+
+def test_putting_a_result_again_is_no_mistake(results: ResultStore) -> None:
+    key, data = blob(b"one")
+    results.put([(key, data), (key, data)])
+    results.put([(key, data)])
+    assert list(results.keys()) == [key]
+    assert results.get(key) == data
+
+
+def test_a_result_that_was_never_put_is_missing(results: ResultStore) -> None:
+    results.put([])
+    for key in (blob(b"other")[0], "", "../../etc/passwd"):
+        with pytest.raises(ResultMissing):
+            results.get(key)
+
+
+def test_garbage_collection_removes_what_nothing_refers_to(results: ResultStore) -> None:
+    assert results.collect_garbage(set()) == Collected(0, 0)
+    kept, first, second = blob(b"kept"), blob(b"four"), blob(b"fives")
+    results.put([kept, first, second])
+    assert results.collect_garbage({kept[0], blob(b"missing")[0]}) == Collected(2, 9)
+    assert list(results.keys()) == [kept[0]]
+    assert results.get(kept[0]) == b"kept"

@@ -1,0 +1,116 @@
+"""The runner for tests of playbooks."""
+
+from __future__ import annotations
+
+import pytest
+
+from noetlc.rules.examples import whole_playbook
+from noetlvm.bridge import NotCompiled, compile_texts
+from noetlvm.events.event import Event
+from noetlvm.machine.loaded import load_program
+from noetlvm.machine.state import State
+from noetlvm.testing import ScriptError, run_playbook
+from noetlvm.testing.simulation import Clock, Endless
+from noetlvm.testing.witness import NotTheFold, Witness
+
+FETCH = whole_playbook("""
+- step: start
+  tool:
+    - fetch:
+        kind: http
+        url: https://api.example.org/items
+        spec:
+          policy:
+            rules: [{ when: "{{ outcome.error.retryable }}", then: { do: retry, attempts: 3, delay: 100 } }]
+    - save: { kind: python, code: "result = args", args: { items: "{{ _prev.data }}" } }
+""")
+LOOP = whole_playbook("""
+- step: start
+  loop: { in: [0, 1, 2, 3], iterator: n, spec: { mode: parallel } }
+  tool:
+    - fetch: { kind: http, url: https://api.example.org/items }
+""")
+
+
+def test_answers_come_from_the_script_and_waiting_costs_nothing() -> None:
+    run = run_playbook(FETCH, {"fetch": ["http 500", "http 503", "http 200 [1, 2]"], "save": "echo"})
+    assert run.status == "success"
+    assert [(call.at, call.task, call.attempt) for call in run.calls] == [
+        (0, "fetch", 1),
+        (100, "fetch", 2),
+        (200, "fetch", 3),
+        (200, "save", 1),
+    ]
+    assert run.result["args"] == {"items": [1, 2]}
+    assert run.seconds == 200
+
+
+def test_a_bundle_and_a_program_run_as_the_text_does() -> None:
+    data = compile_texts([FETCH])
+    script = {"fetch": "http 200", "save": "ok 7"}
+    assert {run_playbook(each, script).result for each in (FETCH, data, load_program(data))} == {7}
+
+
+def test_a_text_that_does_not_compile_is_told_with_its_errors() -> None:
+    with pytest.raises(NotCompiled, match="nowhere"):
+        run_playbook(whole_playbook("- { step: start, tool: { kind: noop }, next: { arcs: [{ step: nowhere }] } }"))
+
+
+def test_a_tool_that_the_script_forgot_is_no_success() -> None:
+    with pytest.raises(ScriptError, match="`save` of the step `start`"):
+        run_playbook(FETCH, {"fetch": "http 200"})
+
+
+def test_a_list_must_be_long_enough() -> None:
+    with pytest.raises(ScriptError, match="`fetch` has 1 answers, and there is one more call"):
+        run_playbook(FETCH, {"fetch": ["http 500"]})
+
+
+@pytest.mark.parametrize("answer", ["okay", 7, {"takes": 3}])
+def test_an_answer_that_cannot_be_read_is_told(answer: object) -> None:
+    with pytest.raises(ScriptError, match="`fetch` is to answer"):
+        run_playbook(FETCH, {"fetch": answer})
+
+
+def test_the_most_exact_key_answers() -> None:
+    script = {"fetch": "ok 0", "start/fetch": "ok 1", "fetch[2]": "ok 2", "start/fetch[3]": "ok 3"}
+    assert run_playbook(LOOP, script).result == [1, 1, 2, 3]
+
+
+def test_an_outcome_may_be_written_out() -> None:
+    outcome = {"status": "error", "error": {"kind": "odd", "retryable": False, "message": "no", "details": {}}}
+    assert run_playbook(LOOP, {"fetch": outcome}).failures[0]["error"]["kind"] == "odd"
+
+
+def test_a_seed_gives_a_schedule_and_gives_it_again() -> None:
+    script = {"fetch": "ok"}
+    orders = [tuple(call.iteration for call in run_playbook(LOOP, script, schedule=seed).calls) for seed in range(20)]
+    assert len(set(orders)) > 5
+    again = [tuple(call.iteration for call in run_playbook(LOOP, script, schedule=seed).calls) for seed in range(20)]
+    assert orders == again
+
+
+def test_calls_at_once_are_counted() -> None:
+    script = {"fetch": {"answer": "ok", "takes": 1}, "fetch[3]": "ok"}
+    assert run_playbook(LOOP, script).in_flight == 4
+
+
+def test_what_the_machine_keeps_beside_the_log_is_noticed() -> None:
+    state = State()
+    witness = Witness(state)
+    witness.tell(Event("workflow.started", {"workload": {}}))
+    state.ctx = {"hidden": 1}
+    with pytest.raises(NotTheFold, match="after event 2, `execution"):
+        witness.tell(Event("execution.paused", {}))
+
+
+def test_a_simulation_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlvm.testing.simulation.ACTIONS_MAX", 10)
+    clock = Clock(None)
+
+    def again() -> None:
+        clock.at(clock.now, again)
+
+    again()
+    with pytest.raises(Endless):
+        clock.run()

@@ -1,0 +1,232 @@
+"""`kind: http` against a server on this machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
+from noetlvm.tools.call import Outcome
+
+Run = Callable[..., Outcome]
+KEY = "01J-execution/3#1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as the path asks, and with what it was sent."""
+
+    protocol_version = "HTTP/1.1"
+    released = threading.Event()
+
+    def respond(self) -> None:
+        path = urlsplit(self.path).path
+        name, _, rest = path.strip("/").partition("/")
+        getattr(self, f"answer_{name}")(rest)
+
+    do_GET = do_POST = do_PUT = do_DELETE = respond  # noqa: N815 - the names that the base class looks for
+
+    def answer_echo(self, _: str) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+        sent = {"method": self.command, "path": self.path, "headers": {k.lower(): v for k, v in self.headers.items()}}
+        self.send(200, json.dumps({**sent, "body": body}), {"X-Request-Id": "r-1", "Set-Cookie": "seen=1"})
+
+    def answer_status(self, status: str) -> None:
+        self.send(int(status), '{"why": "because"}', {"Retry-After": "7"})
+
+    def answer_text(self, _: str) -> None:
+        self.send(200, "grüße", {"Content-Type": "text/plain; charset=utf-8"})
+
+    def answer_bytes(self, _: str) -> None:
+        self.send(200, b"\xff\xfe\x00", {"Content-Type": "application/octet-stream"})
+
+    def answer_empty(self, _: str) -> None:
+        self.send(204, "")
+
+    def answer_broken(self, _: str) -> None:
+        self.send(200, "{")
+
+    def answer_bytes_of(self, size: str) -> None:
+        self.send(200, "x" * int(size), {"Content-Type": "text/plain"})
+
+    def answer_stuck(self, _: str) -> None:
+        self.released.wait(20)
+        self.close_connection = True
+
+    def answer_hangup(self, _: str) -> None:
+        self.close_connection = True
+
+    def answer_to(self, where: str) -> None:
+        self.send(302, "", {"Location": where.replace(":/", "://", 1) if "://" not in where else where})
+
+    def send(self, status: int, body: str | bytes, headers: dict[str, str] | None = None) -> None:
+        data = body if isinstance(body, bytes) else body.encode()
+        self.send_response(status)
+        for name, value in ({"Content-Type": "application/json"} | (headers or {})).items():
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def serve() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    Handler.released.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    yield from serve()
+
+
+@pytest.fixture(scope="module")
+def other_server() -> Iterator[str]:
+    yield from serve()
+
+
+def test_a_response_is_status_headers_and_parsed_body(run: Run, server: str) -> None:
+    outcome = run("http", {"url": f"{server}/echo", "params": {"page": 2, "q": "a b"}})
+    assert outcome["status"] == "ok"
+    assert outcome["result"]["status"] == 200
+    assert outcome["result"]["data"]["path"] == "/echo?page=2&q=a+b"
+    assert outcome["http"]["request_id"] == "r-1"
+    assert outcome["http"]["headers"]["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("given", "body", "content_type"),
+    [
+        ({"json": {"a": [1, None]}}, '{"a":[1,null]}', "application/json"),
+        ({"form": {"a": "1", "b": "x y"}}, "a=1&b=x+y", "application/x-www-form-urlencoded"),
+        ({"body": "plain ü"}, "plain ü", None),
+    ],
+)
+def test_a_body_is_sent_as_its_input_says(
+    run: Run, server: str, given: dict[str, Any], body: str, content_type: str | None
+) -> None:
+    data = run("http", {"url": f"{server}/echo", "method": "POST", **given})["result"]["data"]
+    assert data["body"] == body
+    assert data["headers"].get("content-type") == content_type
+
+
+def test_the_idempotency_key_is_sent_unless_the_task_gives_one(run: Run, server: str) -> None:
+    sent = run("http", {"url": f"{server}/echo"})["result"]["data"]["headers"]
+    assert sent["idempotency-key"] == KEY
+    given = {"idempotency-key": "mine"}
+    sent = run("http", {"url": f"{server}/echo", "headers": given})["result"]["data"]["headers"]
+    assert sent["idempotency-key"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("auth", "header", "value"),
+    [
+        ("t0ken", "authorization", "Bearer t0ken"),
+        ({"token": "t0ken"}, "authorization", "Bearer t0ken"),
+        ({"username": "me", "password": "pw"}, "authorization", "Basic bWU6cHc="),
+        ({"header": "X-Api-Key", "value": "k"}, "x-api-key", "k"),
+    ],
+)
+def test_a_keychain_entry_becomes_a_header(run: Run, server: str, auth: Any, header: str, value: str) -> None:
+    assert run("http", {"url": f"{server}/echo"}, None, auth)["result"]["data"]["headers"][header] == value
+
+
+def test_a_keychain_entry_that_means_nothing_here_is_refused(run: Run, server: str) -> None:
+    outcome = run("http", {"url": f"{server}/echo"}, None, {"colour": "red"})
+    assert outcome["error"]["kind"] == "input"
+    assert "`token`" in outcome["error"]["message"]
+    assert "red" not in outcome["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("status", "retryable"),
+    [(400, False), (404, False), (408, True), (425, True), (429, True), (500, True), (503, True)],
+)
+def test_a_status_of_400_and_above_is_an_error_with_its_body(
+    run: Run, server: str, status: int, retryable: bool
+) -> None:
+    outcome = run("http", {"url": f"{server}/status/{status}"})
+    assert (outcome["status"], outcome["error"]["kind"]) == ("error", "http")
+    assert outcome["error"]["retryable"] is retryable
+    assert outcome["error"]["details"] == {"status": status, "retry_after": "7"}
+    assert outcome["result"]["data"] == {"why": "because"}
+    assert outcome["http"]["status"] == status
+
+
+@pytest.mark.parametrize(("path", "data"), [("text", "grüße"), ("bytes", "//4A"), ("empty", None)])
+def test_a_body_that_is_not_json_is_text_or_base64_or_null(run: Run, server: str, path: str, data: Any) -> None:
+    assert run("http", {"url": f"{server}/{path}"})["result"]["data"] == data
+
+
+def test_json_that_is_none_is_an_error(run: Run, server: str) -> None:
+    outcome = run("http", {"url": f"{server}/broken"})
+    assert outcome["error"]["kind"] == "response"
+    assert outcome["result"]["data"] == "{"
+
+
+def test_a_response_at_the_limit_is_taken_and_one_past_it_is_not(run: Run, server: str) -> None:
+    outcome = run("http", {"url": f"{server}/bytes_of/{TOOL_OUTPUT_BYTES_MAX}"})
+    assert len(outcome["result"]["data"]) == TOOL_OUTPUT_BYTES_MAX
+    outcome = run("http", {"url": f"{server}/bytes_of/{TOOL_OUTPUT_BYTES_MAX + 1}"})
+    assert outcome["error"]["kind"] == "output"
+
+
+@pytest.mark.parametrize("timeout", [0.2, {"connect": 5, "read": 0.2}])
+def test_a_server_that_does_not_answer_is_a_retryable_timeout(run: Run, server: str, timeout: Any) -> None:
+    outcome = run("http", {"url": f"{server}/stuck"}, {"timeout": timeout})
+    assert outcome["error"]["kind"] == "timeout"
+    assert outcome["error"]["retryable"] is True
+    assert outcome["http"] == {"status": None, "headers": None, "request_id": None}
+
+
+def test_a_lost_connection_is_retryable(run: Run, server: str) -> None:
+    outcome = run("http", {"url": f"{server}/hangup"})
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("connection", True)
+
+
+def test_no_server_at_all_is_retryable(run: Run) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        outcome = run("http", {"url": f"http://127.0.0.1:{held.getsockname()[1]}/"})
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("connection", True)
+
+
+@pytest.mark.parametrize("url", ["nowhere", "ftp://127.0.0.1/", "http://\0/", "http://127.0.0.1:99999/"])
+def test_an_address_that_cannot_work_is_not_retryable(run: Run, url: str) -> None:
+    outcome = run("http", {"url": url})
+    assert outcome["status"] == "error"
+    assert outcome["error"]["retryable"] is False
+
+
+def test_cookies_of_one_task_are_not_sent_by_the_next(run_all: Callable[..., list[Outcome]], server: str) -> None:
+    echo = ("http", {"url": f"{server}/echo"})
+    _, second = run_all(echo, echo)
+    assert "cookie" not in second["result"]["data"]["headers"]
+
+
+def test_redirects_are_followed_only_where_asked(run: Run, server: str) -> None:
+    inputs = {"url": f"{server}/to/{server}/echo"}
+    assert run("http", inputs)["result"]["status"] == 302
+    assert run("http", inputs, {"follow_redirects": True})["result"]["data"]["path"] == "/echo"
+
+
+def test_a_redirect_to_another_server_takes_no_headers_along(run: Run, server: str, other_server: str) -> None:
+    headers, spec = {"X-Api-Key": "secret"}, {"follow_redirects": True}
+    same = run("http", {"url": f"{server}/to/{server}/echo", "headers": headers}, spec, "t0ken")
+    assert same["result"]["data"]["headers"]["x-api-key"] == "secret"
+    other = run("http", {"url": f"{server}/to/{other_server}/echo", "headers": headers}, spec, "t0ken")
+    assert not {"x-api-key", "authorization", "idempotency-key"} & other["result"]["data"]["headers"].keys()

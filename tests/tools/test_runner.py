@@ -1,0 +1,132 @@
+"""The runner: inputs that do not fit, drivers that are missing, tools that fail in ways of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.references import Reference, ReferringList, ReferringMap
+from noetlvm.tools import noop, registry, shell
+from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.tools.kept import Kept
+from noetlvm.tools.runner import ToolRunner
+
+Run = Callable[..., Outcome]
+
+
+def test_noop_needs_no_time() -> None:
+    call = ToolCall("noop", {"any": 1}, {}, "key")
+    assert ToolRunner().at_once(call) == ok()
+    assert asyncio.run(ToolRunner().run(call)) == ok()
+
+
+def test_other_tools_have_to_be_run() -> None:
+    assert ToolRunner().at_once(ToolCall("shell", {}, {}, "key")) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "message"),
+    [
+        ("shell", {}, "`command` is missing or null"),
+        ("shell", {"command": None}, "`command` is missing or null"),
+        ("shell", {"command": 3}, "`command` must be string or array, but it is integer"),
+        ("shell", {"command": "x", "cmd": "y"}, "`cmd` is no input of `shell`; write `command`"),
+        ("http", {"url": "x", "method": "FETCH"}, "`method` is 'FETCH'; give one of GET, POST"),
+        ("http", {"url": "x", "json": 1, "body": "y"}, "give at most one of `json`, `form`, `body`, not 2"),
+        ("http", {"url": "x", "auth": "nobody"}, "`auth`: the keychain has no entry `nobody`"),
+        ("postgres", {"command": "x", "host": "h", "port": True}, "`port` must be integer, but it is boolean"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(run: Run, kind: str, inputs: dict[str, Any], message: str) -> None:
+    outcome = run(kind, inputs)
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("input", False)
+    assert outcome["error"]["message"].startswith(message)
+
+
+@pytest.mark.parametrize("kind", ["playbook", "workbook", "no-such-kind"])
+def test_a_kind_that_no_worker_runs_is_an_error(run: Run, kind: str) -> None:
+    assert run(kind, {})["error"]["message"].startswith(f"the tool `{kind}` cannot be run")
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "inputs"),
+    [
+        ("http", "httpx", {"url": "http://127.0.0.1/"}),
+        ("postgres", "psycopg", {"command": "SELECT 1", "host": "h"}),
+        ("duckdb", "duckdb", {"command": "SELECT 1"}),
+    ],
+)
+def test_a_missing_driver_is_an_error_that_says_what_to_install(
+    run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, module: str, inputs: dict[str, Any]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    error = run(kind, inputs)["error"]
+    assert error["kind"] == "dependency"
+    assert f"pip install 'noetlc[{kind}]'" in error["message"]
+
+
+@pytest.mark.parametrize("raised", [ValueError("no"), TimeoutError("its own"), RecursionError("deep")])
+def test_a_tool_that_raises_makes_an_error_outcome(
+    run: Run, monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
+    async def fail(_call: ToolCall, _kept: Kept) -> Outcome:
+        raise raised
+
+    monkeypatch.setattr(shell, "run", fail)
+    error = run("shell", {"command": "x"})["error"]
+    assert error["kind"] == "tool"
+    assert error["message"] == f"{type(raised).__name__}: {raised}"
+
+
+def test_stored_results_in_inputs_are_read(run: Run) -> None:
+    stored = {"a" * 64: ["x", "y"], "b" * 64: "z"}
+    first, second = (Reference("results", key, 1, "") for key in stored)
+    load = lambda reference: stored[reference.key]  # noqa: E731
+    args = {"m": ReferringMap({"v": first}, load), "l": ReferringList([second], load)}
+    assert run("python", {"code": "result = [m, l]", "args": args})["result"] == [{"v": ["x", "y"]}, ["z"]]
+
+
+def test_a_stored_result_that_is_lost_is_an_error(run: Run) -> None:
+    def load(_: Reference) -> Any:
+        raise ExpressionError(Kind.STORED, "it is gone")
+
+    args = ReferringMap({"v": Reference("results", "a" * 64, 1, "")}, load)
+    error = run("python", {"code": "result = 1", "args": args})["error"]
+    assert (error["kind"], error["message"]) == ("stored", "it is gone")
+
+
+def test_everything_kept_is_closed_even_if_one_thing_cannot_be() -> None:
+    closed = []
+
+    class Thing:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def close(self) -> None:
+            closed.append(self.name)
+            if self.name == "a":
+                raise OSError("stuck")
+
+    async def use() -> None:
+        kept = Kept()
+        assert kept.get("a", lambda: Thing("a")) is kept.get("a", lambda: Thing("other"))
+        kept.get("b", lambda: Thing("b"))
+        await kept.close()
+
+    asyncio.run(use())
+    assert sorted(closed) == ["a", "b"]
+
+
+def test_a_plugin_is_run_by_what_stands_beside_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    entry = EntryPoint("noop2", "noetlvm.tools.noop:KIND", registry.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(registry, "_entry_points", lambda: (entry,))
+    monkeypatch.setattr(registry, "find_kind", lambda name: noop.KIND if name == "noop2" else None)
+    assert registry.find_tool("noop2") is noop.run
+    assert registry.find_tool("noop3") is None

@@ -1,0 +1,107 @@
+"""`kind: shell`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
+from noetlvm.tools.call import Outcome
+
+Run = Callable[..., Outcome]
+
+
+def test_a_list_is_run_as_it_is_and_a_text_by_sh(run: Run) -> None:
+    assert run("shell", {"command": ["echo", "$HOME; x", 3]})["result"]["stdout"] == "$HOME; x 3\n"
+    outcome = run("shell", {"command": "echo a | tr a b; echo c >&2"})
+    assert outcome["result"] == {"stdout": "b\n", "stderr": "c\n", "exit_code": 0}
+
+
+def test_env_cwd_and_stdin_are_given_and_nothing_else_of_ours(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_SECRET", "s3cret")
+    inputs = {"command": "pwd; cat; echo $X$A_SECRET", "env": {"X": 1}, "cwd": str(tmp_path), "stdin": "in\n"}
+    assert run("shell", inputs)["result"]["stdout"] == f"{tmp_path.resolve()}\nin\n1\n"
+
+
+def test_an_exit_code_other_than_0_is_an_error_with_its_output(run: Run) -> None:
+    outcome = run("shell", {"command": "echo out; echo 'no such thing' >&2; exit 3"})
+    assert outcome["error"]["kind"] == "shell"
+    assert outcome["error"]["message"] == "exit code 3: no such thing"
+    assert outcome["error"]["retryable"] is False
+    assert outcome["result"] == {"stdout": "out\n", "stderr": "no such thing\n", "exit_code": 3}
+
+
+@pytest.mark.parametrize("command", [["no-such-program"], [], ["a\0b"]])
+def test_a_command_that_cannot_be_started_is_an_error(run: Run, command: list[str]) -> None:
+    assert run("shell", {"command": command})["status"] == "error"
+
+
+def test_a_command_need_not_read_its_input(run: Run) -> None:
+    assert run("shell", {"command": ["true"], "stdin": "x" * 1_000_000})["status"] == "ok"
+
+
+def test_output_past_the_limit_ends_the_command(run: Run) -> None:
+    at = run("shell", {"command": f"head -c {TOOL_OUTPUT_BYTES_MAX} /dev/zero | tr '\\0' x"})
+    assert len(at["result"]["stdout"]) == TOOL_OUTPUT_BYTES_MAX
+    assert run("shell", {"command": "cat /dev/zero"})["error"]["kind"] == "output"
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_it_started(run: Run, tmp_path: Path) -> None:
+    inputs: dict[str, Any] = {"command": "sleep 60 & echo $! > pid; wait", "cwd": str(tmp_path)}
+    outcome = run("shell", inputs, {"timeout": 0.5})
+    assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("timeout", True)
+    assert_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_cancelled_command_is_ended(cancel: Callable[..., None], tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    has_begun = lambda: file.exists() and file.read_text().endswith("\n")  # noqa: E731
+    cancel("shell", {"command": "sleep 60 & echo $! > pid; wait", "cwd": str(tmp_path)}, has_begun)
+    assert_gone(int(file.read_text()))
+
+
+@pytest.mark.parametrize("delay", [0, 0.001, 0.003, 0.01])
+def test_a_command_cancelled_while_it_starts_is_ended(
+    cancel: Callable[..., None], tmp_path: Path, delay: float
+) -> None:
+    file, began = tmp_path / "pid", time.monotonic()
+    inputs = {"command": "sleep 60 & echo $! > pid; wait", "cwd": str(tmp_path)}
+    cancel("shell", inputs, lambda: time.monotonic() >= began + delay)
+    written = file.read_text() if file.exists() else ""
+    assert_gone(int(written or 0))
+
+
+def test_a_process_that_left_the_group_does_not_hold_up_the_time_limit(run: Run, tmp_path: Path) -> None:
+    leave = "import os; os.setsid(); open('pid', 'w').write(str(os.getpid())); import time; time.sleep(60)"
+    inputs: dict[str, Any] = {"command": f'"$PYTHON" -c "{leave}" & wait', "cwd": str(tmp_path)}
+    outcome = run("shell", inputs | {"env": {"PYTHON": sys.executable}}, {"timeout": 1})
+    assert outcome["error"]["kind"] == "timeout"
+    left = int((tmp_path / "pid").read_text())
+    assert is_running(left)
+    os.kill(left, signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def assert_gone(pid: int) -> None:
+    """Assert that a process is dead, or dies soon: a signal takes a moment to be heard."""
+    for _ in range(500):
+        if not pid or not is_running(pid):
+            return
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    raise AssertionError(f"process {pid} is still there")
