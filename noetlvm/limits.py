@@ -44,7 +44,7 @@ CHILD_DEPTH_MAX = 16
 EVENTS_WARNING = 100_000
 """Events of an execution from which on a warning is due."""
 
-TOOL_OUTPUT_BYTES_MAX = 10 * 1024 * 1024
+TOOL_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 """What one run of a tool may give: a response, rows, a command's output."""
 
 PRINTED_BYTES_MAX = 64 * 1024

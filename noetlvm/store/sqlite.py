@@ -156,7 +156,8 @@ class SqliteStore(BufferedStore, SqliteReader):
 
     def _write(self, pending: Pending) -> None:
         with self._transaction() as connection:
-            connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", pending.bundles.items())
+            if pending.bundles:
+                connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", pending.bundles.items())
             for execution in pending.executions.values():
                 self._write_execution(execution)
             connection.executemany(_INSERT_EVENT, self._event_rows(pending))
@@ -166,7 +167,8 @@ class SqliteStore(BufferedStore, SqliteReader):
                 connection.execute(_INSERT_SNAPSHOT, (self._known_key(execution_id), *values))
             for is_opened, dispatch in pending.changes:
                 self._write_command(dispatch, is_opened=is_opened)
-            connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
+            if pending.met:
+                connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
         for execution in pending.executions.values():
             if execution.ended is not None:
                 del self._keys[execution.execution_id]
@@ -181,11 +183,12 @@ class SqliteStore(BufferedStore, SqliteReader):
         values = (execution.status, execution.started, execution.ended, counts, execution.seq, key)
         self._connection.execute(_UPDATE_EXECUTION, values)
 
-    def _event_rows(self, pending: Pending) -> Iterator[tuple[Any, ...]]:
+    def _event_rows(self, pending: Pending) -> list[tuple[Any, ...]]:
+        made: list[tuple[Any, ...]] = []
         for execution_id, rows in pending.events.items():
             before = self._keys[execution_id] << SEQ_BITS
-            for seq, *row in rows:
-                yield before + seq, *row
+            made += [(before + row[0], *row[1:]) for row in rows]
+        return made
 
     def _write_command(self, dispatch: Dispatch, *, is_opened: bool) -> None:
         row = (self._known_key(dispatch.execution_id), *dispatch[1:])
