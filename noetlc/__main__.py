@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from typing import Any
 
 CANNOT_RUN = 2
 INTERRUPTED = 130
@@ -49,16 +50,28 @@ def _dispatch(arguments: list[str]) -> int:
         from noetlc.lint.options import Options
         from noetlc.lint.run import lint
 
-        return lint(Options(paths=tuple(arguments[1:])))
+        switches = dict(_SWITCHES[word] for word in arguments[1:] if word in _SWITCHES)
+        return lint(Options(paths=tuple(word for word in arguments[1:] if word not in _SWITCHES), **switches))
     from noetlc.cli.app import build_app
 
     code = build_app()(arguments, prog_name="noetlc")
     return int(code or 0)
 
 
+_SWITCHES: dict[str, tuple[str, Any]] = {
+    "--no-cache": ("cache", False),
+    "--fix": ("fix", True),
+    "--diff": ("diff", True),
+    "--quiet": ("quiet", True),
+}
+"""Options without a value, and what they set."""
+
+
 def _is_plain_lint(arguments: list[str]) -> bool:
-    """`noetlc lint PATHS` without options needs no option parser, and importing one takes longer than linting."""
-    return arguments[:1] == ["lint"] and all(word == "-" or not word.startswith("-") for word in arguments[1:])
+    """`noetlc lint PATHS` with switches needs no option parser, and importing one takes longer than linting."""
+    return arguments[:1] == ["lint"] and all(
+        word in _SWITCHES or word == "-" or not word.startswith("-") for word in arguments[1:]
+    )
 
 
 def _internal_error(error: Exception) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc import __version__
+from noetlc.rules.examples import whole_playbook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,3 +148,18 @@ def test_every_command_is_listed_with_a_sentence(noetlc: Noetlc) -> None:
 def test_the_shell_can_complete_options(tmp_path: Path) -> None:
     environment = {"_NOETLC_COMPLETE": "complete_bash", "COMP_WORDS": "noetlc lint --form", "COMP_CWORD": "2"}
     assert start("-m", "noetlc", folder=tmp_path, environment=environment).stdout.split() == ["--format"]
+
+
+@pytest.mark.parametrize("switch", ["--no-cache", "--fix", "--diff", "--quiet"])
+def test_switches_mean_the_same_with_and_without_the_option_parser(tmp_path: Path, switch: str) -> None:
+    answers = []
+    for further in ([], ["--color", "never"]):  # an option with a value is typer's to read
+        folder = tmp_path / str(len(answers))
+        folder.mkdir()
+        text = whole_playbook(
+            "- step: start\n  tool: {kind: noop, spec: {policy: {rules: [{else: {then: {do: retry}}}]}}}\n"
+        )
+        (folder / "a.yaml").write_text(text, encoding="utf-8")
+        done = start("-m", "noetlc", "lint", "a.yaml", switch, *further, folder=folder)
+        answers.append((done.returncode, done.stdout, (folder / "a.yaml").read_text(encoding="utf-8")))
+    assert answers[0] == answers[1]
