@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.refusal import NO_CODE, Refusal
 from noetlc.codegen.program import LoweredPlaybook, Unit, link, lower_playbook
 from noetlc.finding import Finding, Severity
 from noetlc.lint.check import CheckedFile, KindPolicy, check_bytes
@@ -29,7 +29,6 @@ from noetlvm.bytecode.program import Program
 from noetlvm.bytecode.writer import EncodingError
 from noetlvm.record import changed
 
-NO_CODE = "C001"
 SAME_PATH = "C002"
 OTHER_PLAYBOOK = "C003"
 TOO_LARGE = "C004"

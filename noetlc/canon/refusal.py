@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from noetlc.syntax.span import Span
 
+NO_CODE = "C001"
+"""The code under which the compiler tells of what it cannot say in other words."""
+
 
 class Refusal(Exception):  # noqa: N818 - it says what happened, as CannotRun does
     """A construct that cannot be expanded: where, what is wrong, what to write instead."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from noetlc import __version__
 from noetlc.canon.canonicalize import canonicalize
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.refusal import NO_CODE, Refusal
 from noetlc.finding import Finding, Severity
 from noetlc.lint.atomic import write_atomically
 from noetlc.lint.cache import read_bounded
@@ -19,11 +19,7 @@ from noetlc.lint.settings import find_settings, load_settings
 from noetlc.lint.terms import Terms, terms_for
 from noetlc.report.report import Report
 from noetlc.report.row import resolve
-from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.playbook_printer import print_playbook
-
-CANNOT_EXPAND = "C001"
-"""The code under which the compiler tells of what it cannot say in other words."""
 
 
 def canon(path: str, output: str | None = None, config: str | None = None) -> int:
@@ -47,13 +43,12 @@ def canon(path: str, output: str | None = None, config: str | None = None) -> in
 def canonical_text(checked: CheckedFile) -> tuple[str | None, tuple[Finding, ...]]:
     """Return a checked file's canonical form as YAML; or None, and the errors that stand in its way."""
     errors = tuple(finding for finding in checked.findings if finding.severity is Severity.ERROR)
-    playbook = parse_playbook(checked.document.root).playbook if checked.document.root and not errors else None
-    if playbook is None:
+    if checked.playbook is None or errors:
         return None, errors
     try:
-        return print_playbook(canonicalize(playbook, checked.source).playbook), ()
+        return print_playbook(canonicalize(checked.playbook, checked.source).playbook), ()
     except Refusal as refusal:
-        found = Finding(CANNOT_EXPAND, Severity.ERROR, refusal.span, refusal.message, refusal.help)
+        found = Finding(NO_CODE, Severity.ERROR, refusal.span, refusal.message, refusal.help)
         return None, (found,)
 
 

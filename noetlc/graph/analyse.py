@@ -146,14 +146,7 @@ class _Analysis:
         """Return the findings, each with its witness, and how many of each kind have been left out."""
         found: list[GraphFinding] = []
         left_out: dict[Kind, int] = {}
-        for claims in (
-            self._unreachable(),
-            self._dead(),
-            self._traps(),
-            self._growths(growing),
-            self._races(),
-            self._critical(critical),
-        ):
+        for claims in self._claims(growing, critical):
             work = 0
             for claim in claims:
                 if work > WITNESS_WORK_MAX:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from noetlvm.engine.clock import Clock
 from noetlvm.events.event import Event
 from noetlvm.machine.effects import Call, Effect, Ended, Wait
-from noetlvm.machine.frame import Frame
+from noetlvm.machine.frame import frame_for
 from noetlvm.machine.payload import TooLarge, Unencodable
-from noetlvm.machine.scope import Scope
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
 from noetlvm.tools.registry import find_kind
 
@@ -54,7 +53,7 @@ class Worker:
         self._around = around
         self._command = work.command
         self._answer = work.answer
-        self._frame = _frame(actor, work)
+        self._frame = frame_for(actor.control, work, actor.credentials.entries)
         self.is_busy = False
         """A tool runs for it right now: an orderly stop lets it end."""
         self.task: asyncio.Task[None] | None = None
@@ -189,22 +188,3 @@ _PERFORMED: dict[type, Callable[[Worker, Any], Coroutine[Any, Any, bool]]] = {
     Wait: Worker._wait,
 }
 """How each effect is performed; False: the pipeline does not go on here."""
-
-
-def _frame(actor: Actor, work: Work) -> Frame:
-    state, control = actor.state, actor.control
-    pipeline = control.net.steps[work.step].pipeline
-    assert pipeline is not None  # a step without one never becomes a command (S33)
-    scope = Scope(
-        control.offload,
-        state.execution_id,
-        work.command.run,
-        work.command.iteration,
-        state.workload,
-        actor.credentials.entries,
-        work.ctx,
-        work.args,
-        work.iter,
-        state.results,
-    )
-    return Frame(pipeline, scope, work.saved)

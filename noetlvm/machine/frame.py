@@ -18,6 +18,7 @@ from noetlvm.machine.payload import TooLarge, Unencodable
 from noetlvm.machine.scope import Scope, pipeline_names
 
 if TYPE_CHECKING:
+    from noetlvm.machine.control import Control, Work
     from noetlvm.machine.loaded import LoadedPipeline
     from noetlvm.machine.state import FrameState
 
@@ -230,3 +231,23 @@ class Frame:
         if self.pc == DONE:
             return self.finish()
         return self._failed(failure("policy", f"the task `{self.label}` failed"), "")
+
+
+def frame_for(control: Control, work: Work, keychain: dict[str, Any]) -> Frame:
+    """Return the frame in which a command's pipeline goes on, wherever it runs."""
+    state = control.state
+    pipeline = control.net.steps[work.step].pipeline
+    assert pipeline is not None  # a step without one never becomes a command (S33)
+    scope = Scope(
+        control.offload,
+        state.execution_id,
+        work.command.run,
+        work.command.iteration,
+        state.workload,
+        keychain,
+        work.ctx,
+        work.args,
+        work.iter,
+        state.results,
+    )
+    return Frame(pipeline, scope, work.saved)

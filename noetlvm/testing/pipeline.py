@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from noetlvm.machine.control import Work
 from noetlvm.machine.effects import Call, Ended, Wait
-from noetlvm.machine.frame import Frame
-from noetlvm.machine.scope import Scope
+from noetlvm.machine.frame import frame_for
 from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, ScriptError
 from noetlvm.tools.call import Outcome, error, ok
@@ -32,7 +31,7 @@ class Pipeline:
         self._command = work.command
         self._step = work.step
         self._answer = work.answer
-        self._frame = _frame(execution, work)
+        self._frame = frame_for(execution.control, work, execution.credentials.entries)
 
     def go(self) -> None:
         """Run up to what takes time."""
@@ -120,22 +119,3 @@ _PERFORMED: dict[type, Callable[[Pipeline, Any], bool]] = {
     Call: Pipeline._call,
 }
 """How each effect is performed; False: the pipeline does not go on now."""
-
-
-def _frame(execution: Simulated, work: Work) -> Frame:
-    state, control = execution.state, execution.control
-    pipeline = control.net.steps[work.step].pipeline
-    assert pipeline is not None  # a step without one never becomes a command (S33)
-    scope = Scope(
-        control.offload,
-        state.execution_id,
-        work.command.run,
-        work.command.iteration,
-        state.workload,
-        execution.credentials.entries,
-        work.ctx,
-        work.args,
-        work.iter,
-        state.results,
-    )
-    return Frame(pipeline, scope, work.saved)
