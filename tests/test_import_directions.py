@@ -13,11 +13,13 @@ BRIDGE = ROOT / "noetlvm" / "bridge.py"
 HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
 LAYERS = (
     "noetlc.syntax",
+    "noetlc.net",
     "noetlc.analysis",
     "noetlc.rules",
     "noetlc.lint",
     "noetlc.canon",
     "noetlc.codegen",
+    "noetlc.graph",
     "noetlc.cli",
 )
 """Each may import only itself and what stands before it."""

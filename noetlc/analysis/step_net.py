@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from noetlc.analysis.guard_formulas import guard_formula
-from noetlc.graph.analysis.reachability import Reach, reach
-from noetlc.graph.conditions import Formula, if_, verdict
-from noetlc.graph.net import LOOP_DONE, STEP_DONE, STEP_FAILED, Arc, Ending, Gate, Net, Reason, Step, StepKind
-from noetlc.graph.operands import event_facts
-from noetlc.graph.routers import choices
+from noetlc.net.conditions import Formula, if_, verdict
+from noetlc.net.net import LOOP_DONE, STEP_DONE, STEP_FAILED, Arc, Ending, Gate, Net, Reason, Step, StepKind
+from noetlc.net.operands import event_facts
+from noetlc.net.reachability import Reach, reach
+from noetlc.net.routers import choices
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, scalars
 from noetlvm.record import Record

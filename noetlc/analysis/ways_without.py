@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from noetlc.analysis.step_net import StepNet
-from noetlc.graph.net import Arc
+from noetlc.net.net import Arc
 
 _VISITS_MAX = 500_000
 """Steps looked at for one playbook; searches beyond that find nothing, so that no playbook takes long."""

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from noetlc.graph.analysis.bounds import Growth, growth_moves, growths, most_tokens
-from noetlc.graph.analysis.completion import Completion, completion, trap_moves, traps
-from noetlc.graph.analysis.concurrency import concurrent_pairs, together_moves
-from noetlc.graph.analysis.criticality import critical_steps, failing_moves
-from noetlc.graph.analysis.order import always_after, always_before
-from noetlc.graph.analysis.paths import longest_path, shortest_path
-from noetlc.graph.analysis.races import races
-from noetlc.graph.analysis.reachability import Reach, dead_arcs, moves_from, near_miss, reach, why_never
-from noetlc.graph.analysis.step_tokens import step_tokens
-from noetlc.graph.firing import Move
-from noetlc.graph.net import Arc, Net, Reason
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport, Kind, Unreachable, Witness
+from noetlc.net.bounds import Growth, growth_moves, growths, most_tokens
+from noetlc.net.completion import Completion, completion, trap_moves, traps
+from noetlc.net.concurrency import concurrent_pairs, together_moves
+from noetlc.net.criticality import critical_steps, failing_moves
+from noetlc.net.firing import Move
+from noetlc.net.net import Arc, Net, Reason
+from noetlc.net.order import always_after, always_before
+from noetlc.net.paths import longest_path, shortest_path
+from noetlc.net.races import races
+from noetlc.net.reachability import Reach, dead_arcs, moves_from, near_miss, reach, why_never
+from noetlc.net.step_tokens import step_tokens
 
 _WHY_STEP = {
     Reason.GATE: "its admission rules never let a token in",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from noetlc.graph.conditions import Formula, text, verdict
 from noetlc.graph.endings import events_of
 from noetlc.graph.guards import formula_of, listing
-from noetlc.graph.net import Arc, Choice, Ending, Gate, Net, Reason, Step, StepKind, Where
-from noetlc.graph.operands import NO_FACTS, event_facts
-from noetlc.graph.routers import choices, is_covered
 from noetlc.graph.state import ctx_reads, ctx_writes
+from noetlc.net.conditions import Formula, text, verdict
+from noetlc.net.net import Arc, Choice, Ending, Gate, Net, Reason, Step, StepKind, Where
+from noetlc.net.operands import NO_FACTS, event_facts
+from noetlc.net.routers import choices, is_covered
 from noetlvm.bytecode.program import DebugMap, Playbook, Program, Transition
 
 _GATES = {True: Gate.OPEN, False: Gate.SHUT, None: Gate.UNSURE}

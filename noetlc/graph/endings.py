@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.graph.conditions import verdict
 from noetlc.graph.guards import formula_of
-from noetlc.graph.net import LOOP_DONE, STEP_DONE, STEP_FAILED
-from noetlc.graph.operands import ERROR_OUTCOME, NO_OUTCOME, OK_OUTCOME, Facts
+from noetlc.net.conditions import verdict
+from noetlc.net.net import LOOP_DONE, STEP_DONE, STEP_FAILED
+from noetlc.net.operands import ERROR_OUTCOME, NO_OUTCOME, OK_OUTCOME, Facts
 from noetlvm.bytecode.isa import Flow
 from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Pipeline, Transition
 from noetlvm.tools.registry import find_kind

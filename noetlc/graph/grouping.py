@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from noetlc.graph.net import Arc, Net
 from noetlc.graph.picture import Box, Line, Picture, arc_line, marks_of, shortened, step_box
 from noetlc.graph.report import GraphReport
+from noetlc.net.net import Arc, Net
 
 LARGE = 300
 """More steps than this are shown in groups."""

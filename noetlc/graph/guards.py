@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from noetlc.graph.conditions import HOLDS, UNDEFINED, Formula, Test, if_, not_
-from noetlc.graph.operands import (
+from noetlc.net.conditions import HOLDS, UNDEFINED, Formula, Test, if_, not_
+from noetlc.net.operands import (
     NO_FACTS,
     Facts,
     Item,

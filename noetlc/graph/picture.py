@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import NOTHING, Layout, Link, Size
-from noetlc.graph.net import STEP_FAILED, Arc, Gate, Net, Step, StepKind, Where
 from noetlc.graph.report import GraphReport
 from noetlc.graph.tasks import NodeKind, TaskEdge, TaskGraph, TaskNode, task_graph
+from noetlc.net.net import STEP_FAILED, Arc, Gate, Net, Step, StepKind, Where
 
 TITLE_EM, NOTE_EM = 13.0, 11.0
 LINE_HEIGHT = 15.0

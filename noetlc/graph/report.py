@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from noetlc.graph.net import Net, Reason, Where
+from noetlc.net.net import Net, Reason, Where
 
 
 class Kind(StrEnum):

@@ -57,8 +57,8 @@ class UnreachableStep(Rule):
         found = model.net
         if found is None:
             return
-        from noetlc.graph.analysis.completion import completion
-        from noetlc.graph.analysis.reachability import why_never
+        from noetlc.net.completion import completion
+        from noetlc.net.reachability import why_never
 
         final = found.net.final
         for step, source in zip(found.net.steps, found.steps, strict=True):

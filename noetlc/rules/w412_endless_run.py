@@ -52,7 +52,7 @@ class EndlessRun(Rule):
         found = model.net
         if found is None or not found.reach.cycles:
             return
-        from noetlc.graph.analysis.completion import completion, trap_moves, traps
+        from noetlc.net.completion import completion, trap_moves, traps
 
         for members in traps(found.reach, completion(found.net)):
             source = found.steps[members[0]].step

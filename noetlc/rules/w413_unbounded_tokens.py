@@ -49,7 +49,7 @@ class UnboundedTokens(Rule):
         found = model.net
         if found is None or not found.reach.cycles:
             return
-        from noetlc.graph.analysis.bounds import growths
+        from noetlc.net.bounds import growths
 
         for growth in growths(found.reach):
             extra, stays = found.arc(growth.extra).step, found.arc(growth.stays).step

@@ -77,8 +77,8 @@ class CtxRace(Rule):
         found = model.net
         if found is None or not model.definitions.ctx or not any(step.inclusive for step in found.net.steps):
             return
-        from noetlc.graph.analysis.races import races
-        from noetlc.graph.analysis.reachability import reach
+        from noetlc.net.races import races
+        from noetlc.net.reachability import reach
         from noetlvm.record import changed
 
         written, read = ctx_written(model), ctx_read(model)

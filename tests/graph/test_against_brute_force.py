@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.analysis.concurrency import together_moves
-from noetlc.graph.analysis.reachability import reach
 from noetlc.graph.build import build_net
-from noetlc.graph.net import Reason
 from noetlc.graph.report import GraphFinding, Kind
+from noetlc.net.concurrency import together_moves
+from noetlc.net.net import Reason
+from noetlc.net.reachability import reach
 from tests.graph.brute_force import MANY, BruteForce, TooLarge, keys_read, truths
 from tests.graph.random_playbooks import RandomPlaybook, random_playbook
 from tests.graph.replay import replay

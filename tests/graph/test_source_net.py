@@ -12,8 +12,8 @@ from noetlc.analysis.model import Model
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.graph.build import nets_of
 from noetlc.graph.guards import formula_of
-from noetlc.graph.operands import event_facts
-from noetlc.graph.routers import choices
+from noetlc.net.operands import event_facts
+from noetlc.net.routers import choices
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Source, Span

@@ -18,9 +18,9 @@ from noetlc.graph.formats.palette import asset, variables
 from noetlc.graph.formats.svg import svg
 from noetlc.graph.formats.xml_text import attribute, text
 from noetlc.graph.grouping import LARGE, Grouping
-from noetlc.graph.net import Where
 from noetlc.graph.picture import Picture, draw, inside, picture_of
 from noetlc.graph.report import GraphFinding, GraphReport
+from noetlc.net.net import Where
 
 _BYTES_MAX = 2_900_000
 """What is dropped first when the page would get larger than this: see `_OPTIONAL`."""

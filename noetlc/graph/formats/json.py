@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from noetlc.graph.net import Where
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport
+from noetlc.net.net import Where
 
 SCHEMA_VERSION = 1
 

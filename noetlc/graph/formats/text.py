@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from noetlc.graph.analysis.completion import MANY
-from noetlc.graph.firing import DROPPED, REJECTED
-from noetlc.graph.net import Where
 from noetlc.graph.report import Firing, GraphFinding, GraphReport, Witness
+from noetlc.net.completion import MANY
+from noetlc.net.firing import DROPPED, REJECTED
+from noetlc.net.net import Where
 
 _NAMES_MAX = 12
 """Names that one line lists."""

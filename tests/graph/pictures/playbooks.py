@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.graph.analyse import analyse
 from noetlc.graph.build import nets_of
-from noetlc.graph.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind, Where
 from noetlc.graph.report import GraphReport
+from noetlc.net.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind, Where
 from noetlvm.record import changed
 
 _VERBS = ("fetch", "load", "check", "merge", "clean", "notify", "store", "split", "rank", "score")

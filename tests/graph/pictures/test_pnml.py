@@ -12,7 +12,7 @@ import pytest
 
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats import pnml
-from noetlc.graph.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind
+from noetlc.net.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind
 from tests.graph.pictures.playbooks import chain_report, hostile_report, playbook, report_of
 from tests.graph.pictures.pnml_grammar import NAMESPACE, violations
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from noetlc.graph.formats import dot, mermaid
-from noetlc.graph.net import Reason
 from noetlc.graph.report import DeadArc
+from noetlc.net.net import Reason
 from tests.graph.pictures.playbooks import hostile_report, playbook, report_of
 
 SOURCE = playbook(12)

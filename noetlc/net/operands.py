@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from noetlc.graph.conditions import (
+from noetlc.net.conditions import (
     HOLDS,
     TRUE,
     UNDEFINED,
@@ -23,7 +23,7 @@ from noetlc.graph.conditions import (
     not_,
     text,
 )
-from noetlc.graph.net import LOOP_DONE, STEP_FAILED
+from noetlc.net.net import LOOP_DONE, STEP_FAILED
 from noetlvm.record import Record
 
 

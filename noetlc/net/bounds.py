@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from noetlc.graph.analysis.completion import MANY
-from noetlc.graph.analysis.reachability import Reach
-from noetlc.graph.firing import Move, firing, joint_firings
-from noetlc.graph.net import Arc, Ending
+from noetlc.net.completion import MANY
+from noetlc.net.firing import Move, firing, joint_firings
+from noetlc.net.net import Arc, Ending
+from noetlc.net.reachability import Reach
 from noetlvm.record import Record
 
 MOVES_MAX = 1_000

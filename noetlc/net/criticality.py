@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.graph.analysis.reachability import Reach
-from noetlc.graph.firing import Move, firing
-from noetlc.graph.net import STEP_FAILED
+from noetlc.net.firing import Move, firing
+from noetlc.net.net import STEP_FAILED
+from noetlc.net.reachability import Reach
 
 
 def critical_steps(reach: Reach) -> Iterator[int]:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from noetlc.graph.net import Arc, Choice, Ending, Net, Step
+from noetlc.net.net import Arc, Choice, Ending, Net, Step
 
 DROPPED = "token.dropped"
 """Stands for the boundary event of a token that the gate turned away."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from noetlc.graph.analysis.reachability import Reach
-from noetlc.graph.firing import line_may_end, path_to
-from noetlc.graph.net import Arc
+from noetlc.net.firing import line_may_end, path_to
+from noetlc.net.net import Arc
+from noetlc.net.reachability import Reach
 
 
 def shortest_path(reach: Reach) -> list[int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from noetlc.graph.components import components
-from noetlc.graph.firing import Move, Ways, any_firing, denial, path_to
-from noetlc.graph.net import Arc, Net, Reason, Step
+from noetlc.net.components import components
+from noetlc.net.firing import Move, Ways, any_firing, denial, path_to
+from noetlc.net.net import Arc, Net, Reason, Step
 from noetlvm.record import Record
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noetlc.graph.analysis.bounds import richest_ending
-from noetlc.graph.analysis.completion import MANY
-from noetlc.graph.analysis.reachability import Reach
+from noetlc.net.bounds import richest_ending
+from noetlc.net.completion import MANY
+from noetlc.net.reachability import Reach
 
 WORK_PER_STEP = 200
 """Arcs looked at for each step of the net, on average. What is not known by then is left out."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from noetlc.graph.analysis.reachability import Reach
-from noetlc.graph.firing import Move, arcs_of, firing, joint_firings
-from noetlc.graph.net import Ending, Step
+from noetlc.net.firing import Move, arcs_of, firing, joint_firings
+from noetlc.net.net import Ending, Step
+from noetlc.net.reachability import Reach
 
 STEPS_MAX = 600
 """Larger nets have too many pairs to list."""

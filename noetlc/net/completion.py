@@ -9,10 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from noetlc.graph.analysis.reachability import Reach
-from noetlc.graph.components import components
-from noetlc.graph.firing import Move, denial
-from noetlc.graph.net import Ending, Net, Step
+from noetlc.net.components import components
+from noetlc.net.firing import Move, denial
+from noetlc.net.net import Ending, Net, Step
+from noetlc.net.reachability import Reach
 from noetlvm.record import Record
 
 MANY = 1_000_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.graph.analysis.concurrency import Together
-from noetlc.graph.analysis.reachability import Reach
+from noetlc.net.concurrency import Together
+from noetlc.net.reachability import Reach
 from noetlvm.record import Record
 
 _BATCH = 2_048

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from noetlc.graph.conditions import Formula, combinations, tests_in, value_of
-from noetlc.graph.net import Choice
+from noetlc.net.conditions import Formula, combinations, tests_in, value_of
+from noetlc.net.net import Choice
 
 
 def choices(guards: Sequence[Formula], inclusive: bool) -> tuple[Choice, ...]:

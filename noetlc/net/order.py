@@ -6,9 +6,9 @@ an end passes there; a line is a token, one of the tokens it becomes, and so on.
 
 from __future__ import annotations
 
-from noetlc.graph.analysis.reachability import Reach
-from noetlc.graph.dominators import immediate_dominators
-from noetlc.graph.firing import line_may_end
+from noetlc.net.dominators import immediate_dominators
+from noetlc.net.firing import line_may_end
+from noetlc.net.reachability import Reach
 
 _END = -1
 
