@@ -12,7 +12,7 @@ demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at on
 test: $(READY)  ## Run all tests.
 	$(BIN)/python -m pytest -n auto
 
-kill: $(READY)  ## Kill -9 running executions 1,200 times at most, and let each go on to its end.
+kill: $(READY)  ## Kill -9 running executions 2,000 times, and let each go on to its end.
 	KILL_SEEDS=200 $(BIN)/python -m pytest -n auto tests/engine/test_kill.py
 
 check: $(READY)  ## Format, lint, types, stale docs.
