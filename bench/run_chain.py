@@ -5,13 +5,13 @@ from __future__ import annotations
 from bench.contest import OURS, bare_sqlite, best_costs, ours
 from bench.measurement import Cost, Goal, Row, faster, within
 from bench.noop_playbooks import chain
-from bench.workflow_peers import DBOS, PREFECT, machines_of
+from bench.workflow_peers import BURR, DBOS, LANGGRAPH, PREFECT, RESTATE, machines_of
 from bench.workplace import Workplace
 
 _STEPS, _QUICK_STEPS = 100, 20
 _RELAXED = "relaxed"
 _OF_THE_FLOOR = Goal("60 % of its rate", 1 / 0.6)
-_GOALS = {DBOS: faster(5), PREFECT: faster(1)}
+_GOALS = {DBOS: faster(5), RESTATE: faster(2.5), BURR: faster(1), LANGGRAPH: faster(1), PREFECT: faster(1)}
 
 
 def measure(workplace: Workplace) -> list[Row]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from bench.contest import OURS, bare_sqlite, best_costs, ours
 from bench.measurement import Row, at_most, faster, within
 from bench.noop_playbooks import IN_FLIGHT, loop
-from bench.workflow_peers import DBOS, PREFECT, machines_of
+from bench.workflow_peers import DBOS, LANGGRAPH, PGQUEUER, PREFECT, RESTATE, machines_of
 from bench.workplace import Workplace
 
 _ITEMS, _QUICK_ITEMS = (1_000, 100_000), (200, 2_000)
 _LONG = "long"
 _FLAT = at_most(1.2)
 _MEMORY_MB = 64
-_GOALS = {DBOS: faster(25), PREFECT: faster(1)}
+_GOALS = {DBOS: faster(25), RESTATE: faster(7), PGQUEUER: faster(1), LANGGRAPH: faster(1), PREFECT: faster(1)}
 
 
 def measure(workplace: Workplace) -> list[Row]:

