@@ -84,6 +84,9 @@ class MemoryStore(BufferedStore):
         kept = self._kept.get(execution_id)
         return kept.execution.seq if kept else 0
 
+    def _base(self, execution_id: str) -> int:
+        return 0  # each has a list of its own
+
     def _write(self, pending: Pending) -> None:
         for bundle, data in pending.bundles.items():
             self._bundles.setdefault(bundle, data)
