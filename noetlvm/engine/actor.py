@@ -89,14 +89,14 @@ class Actor:
 
     def project(self, now: float) -> Execution:
         """Return how lists show it now."""
-        state = self.state
+        state, row = self.control.state, self.row
         succeeded, failed, rejected = state.counts
-        self.row = self.row._replace(
-            status="paused" if state.paused else state.status if state.is_over else "running",
-            ended=now if state.is_over else None,
-            counts={"ok": succeeded, "failed": failed, "rejected": rejected, "failures": state.failure_count},
-            seq=state.seq,
-        )
+        is_over = state.is_over
+        status = "paused" if state.paused else state.status if is_over else "running"
+        counts = {"ok": succeeded, "failed": failed, "rejected": rejected, "failures": state.failure_count}
+        ended = now if is_over else None
+        # Every tick comes here, and `_replace` takes three times as long.
+        self.row = Execution(*row[:4], status, row.started, ended, row.parent, counts, state.seq)
         return self.row
 
     def ending(self) -> Ending:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from noetlvm.events.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.machine.payload import decode, encode
-from noetlvm.store.interface import ConflictError, ControlRequest, Dispatch, Execution, Snapshot, StoreError
+from noetlvm.store.interface import ConflictError, ControlRequest, Dispatch, Durability, Execution, Snapshot, StoreError
 
 EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes]
 """An event as it is kept: place, event_id, timestamp, name, run, iteration, task, label, attempt, encoded data."""
@@ -67,7 +67,8 @@ class Pending:
 class BufferedStore(ABC):
     """Checks and buffers. Appending and committing may happen in two threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, durability: Durability = "full") -> None:
+        self.durability: Durability = durability
         self._pending = Pending()
         self._heads: dict[str, int] = {}
         """Numbers of the last events of executions at work, those that wait for their commit included."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from noetlvm.events.event import Recorded
 from noetlvm.machine.payload import decode
 from noetlvm.store.buffered import BufferedStore, EventRow, Pending, recorded_event, required_execution
-from noetlvm.store.interface import Action, ControlRequest, Dispatch, Execution, Snapshot
+from noetlvm.store.interface import Action, ControlRequest, Dispatch, Durability, Execution, Snapshot
 
 
 @dataclass(slots=True)
@@ -35,8 +35,8 @@ class _Kept:
 class MemoryStore(BufferedStore):
     """A store in dictionaries. Like any other it shows only what is committed."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, durability: Durability = "full") -> None:
+        super().__init__(durability)
         self._kept: dict[str, _Kept] = {}
         self._bundles: dict[str, bytes] = {}
         self._holds: dict[tuple[str, int, str], _Hold] = {}

@@ -126,7 +126,7 @@ class SqliteStore(BufferedStore, SqliteReader):
     """Reads and writes a database, which is made where there is none. One process at a time may have it open."""
 
     def __init__(self, path: Path, durability: Durability = "full") -> None:
-        BufferedStore.__init__(self)
+        BufferedStore.__init__(self, durability)
         self.path = path
         self._keys: dict[str, int] = {}
         """Keys of executions at work, those that wait for their first commit included."""
