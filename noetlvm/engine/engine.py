@@ -114,8 +114,8 @@ class Engine:
         """Who waits for which child execution, by its identifier."""
         self._holds_back = store.durability == "relaxed"
         self._committed_at = 0.0
-        self._untold: list[tuple[Execution, list[Recorded]]] = []
-        """What observers hear with the next commit."""
+        self._undurable: dict[Actor, None] = {}
+        """Who has decided something since the last commit."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -219,7 +219,8 @@ class Engine:
     def _tick(self) -> None:
         moved, self._moved = self._moved, {}
         for actor in moved:
-            self._decide(actor)
+            if actor.decide():
+                self._undurable[actor] = None
         if not self._may_wait():
             self._commit()
         for actor in moved:
@@ -231,20 +232,19 @@ class Engine:
 
     def _commit(self) -> None:
         """Make durable whatever was decided, and tell of it."""
+        decided, self._undurable = self._undurable, {}
+        told = [(actor, self._record(actor)) for actor in decided]
         self.store.commit()
         if self._holds_back:
             self._committed_at = monotonic()
-        untold, self._untold = self._untold, []
-        for row, recorded in untold:
+        for actor, recorded in told:
             for observe in self._observers:
-                observe(row, recorded)
+                observe(actor.row, recorded)
 
-    def _decide(self, actor: Actor) -> None:
-        """Let an actor decide, and give what it says to the store."""
-        known = actor.state.seq
-        events = actor.decide()
-        if not events:
-            return
+    def _record(self, actor: Actor) -> list[Recorded]:
+        """Give what an actor has decided to the store."""
+        events, actor.decided = actor.decided, []
+        known = actor.state.seq - len(events)
         blobs = actor.control.offload.take_blobs()
         if blobs:
             self.results.put(blobs)
@@ -254,8 +254,7 @@ class Engine:
         met, actor.met = actor.met, []
         self.store.append(actor.execution_id, known, recorded, actor.project(now), done=met)
         self._keep_snapshot(actor)
-        if self._observers:
-            self._untold.append((actor.row, recorded))
+        return recorded
 
     def _keep_snapshot(self, actor: Actor) -> None:
         state = actor.state

@@ -146,10 +146,10 @@ class BufferedStore(ABC):
     def commit(self) -> None:
         with self._writing:
             self._require_usable()
+            if self._pending.is_empty:
+                return
             with self._buffering:
                 pending, self._pending = self._pending, Pending()
-            if pending.is_empty:
-                return
             try:
                 self._write(pending)
             except (
