@@ -44,6 +44,8 @@ LISTEN_SECONDS = 0.2
 HOLD_SECONDS = 0.005
 """How long a decision waits at most for others to be committed with, where durability is relaxed."""
 
+_LONG_AGO = float("-inf")
+
 _TICKS_IN_A_ROW = 16
 """Ticks before everybody else in the event loop gets a turn, where nobody is known to wait for one."""
 
@@ -113,7 +115,7 @@ class Engine:
         self._asked: dict[str, _Asked] = {}
         """Who waits for which child execution, by its identifier."""
         self._holds_back = store.durability == "relaxed"
-        self._committed_at = 0.0
+        self._committed_at = _LONG_AGO
         self._undurable: dict[Actor, None] = {}
         """Who has decided something since the last commit."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -227,7 +229,10 @@ class Engine:
             self._follow_up(actor)
 
     def _may_wait(self) -> bool:
-        """Tell whether what was decided may be committed together with what is decided next."""
+        """Tell whether what was decided may be committed together with what is decided next.
+
+        A pipeline that has ended in the event loop leaves `_tasks` only after the tick that takes its last report.
+        """
         return self._holds_back and not self._tasks and monotonic() - self._committed_at < HOLD_SECONDS
 
     def _commit(self) -> None:
