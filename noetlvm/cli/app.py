@@ -37,7 +37,8 @@ Durability = Annotated[
     str,
     typer.Option(
         metavar="full|relaxed",
-        help="full: what is recorded survives a power cut. relaxed: faster; a power cut may lose the latest moments.",
+        help="full: every decision is recorded before the next, and survives a power cut. relaxed: faster; a power cut "
+        "may lose the latest moments, a crash only decisions of the last milliseconds, which are made again.",
     ),
 ]
 Ending = Annotated[bool, typer.Option("--json", help="Print nothing but one JSON object at the end.")]

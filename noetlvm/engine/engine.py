@@ -3,6 +3,10 @@
 A tick lets every actor decide on what has come in for it, writes large results, appends the events of all and commits
 once. Only then does it do what they ask for: begin pipelines, start children, ring timers. The machine decides, tools
 act; nothing here knows what a step is.
+
+With relaxed durability ticks share a commit as long as nothing goes on in the event loop: then nobody but the machine
+has acted, and a process that dies has only decisions to make again. Whatever enters the event loop finds everything
+committed, and while it is there each tick commits.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from itertools import count, repeat
+from time import monotonic
 from typing import Any, NamedTuple
 
 from noetlvm.engine.actor import Actor, Ending
@@ -34,6 +40,11 @@ MAX_PARALLEL = 32
 
 LISTEN_SECONDS = 0.2
 """How often to look for what other processes ask for."""
+
+HOLD_SECONDS = 0.005
+"""How long a decision waits at most for others to be committed with, where durability is relaxed."""
+
+_LONG_AGO = float("-inf")
 
 _TICKS_IN_A_ROW = 16
 """Ticks before everybody else in the event loop gets a turn, where nobody is known to wait for one."""
@@ -103,6 +114,10 @@ class Engine:
         self._moved: dict[Actor, None] = {}
         self._asked: dict[str, _Asked] = {}
         """Who waits for which child execution, by its identifier."""
+        self._holds_back = store.durability == "relaxed"
+        self._committed_at = _LONG_AGO
+        self._undurable: dict[Actor, None] = {}
+        """Who has decided something since the last commit."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -146,6 +161,7 @@ class Engine:
         self.ask(execution_id, action)
         while self._moved:
             self._tick()
+        self._commit()
 
     async def run(self, *, listens: bool = False) -> None:
         """Drive everything until it has ended, was stopped, or waits for somebody outside whom nobody listens to."""
@@ -189,6 +205,7 @@ class Engine:
                 if self._tasks or (listens and not ticks % _TICKS_IN_A_ROW):
                     await asyncio.sleep(0)
                 continue
+            self._commit()
             if self._has_nothing_to_wait_for(listens):
                 return
             self._wake.clear()
@@ -203,26 +220,42 @@ class Engine:
 
     def _tick(self) -> None:
         moved, self._moved = self._moved, {}
-        told = [(actor, recorded) for actor in moved if (recorded := self._decide(actor))]
-        self.store.commit()
-        for actor, recorded in told:
-            for observe in self._observers:
-                observe(actor.row, recorded)
+        for actor in moved:
+            if actor.decide():
+                self._undurable[actor] = None
+        if not self._may_wait():
+            self._commit()
         for actor in moved:
             self._follow_up(actor)
 
-    def _decide(self, actor: Actor) -> list[Recorded]:
-        """Let an actor decide, and give what it says to the store."""
-        known = actor.state.seq
-        events = actor.decide()
-        if not events:
-            return []
+    def _may_wait(self) -> bool:
+        """Tell whether what was decided may be committed together with what is decided next.
+
+        A pipeline that has ended in the event loop leaves `_tasks` only after the tick that takes its last report.
+        """
+        return self._holds_back and not self._tasks and monotonic() - self._committed_at < HOLD_SECONDS
+
+    def _commit(self) -> None:
+        """Make durable whatever was decided, and tell of it."""
+        decided, self._undurable = self._undurable, {}
+        told = [(actor, self._record(actor)) for actor in decided]
+        self.store.commit()
+        if self._holds_back:
+            self._committed_at = monotonic()
+        for actor, recorded in told:
+            for observe in self._observers:
+                observe(actor.row, recorded)
+
+    def _record(self, actor: Actor) -> list[Recorded]:
+        """Give what an actor has decided to the store."""
+        events, actor.decided = actor.decided, []
+        known = actor.state.seq - len(events)
         blobs = actor.control.offload.take_blobs()
         if blobs:
             self.results.put(blobs)
         now = self.clock.now()
         ids = self._ids(now, len(events))
-        recorded = [Recorded(known + at, ids[at - 1], now, event) for at, event in enumerate(events, 1)]
+        recorded = list(map(Recorded, count(known + 1), ids, repeat(now), events))
         met, actor.met = actor.met, []
         self.store.append(actor.execution_id, known, recorded, actor.project(now), done=met)
         self._keep_snapshot(actor)
@@ -238,7 +271,7 @@ class Engine:
         actor.snapshot_seq = state.seq
 
     def _follow_up(self, actor: Actor) -> None:
-        """Do what an actor asks for, now that its events are durable."""
+        """Do what an actor asks for, now that its events are committed, or will be before anybody else acts."""
         waiting, actor.waiting = actor.waiting, []
         for future in waiting:
             if not future.done():
@@ -295,6 +328,7 @@ class Engine:
         """Return an execution as the store knows it."""
         if execution_id in self._actors:
             return self._actors[execution_id]
+        self._commit()  # the store shows nothing of what waits for that
         row = self.store.execution(execution_id)
         if row is None:
             raise NotFound(f"there is no execution {execution_id}")
@@ -333,6 +367,7 @@ class Engine:
         """Start the child that a task asks for; or go on with it, if it was started before a crash."""
         id = child_id(asked.key)
         self._asked[id] = asked
+        self._commit()  # the parent's wish comes first, and the store shows nothing that waits
         if self.store.execution(id) is not None:
             self.resume(id)
             return
@@ -352,6 +387,7 @@ class Engine:
 
     def _cancel_child(self, id: str) -> None:
         self._asked.pop(id, None)
+        self._commit()
         if id in self._actors or self.store.execution(id) is not None:
             self._restore(id)
             self.ask(id, "cancel")
@@ -398,6 +434,7 @@ class Engine:
         self._wake.set()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self._commit()  # what goes on in the event loop may be seen by the world
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

@@ -10,15 +10,19 @@ NewIds = Callable[[float, int], list[str]]
 """Makes so many identifiers for things of that time."""
 
 _RANDOM_BYTES = 10
+_NODE_DIGITS = 12
 
 
 def new_ids(now: float, count: int) -> list[str]:
-    """Return identifiers whose order within a millisecond is by chance."""
+    """Return identifiers in their order, all of one random number and those after it.
+
+    Only the last group of digits is counted up. It begins below half of what it holds, so there is room.
+    """
     time = f"{int(now * 1000):012x}"
-    head = f"{time[:8]}-{time[8:]}-7"
-    noise = os.urandom(_RANDOM_BYTES * count).hex()
-    width = 2 * _RANDOM_BYTES
-    return [_uuid(head, noise[at : at + width]) for at in range(0, width * count, width)]
+    noise = os.urandom(_RANDOM_BYTES).hex()
+    first = _uuid(f"{time[:8]}-{time[8:]}-7", noise)
+    head, node = first[:-_NODE_DIGITS], int(first[-_NODE_DIGITS:], 16) >> 1
+    return [f"{head}{number:012x}" for number in range(node, node + count)]
 
 
 def child_id(key: str) -> str:

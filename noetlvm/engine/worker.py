@@ -92,7 +92,8 @@ class Worker:
             effect = frame.advance()
             if type(effect) is not Call:
                 return effect
-            outcome = self._take_answer() or around.tools.at_once(self._tool_call(effect))
+            answered = self._answer is not None
+            outcome = self._take_answer() if answered else around.tools.at_once(self._tool_call(effect))
             if outcome is None:
                 return effect
             frame.complete({**outcome, "meta": {"duration_ms": 0, "ts": around.clock.now()}})

@@ -21,7 +21,7 @@ from noetlvm.machine.loops import visible_ctx
 from noetlvm.machine.payload import Offload, TooLarge, Unencodable
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.settling import Settling
-from noetlvm.machine.state import Child, Command, FrameState, State, Thread
+from noetlvm.machine.state import Child, Command, FrameState, Run, State, Thread
 
 
 class Request(NamedTuple):
@@ -46,6 +46,7 @@ class Work(NamedTuple):
     iter: dict[str, Any] | None
     """The element, `index` and `parent`; what `set_iter` wrote is in `saved`. None outside a loop."""
     saved: FrameState
+    """As the thread stands, not a copy: it changes with what is heard of the thread."""
     answer: dict[str, Any] | None
     """Outcome of the child execution that the pipeline waited for."""
 
@@ -97,14 +98,18 @@ class Control:
         It may tell of tasks, and last of the thread's end: `step.done` or `step.failed`, in a loop
         `loop.iteration.done` or `loop.iteration.failed`.
         """
+        if self._held(run, iteration, lease) is None:
+            return []
+        found = self.state.runs[run]
         ends_now = bool(events) and events[-1].name in _ENDINGS
         for event in events:
-            thread = self._held(run, iteration, lease)
+            thread = found.threads.get(iteration)
             if thread is None:
-                break  # the lease is not the current one, or an event of this report has ended the thread
-            told = event._replace(run=run, iteration=iteration)
+                break  # an event of this report has ended it
+            is_of_another = event.run != run or event.iteration != iteration
+            told = event._replace(run=run, iteration=iteration) if is_of_another else event
             if _is_news(told, thread):
-                self._begin(told, thread, ends_now)
+                self._begin(told, found, thread, ends_now)
                 _REPORTED[event.name](self, told)
         return self.journal.take()
 
@@ -183,13 +188,13 @@ class Control:
             run.args,
             visible_ctx(self.state, run, command.iteration),
             self._settling.elements.iter(command.run, run, self.net.steps[run.step], command.iteration),
-            thread.frame.copy(),
+            thread.frame,
             self._answers.get(thread.child.key) if thread.child else None,
         )
 
     def take_children(self) -> list[tuple[int, str, Child]]:
         """Return child executions to start. One that was started already must not be started again: go by its key."""
-        if self.state.paused:
+        if self.state.paused or not self._asking:
             return []
         asking, self._asking = self._asking, {}
         found = [(run, iteration, child) for run, iteration, child in self._children() if (run, iteration) in asking]
@@ -207,6 +212,8 @@ class Control:
 
     def next_timer(self) -> float | None:
         """Return when `timer` has something to do next."""
+        if not self._parents:
+            return None
         due = [child.due for _, _, child in self._children() if child.due is not None]
         return min(due, default=None)
 
@@ -261,9 +268,9 @@ class Control:
             data |= {"parent": request.parent, "depth": request.depth}
         self.journal.emit("playbook.execution.requested", data)
 
-    def _begin(self, event: Event, thread: Thread, ends_now: bool) -> None:
+    def _begin(self, event: Event, run: Run, thread: Thread, ends_now: bool) -> None:
         """Tell that a run or an iteration has begun, with the first that is heard of it."""
-        if not self.state.runs[event.run].started:
+        if not run.started:
             self.journal.emit("step.started", {}, event.run)
         if event.iteration and not thread.started and not ends_now:
             self.journal.emit("loop.iteration.started", {}, event.run, event.iteration)

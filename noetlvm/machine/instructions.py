@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isnan
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.bytecode.program import Instruction
 from noetlvm.expr.errors import ExpressionError, InternalError
@@ -24,28 +24,9 @@ from noetlvm.machine.payload import TooLarge, Unencodable
 
 if TYPE_CHECKING:
     from noetlvm.machine.frame import Frame
-    from noetlvm.machine.loaded import Evaluator, LoadedPipeline
+    from noetlvm.machine.loaded import LoadedPipeline
 
 Perform: TypeAlias = "Callable[[Frame], Effect | None]"
-
-
-class _Place(NamedTuple):
-    """Where an instruction stands."""
-
-    pipeline: LoadedPipeline
-    at: int
-
-    @property
-    def after(self) -> int:
-        return self.at + 1
-
-    def expression(self, operand: int) -> Evaluator:
-        found = self.pipeline.evaluator(self.at, operand)
-        assert found is not None  # the operand is no optional one
-        return found
-
-    def optional(self, operand: int) -> Evaluator | None:
-        return self.pipeline.evaluator(self.at, operand)
 
 
 def bind(code: tuple[Instruction, ...], pipeline: LoadedPipeline, *, is_checked: bool) -> tuple[Perform, ...]:
@@ -53,7 +34,7 @@ def bind(code: tuple[Instruction, ...], pipeline: LoadedPipeline, *, is_checked:
     performs = []
     for at, instruction in enumerate(code):
         name = instruction.opcode.name
-        perform = BINDERS[name](_Place(pipeline, at), *instruction.operands)
+        perform = BINDERS[name](pipeline, at, *instruction.operands)
         performs.append(_checked(perform, name, at, len(code)) if is_checked else perform)
     return tuple(performs)
 
@@ -61,13 +42,13 @@ def bind(code: tuple[Instruction, ...], pipeline: LoadedPipeline, *, is_checked:
 # ---- tasks
 
 
-def _enter(place: _Place, label: str) -> Perform:
-    after, limit = place.after, place.pipeline.limits.max_transitions
+def _enter(pipeline: LoadedPipeline, at: int, label: str) -> Perform:
+    after, limit = at + 1, pipeline.limits.max_transitions
 
     def enter(frame: Frame) -> Effect | None:
         if frame.task >= limit:
             message = f"the pipeline ran {limit:,} tasks, as many as `limits.max_transitions` allows, and goes on"
-            return frame.give_up(failure("fuel", message), place.at)
+            return frame.give_up(failure("fuel", message), at)
         frame.enter(label)
         frame.pc = after
         return None
@@ -75,8 +56,8 @@ def _enter(place: _Place, label: str) -> Perform:
     return enter
 
 
-def _call(place: _Place, kind: str, *_expressions: object) -> Perform:
-    inputs, spec = place.expression(1), place.expression(2)
+def _call(pipeline: LoadedPipeline, at: int, kind: str, *_expressions: object) -> Perform:
+    inputs, spec = pipeline.expression(at, 1), pipeline.expression(at, 2)
 
     def call(frame: Frame) -> Effect | None:
         rendering = inputs
@@ -92,8 +73,8 @@ def _call(place: _Place, kind: str, *_expressions: object) -> Perform:
     return call
 
 
-def _on_error(place: _Place, target: int) -> Perform:
-    after = place.after
+def _on_error(_pipeline: LoadedPipeline, at: int, target: int) -> Perform:
+    after = at + 1
 
     def on_error(frame: Frame) -> None:
         frame.pc = target if frame.outcome["status"] == "error" else after
@@ -101,22 +82,26 @@ def _on_error(place: _Place, target: int) -> Perform:
     return on_error
 
 
-def _unless(place: _Place, _guard: object, target: int) -> Perform:
-    guard, after = place.expression(0), place.after
+def _unless(pipeline: LoadedPipeline, at: int, _guard: object, target: int) -> Perform:
+    guard, after = pipeline.expression(at, 0), at + 1
 
     def unless(frame: Frame) -> Effect | None:
         try:
             frame.pc = after if guard.run(frame.names, Fuel()) else target
         except ExpressionError as error:
-            return frame.give_up(guard.failure(error), place.at)
+            return frame.give_up(guard.failure(error), at)
         return None
 
     return unless
 
 
-def _patch(place: _Place, *_expressions: object) -> Perform:
-    after = place.after
-    written = [(name, value) for name, value in (("iter", place.optional(0)), ("ctx", place.optional(1))) if value]
+def _patch(pipeline: LoadedPipeline, at: int, *_expressions: object) -> Perform:
+    after = at + 1
+    written = [
+        (name, value)
+        for name, value in (("iter", pipeline.optional(at, 0)), ("ctx", pipeline.optional(at, 1)))
+        if value
+    ]
 
     def patch(frame: Frame) -> Effect | None:
         patches: dict[str, Any] = {}
@@ -124,13 +109,13 @@ def _patch(place: _Place, *_expressions: object) -> Perform:
             try:
                 patches[name] = values.run(frame.names, Fuel())
             except ExpressionError as error:
-                return frame.give_up(values.failure(error), place.at)
+                return frame.give_up(values.failure(error), at)
         try:
             frame.write(patches)
         except (Unencodable, TooLarge) as error:
             kind = "template" if isinstance(error, Unencodable) else "limit"
-            message = f"{place.pipeline.locate(place.at)}: this cannot be written to state: {error}"
-            return frame.give_up(failure(kind, message), place.at)
+            message = f"{pipeline.locate(at)}: this cannot be written to state: {error}"
+            return frame.give_up(failure(kind, message), at)
         frame.pc = after
         return None
 
@@ -140,8 +125,8 @@ def _patch(place: _Place, *_expressions: object) -> Perform:
 # ---- directives
 
 
-def _retry(place: _Place, attempts: int, backoff: str, _delay: object, target: int) -> Perform:
-    delay, after, growth = place.optional(2), place.after, _GROWTH[backoff]
+def _retry(pipeline: LoadedPipeline, at: int, attempts: int, backoff: str, _delay: object, target: int) -> Perform:
+    delay, after, growth = pipeline.optional(at, 2), at + 1, _GROWTH[backoff]
 
     def retry(frame: Frame) -> Effect | None:
         if frame.attempt >= attempts:
@@ -152,11 +137,11 @@ def _retry(place: _Place, attempts: int, backoff: str, _delay: object, target: i
             try:
                 seconds = delay.run(frame.names, Fuel())
             except ExpressionError as error:
-                return frame.give_up(delay.failure(error), place.at)
+                return frame.give_up(delay.failure(error), at)
             if not _is_delay(seconds):
                 said = seconds if isinstance(seconds, float) else type_name(seconds)
-                message = f"{place.pipeline.locate(place.at)}: `delay` must be a number of seconds, not {said}"
-                return frame.give_up(failure("template", message), place.at)
+                message = f"{pipeline.locate(at)}: `delay` must be a number of seconds, not {said}"
+                return frame.give_up(failure("template", message), at)
         wait = waiting_time(seconds, growth(frame.attempt))
         frame.retry(target, wait)
         return Wait(wait) if wait else None
@@ -180,8 +165,8 @@ def waiting_time(delay: float, factor: int) -> float:
     return min(max(min(delay, WAIT_SECONDS_MAX), 0) * factor, WAIT_SECONDS_MAX)
 
 
-def _hand_on(do: str) -> Callable[[_Place, int], Perform]:
-    def binder(_place: _Place, target: int) -> Perform:
+def _hand_on(do: str) -> Callable[[LoadedPipeline, int, int], Perform]:
+    def binder(_pipeline: LoadedPipeline, _at: int, target: int) -> Perform:
         def hand_on(frame: Frame) -> None:
             frame.end_task(do, target)
             frame.hand_on()
@@ -191,7 +176,7 @@ def _hand_on(do: str) -> Callable[[_Place, int], Perform]:
     return binder
 
 
-def _skip(_place: _Place, target: int) -> Perform:
+def _skip(_pipeline: LoadedPipeline, _at: int, target: int) -> Perform:
     def skip(frame: Frame) -> None:
         frame.forget_outcome()
         frame.end_task("skip", target)
@@ -199,7 +184,7 @@ def _skip(_place: _Place, target: int) -> Perform:
     return skip
 
 
-def _break(_place: _Place) -> Perform:
+def _break(_pipeline: LoadedPipeline, _at: int) -> Perform:
     def break_(frame: Frame) -> Ended:
         frame.end_task("break", DONE)
         frame.hand_on()
@@ -208,14 +193,14 @@ def _break(_place: _Place) -> Perform:
     return break_
 
 
-def _fail(place: _Place) -> Perform:
-    return lambda frame: frame.fail(place.at)
+def _fail(pipeline: LoadedPipeline, at: int) -> Perform:
+    return lambda frame: frame.fail(at)
 
 
 # ---- between tasks
 
 
-def _end(_place: _Place) -> Perform:
+def _end(_pipeline: LoadedPipeline, _at: int) -> Perform:
     def end(frame: Frame) -> Ended:
         frame.pc = DONE
         return frame.finish()
@@ -223,19 +208,19 @@ def _end(_place: _Place) -> Perform:
     return end
 
 
-def _mark(place: _Place, _label: str) -> Perform:
-    return _goto(place, place.after)
+def _mark(pipeline: LoadedPipeline, at: int, _label: str) -> Perform:
+    return _goto(pipeline, at, at + 1)
 
 
-def _goto(_place: _Place, target: int) -> Perform:
+def _goto(_pipeline: LoadedPipeline, _at: int, target: int) -> Perform:
     def goto(frame: Frame) -> None:
         frame.pc = target
 
     return goto
 
 
-def _reset(place: _Place, slot: int) -> Perform:
-    after = place.after
+def _reset(_pipeline: LoadedPipeline, at: int, slot: int) -> Perform:
+    after = at + 1
 
     def reset(frame: Frame) -> None:
         frame.count(slot, 0)
@@ -244,14 +229,14 @@ def _reset(place: _Place, slot: int) -> Perform:
     return reset
 
 
-def _round(place: _Place, slot: int, limit: int) -> Perform:
-    after = place.after
+def _round(pipeline: LoadedPipeline, at: int, slot: int, limit: int) -> Perform:
+    after = at + 1
 
     def count(frame: Frame) -> Effect | None:
         rounds = frame.rounds[slot] + 1
         if rounds > limit:
-            message = f"{place.pipeline.locate(place.at)}: this went round {limit:,} times, as often as `max` allows"
-            return frame.give_up(failure("fuel", message), place.at)
+            message = f"{pipeline.locate(at)}: this went round {limit:,} times, as often as `max` allows"
+            return frame.give_up(failure("fuel", message), at)
         frame.count(slot, rounds)
         frame.pc = after
         return None

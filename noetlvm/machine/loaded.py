@@ -77,27 +77,26 @@ class Places:
 class Evaluator:
     """An expression as a function of names and fuel. It is made into one when it is first called."""
 
-    __slots__ = ("_expression", "_is_checked", "_places", "address", "run")
+    __slots__ = ("_expression", "_setting", "address", "run")
 
     def __init__(self, expression: Expression, address: str, setting: _Setting) -> None:
         self._expression = expression
-        self._places = setting.places
-        self._is_checked = setting.is_checked
+        self._setting = setting
         self.address = address
-        self.run: Evaluation = self._first
+        constant = None if setting.is_checked else _constant(expression)
+        self.run: Evaluation = constant or self._first
         """The function itself, for those who call it often."""
 
     def __call__(self, names: Names, fuel: Fuel) -> Any:
         return self.run(names, fuel)
 
     def _first(self, names: Names, fuel: Fuel) -> Any:
-        constant = None if self._is_checked else _constant(self._expression)
-        self.run = constant or compile_expression(self._expression, checked=self._is_checked)
+        self.run = compile_expression(self._expression, checked=self._setting.is_checked)
         return self.run(names, fuel)
 
     def failure(self, error: ExpressionError) -> dict[str, Any]:
         """Return the error of an evaluation that failed, with its place in the source (S10)."""
-        place = self._places.locate(self.address, error.at)
+        place = self._setting.places.locate(self.address, error.at)
         return failure("template", f"{place or self.address}: {error.message}", expression=self.address, place=place)
 
 
@@ -130,7 +129,13 @@ class LoadedPipeline:
             self._performs = bind(self._code, self, is_checked=self._setting.is_checked)
         return self._performs
 
-    def evaluator(self, at: int, operand: int) -> Evaluator | None:
+    def expression(self, at: int, operand: int) -> Evaluator:
+        """Return the expression that an operand of an instruction holds."""
+        found = self.optional(at, operand)
+        assert found is not None  # the operand is no optional one
+        return found
+
+    def optional(self, at: int, operand: int) -> Evaluator | None:
         """Return the expression that an operand of an instruction holds, if it holds one."""
         expression = self._code[at].operands[operand]
         if not isinstance(expression, Expression):

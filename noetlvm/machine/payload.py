@@ -198,6 +198,8 @@ class Offload:
 
     def fit(self, mapping: dict[str, Any], limit: int | None = None) -> dict[str, Any]:
         """Return a mapping that is small as a whole, its largest values by reference. Raises Unencodable, TooLarge."""
+        if not mapping:
+            return mapping
         limit = self.limit if limit is None else limit
         if len(mapping) * 2 * _SHORT <= limit and self._redact is None and _is_plain(mapping):
             return mapping

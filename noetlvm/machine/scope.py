@@ -65,9 +65,9 @@ def step_results(results: dict[str, Any] | Callable[[str], Any], offload: Offloa
 
 
 def _open(value: Any, offload: Offload) -> Any:
-    # Boundary events hold their payload once more, one level down.
-    if type(value) is not dict:
+    if type(value) is not dict or not value:
         return value
+    # Boundary events hold their payload once more, one level down.
     data = value.get("data")
     if type(data) is dict and (inner := readable(data, offload.load)) is not data:
         value = {**value, "data": inner}

@@ -23,7 +23,7 @@ class Command(NamedTuple):
 
 
 class FrameState:
-    """Where a pipeline stands after the last `task.done` of its thread; `Frame` goes on from a copy of it.
+    """Where a pipeline stands after the last `task.done` of its thread; `Frame` goes on from there.
 
     An attempt that only began is not in it: whoever takes over runs it again, under the same numbers.
     """
@@ -46,13 +46,6 @@ class FrameState:
         """Seconds to wait before its next attempt; None: no retry is due."""
         self.since: Any = None
         """When that wait began, as the outcome's `meta.ts` says it."""
-
-    def copy(self) -> Self:
-        made = type(self)()
-        made.pc, made.prev, made.iter, made.rounds = self.pc, self.prev, self.iter, list(self.rounds)
-        made.task, made.label, made.attempt = self.task, self.label, self.attempt
-        made.waiting, made.since = self.waiting, self.since
-        return made
 
     def to_data(self) -> list[Any]:
         return [getattr(self, name) for name in self._FIELDS]

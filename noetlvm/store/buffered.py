@@ -13,19 +13,25 @@ from typing import Any, TypeAlias
 from noetlvm.events.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.machine.payload import decode, encode
-from noetlvm.store.interface import ConflictError, ControlRequest, Dispatch, Execution, Snapshot, StoreError
+from noetlvm.store.interface import ConflictError, ControlRequest, Dispatch, Durability, Execution, Snapshot, StoreError
 
 EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes]
-"""An event as it is kept: seq, event_id, timestamp, name, run, iteration, task, label, attempt, encoded data."""
+"""An event as it is kept: place, event_id, timestamp, name, run, iteration, task, label, attempt, encoded data."""
 
 
-def event_row(recorded: Recorded) -> EventRow:
-    """Return an event as it is kept. Raises Unencodable for what is no data, StoreError for what is too large."""
-    seq, event_id, timestamp, (name, data, run, iteration, task, label, attempt) = recorded
-    encoded = encode(data)
-    if len(encoded) > EVENT_BYTES_MAX:
-        raise StoreError(f"{name} holds {len(encoded):,} bytes, where {EVENT_BYTES_MAX:,} may be; store it as a result")
-    return (seq, event_id, timestamp, name, run, iteration, task, label, attempt, encoded)
+def event_rows(events: Sequence[Recorded], base: int) -> list[EventRow]:
+    """Return events as they are kept, each at the place of its number after `base`.
+
+    Raises Unencodable for what is no data, StoreError for what is too large.
+    """
+    rows = []
+    for seq, event_id, timestamp, (name, data, run, iteration, task, label, attempt) in events:
+        encoded = encode(data)
+        if len(encoded) > EVENT_BYTES_MAX:
+            size = f"{len(encoded):,} bytes, where {EVENT_BYTES_MAX:,} may be"
+            raise StoreError(f"{name} holds {size}; store it as a result")
+        rows.append((base + seq, event_id, timestamp, name, run, iteration, task, label, attempt, encoded))
+    return rows
 
 
 def recorded_event(row: Sequence[Any]) -> Recorded:
@@ -61,7 +67,8 @@ class Pending:
 class BufferedStore(ABC):
     """Checks and buffers. Appending and committing may happen in two threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, durability: Durability = "full") -> None:
+        self.durability: Durability = durability
         self._pending = Pending()
         self._heads: dict[str, int] = {}
         """Numbers of the last events of executions at work, those that wait for their commit included."""
@@ -75,6 +82,10 @@ class BufferedStore(ABC):
     @abstractmethod
     def _committed_seq(self, execution_id: str) -> int:
         """Return the number of the last committed event; 0 for an unknown execution."""
+
+    @abstractmethod
+    def _base(self, execution_id: str) -> int:
+        """Return the place before that of an execution's first event; an unknown one gets room of its own."""
 
     @abstractmethod
     def _write(self, pending: Pending) -> None:
@@ -96,15 +107,20 @@ class BufferedStore(ABC):
         self._require_usable()
         if execution.execution_id != execution_id:
             raise ValueError(f"events of {execution_id} come with how {execution.execution_id} stands")
-        rows = [event_row(recorded) for recorded in events]
         with self._buffering:
-            last = self._checked(execution_id, expected_seq, rows)
+            last = self._checked(execution_id, expected_seq, events)
+            rows = event_rows(events, self._base(execution_id))
             pending = self._pending
-            pending.events.setdefault(execution_id, []).extend(rows)
-            pending.executions[execution_id] = execution._replace(seq=last)
-            pending.changes += [(False, dispatch) for dispatch in closed]
-            pending.changes += [(True, dispatch) for dispatch in opened]
-            pending.met += [request.number for request in done]
+            if execution_id in pending.events:
+                pending.events[execution_id] += rows
+            else:
+                pending.events[execution_id] = rows
+            pending.executions[execution_id] = execution if execution.seq == last else execution._replace(seq=last)
+            if closed or opened:
+                pending.changes += [(False, dispatch) for dispatch in closed]
+                pending.changes += [(True, dispatch) for dispatch in opened]
+            if done:
+                pending.met += [request.number for request in done]
             self._heads[execution_id] = last
 
     def put_bundle(self, bundle: str, data: bytes) -> None:
@@ -130,10 +146,10 @@ class BufferedStore(ABC):
     def commit(self) -> None:
         with self._writing:
             self._require_usable()
+            if self._pending.is_empty:
+                return
             with self._buffering:
                 pending, self._pending = self._pending, Pending()
-            if pending.is_empty:
-                return
             try:
                 self._write(pending)
             except (
@@ -153,15 +169,15 @@ class BufferedStore(ABC):
         known = self._heads.get(execution_id)
         return self._committed_seq(execution_id) if known is None else known
 
-    def _checked(self, execution_id: str, expected_seq: int, rows: list[EventRow]) -> int:
+    def _checked(self, execution_id: str, expected_seq: int, events: Sequence[Recorded]) -> int:
         """Return the number of the last event once these are added; raise ConflictError if they do not fit."""
         head = self._head(execution_id)
         if head != expected_seq:
             raise ConflictError(f"{execution_id} stands at event {head}, not at {expected_seq}")
-        for seq, row in enumerate(rows, head + 1):
-            if row[0] != seq:
-                raise ConflictError(f"{execution_id}: event {seq} must come next, not {row[0]}")
-        return head + len(rows)
+        for seq, recorded in enumerate(events, head + 1):
+            if recorded[0] != seq:
+                raise ConflictError(f"{execution_id}: event {seq} must come next, not {recorded[0]}")
+        return head + len(events)
 
     def _forget_ended(self, pending: Pending) -> None:
         """Keep no heads of executions that have ended: a process may run for long."""

@@ -12,8 +12,15 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from noetlvm.events.event import Recorded
 
 Durability: TypeAlias = Literal["full", "relaxed"]
-"""`full`: what is committed survives a power cut. `relaxed`: it survives the death of the process, while a power cut or
-a crash of the operating system may lose the latest commits (but leaves no half of one)."""
+"""How much may be lost.
+
+`full`: nothing. Every decision is committed before the next is made, and what is committed survives a power cut.
+
+`relaxed`: commits do not wait for the disk, so a power cut or a crash of the operating system may lose the latest of
+them (but leaves no half of one), and a tool that ran after the last that is left runs again. The engine may moreover
+let several decisions share a commit, for a few milliseconds, as long as no tool, timer or child has to be begun: if
+the process dies, decisions since the last commit are made again, and no tool with an effect runs twice for it. What
+observers hear and readers see is committed."""
 
 Action: TypeAlias = Literal["cancel", "pause", "resume"]
 
@@ -103,6 +110,8 @@ class Reader(Protocol):
 
 class Store(Reader, Protocol):
     """Reads and writes. A database has one such at a time."""
+
+    durability: Durability
 
     # ---- what a decision changes: buffered until `commit`
 

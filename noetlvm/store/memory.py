@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from noetlvm.events.event import Recorded
 from noetlvm.machine.payload import decode
 from noetlvm.store.buffered import BufferedStore, EventRow, Pending, recorded_event, required_execution
-from noetlvm.store.interface import Action, ControlRequest, Dispatch, Execution, Snapshot
+from noetlvm.store.interface import Action, ControlRequest, Dispatch, Durability, Execution, Snapshot
 
 
 @dataclass(slots=True)
@@ -35,8 +35,8 @@ class _Kept:
 class MemoryStore(BufferedStore):
     """A store in dictionaries. Like any other it shows only what is committed."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, durability: Durability = "full") -> None:
+        super().__init__(durability)
         self._kept: dict[str, _Kept] = {}
         self._bundles: dict[str, bytes] = {}
         self._holds: dict[tuple[str, int, str], _Hold] = {}
@@ -83,6 +83,9 @@ class MemoryStore(BufferedStore):
     def _committed_seq(self, execution_id: str) -> int:
         kept = self._kept.get(execution_id)
         return kept.execution.seq if kept else 0
+
+    def _base(self, execution_id: str) -> int:
+        return 0  # each has a list of its own
 
     def _write(self, pending: Pending) -> None:
         for bundle, data in pending.bundles.items():

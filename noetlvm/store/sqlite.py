@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from noetlvm.events.event import Recorded
 from noetlvm.machine.payload import decode
@@ -29,6 +30,8 @@ from noetlvm.store.interface import (
 from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
 from noetlvm.store.writer_lock import WriterLock
 
+_Done = TypeVar("_Done")
+
 _SYNCHRONOUS = {"full": "FULL", "relaxed": "NORMAL"}
 """In WAL mode NORMAL syncs at checkpoints only, which keeps the file whole; OFF would not."""
 
@@ -39,7 +42,8 @@ _PAGE = 1_000
 """Events read at once. A long read would keep the write-ahead log from being reused."""
 
 _EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq"
-_INSERT_EXECUTION = f"INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_EXECUTION = f"INSERT INTO executions (key, {_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT_LAST_KEY = "SELECT coalesce(max(key), 0) FROM executions"
 # What an execution is stays as its first append said; no column of an index is written again.
 _UPDATE_EXECUTION = "UPDATE executions SET status = ?, started = ?, ended = ?, counts = ?, seq = ? WHERE key = ?"
 _EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
@@ -122,10 +126,10 @@ class SqliteStore(BufferedStore, SqliteReader):
     """Reads and writes a database, which is made where there is none. One process at a time may have it open."""
 
     def __init__(self, path: Path, durability: Durability = "full") -> None:
-        BufferedStore.__init__(self)
+        BufferedStore.__init__(self, durability)
         self.path = path
         self._keys: dict[str, int] = {}
-        """Keys of executions at work."""
+        """Keys of executions at work, those that wait for their first commit included."""
         with _explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = WriterLock(path)
@@ -136,6 +140,7 @@ class SqliteStore(BufferedStore, SqliteReader):
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
                 migrate(self._connection, path)
+                self._last_key = int(self._connection.execute(_SELECT_LAST_KEY).fetchone()[0])
                 self._reading = _connect(path, "ro")
         except StoreError:
             self._lock.release()
@@ -154,41 +159,41 @@ class SqliteStore(BufferedStore, SqliteReader):
         execution = self.execution(execution_id)
         return execution.seq if execution else 0
 
+    def _base(self, execution_id: str) -> int:
+        key = self._known_key(execution_id)
+        if key is None:
+            # Nobody else writes, so the next number is ours; knowing it here lets an event's row be made once.
+            self._last_key = key = self._last_key + 1
+        self._keys[execution_id] = key
+        return key << SEQ_BITS
+
     def _write(self, pending: Pending) -> None:
-        with self._transaction() as connection:
-            if pending.bundles:
-                connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", pending.bundles.items())
-            for execution in pending.executions.values():
-                self._write_execution(execution)
-            connection.executemany(_INSERT_EVENT, self._event_rows(pending))
-            for execution_id in pending.dropped:
-                connection.execute("DELETE FROM snapshots WHERE execution = ?", (self._known_key(execution_id),))
-            for execution_id, *values in pending.snapshots:
-                connection.execute(_INSERT_SNAPSHOT, (self._known_key(execution_id), *values))
-            for is_opened, dispatch in pending.changes:
-                self._write_command(dispatch, is_opened=is_opened)
-            if pending.met:
-                connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
-        for execution in pending.executions.values():
+        self._transact(partial(self._put, pending))
+        for execution_id, execution in pending.executions.items():
             if execution.ended is not None:
-                del self._keys[execution.execution_id]
+                self._keys.pop(execution_id, None)
+
+    def _put(self, pending: Pending, connection: sqlite3.Connection) -> None:
+        if pending.bundles:
+            connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", pending.bundles.items())
+        for execution in pending.executions.values():
+            self._write_execution(execution)
+        for rows in pending.events.values():
+            connection.executemany(_INSERT_EVENT, rows)
+        for execution_id in pending.dropped:
+            connection.execute("DELETE FROM snapshots WHERE execution = ?", (self._known_key(execution_id),))
+        for execution_id, *values in pending.snapshots:
+            connection.execute(_INSERT_SNAPSHOT, (self._known_key(execution_id), *values))
+        for is_opened, dispatch in pending.changes:
+            self._write_command(dispatch, is_opened=is_opened)
+        if pending.met:
+            connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
 
     def _write_execution(self, execution: Execution) -> None:
-        key = self._known_key(execution.execution_id)
-        counts = json.dumps(execution.counts)
-        if key is None:
-            row = (*execution[:-2], counts, execution.seq)
-            self._keys[execution.execution_id] = int(self._connection.execute(_INSERT_EXECUTION, row).lastrowid or 0)
-            return
+        key, counts = self._known_key(execution.execution_id), json.dumps(execution.counts)
         values = (execution.status, execution.started, execution.ended, counts, execution.seq, key)
-        self._connection.execute(_UPDATE_EXECUTION, values)
-
-    def _event_rows(self, pending: Pending) -> list[tuple[Any, ...]]:
-        made: list[tuple[Any, ...]] = []
-        for execution_id, rows in pending.events.items():
-            before = self._keys[execution_id] << SEQ_BITS
-            made += [(before + row[0], *row[1:]) for row in rows]
-        return made
+        if not self._connection.execute(_UPDATE_EXECUTION, values).rowcount:
+            self._connection.execute(_INSERT_EXECUTION, (key, *execution[:-2], counts, execution.seq))
 
     def _write_command(self, dispatch: Dispatch, *, is_opened: bool) -> None:
         row = (self._known_key(dispatch.execution_id), *dispatch[1:])
@@ -199,51 +204,46 @@ class SqliteStore(BufferedStore, SqliteReader):
         self._connection.execute(_INSERT_COMMAND, row)
 
     def _known_key(self, execution_id: str) -> int | None:
-        """Return the key of an execution as the open transaction sees it."""
-        key = self._keys.get(execution_id)
-        if key is not None:
-            return key
-        select = "SELECT key FROM executions WHERE execution_id = ?"
-        found = self._connection.execute(select, (execution_id,)).fetchone()
-        if found is None:
-            return None
-        self._keys[execution_id] = key = int(found[0])
-        return key
+        """Return the key of an execution that was ever appended to."""
+        return self._keys.get(execution_id) or self._key(execution_id)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of it is durable when the block ends; a block that raises leaves nothing."""
+    def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
+        """Return what the work gives, all of it durable; if it raises, nothing of it stays.
+
+        It takes a function and is no context manager: those cost more than the statements of a small commit.
+        """
         connection = self._connection
-        with _explained(self.path), self._writing:
-            connection.execute("BEGIN IMMEDIATE")
+        with self._writing:
             try:
-                yield connection
+                connection.execute("BEGIN IMMEDIATE")
+                done = work(connection)
                 connection.execute("COMMIT")
-            except BaseException:  # whatever stopped it: half a decision must not stay
-                self._keys.clear()
+            except BaseException as error:  # whatever stopped it: half a decision must not stay
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if isinstance(error, (sqlite3.Error, OSError)):
+                    raise _explanation(self.path, error) from error
                 raise
+        return done
 
     # ---- commands and their leases
 
     def claim(self, worker: str, until: float, limit: int = 1) -> list[Dispatch]:
-        self._require_usable()
-        with self._transaction() as connection:
+        def claim(connection: sqlite3.Connection) -> list[Dispatch]:
             free = connection.execute(_SELECT_FREE, (limit,)).fetchall()
             connection.executemany(_CLAIM, [(worker, until, number) for number, *_ in free])
-        return [Dispatch(*row) for _, *row in free]
+            return [Dispatch(*row) for _, *row in free]
+
+        self._require_usable()
+        return self._transact(claim)
 
     def renew(self, worker: str, held: Sequence[Dispatch], until: float) -> list[Dispatch]:
+        def is_renewed(connection: sqlite3.Connection, dispatch: Dispatch) -> bool:
+            values = (until, self._known_key(dispatch.execution_id), *dispatch[1:], worker)
+            return bool(connection.execute(_RENEW, values).rowcount)
+
         self._require_usable()
-        with self._transaction() as connection:
-            return [
-                dispatch
-                for dispatch in held
-                if connection.execute(
-                    _RENEW, (until, self._known_key(dispatch.execution_id), *dispatch[1:], worker)
-                ).rowcount
-            ]
+        return self._transact(lambda connection: [one for one in held if is_renewed(connection, one)])
 
     def expired(self, now: float) -> list[Dispatch]:
         return [Dispatch(*row) for _, *row in self._select(_SELECT_EXPIRED, now)]
@@ -253,8 +253,7 @@ class SqliteStore(BufferedStore, SqliteReader):
     def request(self, execution_id: str, action: Action) -> None:
         self._require_usable()
         required_execution(self.execution(execution_id), execution_id, action)
-        with self._transaction() as connection:
-            connection.execute(_INSERT_REQUEST, (execution_id, action))
+        self._transact(lambda connection: connection.execute(_INSERT_REQUEST, (execution_id, action)))
 
     def requests(self) -> list[ControlRequest]:
         return [ControlRequest(*row) for row in self._select("SELECT * FROM requests ORDER BY number")]
@@ -298,7 +297,11 @@ def _explained(path: Path) -> Iterator[None]:
     """Let SQLite's errors say which file, and be ours."""
     try:
         yield
-    except sqlite3.IntegrityError as error:
-        raise ConflictError(f"{path}: somebody else wrote to it: {error}") from error
     except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"{path}: {error}") from error
+        raise _explanation(path, error) from error
+
+
+def _explanation(path: Path, error: Exception) -> StoreError:
+    if isinstance(error, sqlite3.IntegrityError):
+        return ConflictError(f"{path}: somebody else wrote to it: {error}")
+    return StoreError(f"{path}: {error}")

@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 SEEDS = int(os.environ.get("KILL_SEEDS", "20"))
 KILLS = 10
 """Of one seed, over as many executions as it takes: 200 in CI, more with `make kill`."""
+DURABILITIES = ("full", "relaxed")
+"""In turns: with neither does the death of a process undo what was reported."""
 PATIENCE_SECONDS = 120
 
 PLAYBOOK = """
@@ -129,12 +131,13 @@ LINES = {
 class Place:
     """A folder with a bundle, a database and the file that tasks write to."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, durability: str = "full") -> None:
         files = [PlaybookFile("killed.yaml", PLAYBOOK.encode()), PlaybookFile("child.yaml", CHILD.encode())]
         compiled = compile_playbooks(files)
         assert compiled.program is not None
         folder.mkdir()
         self.folder = folder
+        self.durability = durability
         self.bundle = folder / "killed.nbc"
         self.bundle.write_bytes(compiled.data)
         self.database = folder / "executions.db"
@@ -147,10 +150,10 @@ class Place:
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=self.folder)
 
     def run(self) -> subprocess.Popen[str]:
-        return self.start("run", str(self.bundle), "--set", f"file={self.effects}")
+        return self.start("run", str(self.bundle), "--set", f"file={self.effects}", "--durability", self.durability)
 
     def resume(self) -> subprocess.Popen[str]:
-        return self.start("resume")
+        return self.start("resume", "--durability", self.durability)
 
     def lines(self) -> Counter[str]:
         return Counter(self.effects.read_text().splitlines())
@@ -217,7 +220,7 @@ def test_a_killed_execution_ends_as_one_that_was_not(seed: int, tmp_path: Path, 
     chance, kills, executions = random.Random(seed), 0, 0
     while kills < KILLS:
         executions += 1
-        place = Place(tmp_path / f"execution_{executions}")
+        place = Place(tmp_path / f"execution_{executions}", DURABILITIES[seed % len(DURABILITIES)])
         kills += run_and_kill(place, chance, KILLS - kills)
         # Not what it printed: it may have been killed between its last event and that, with nothing left to resume.
         ending = ended(place.start("show"))
