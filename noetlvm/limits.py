@@ -41,6 +41,12 @@ LOOP_ITEMS_MAX = 1_000_000
 CHILD_DEPTH_MAX = 16
 """Executions above a child execution (S43)."""
 
+CHILD_NAME_CHARS_MAX = 4_000
+"""`path` and `version` that a child is asked for with."""
+
+CANCELLED_CHILDREN_TOLD = 100
+"""Children that the event of a cancellation names; all are cancelled."""
+
 EVENTS_WARNING = 100_000
 """Events of an execution from which on a warning is due."""
 

@@ -343,7 +343,7 @@ _ROWS = (
         Entity.PLAYBOOK,
         "Somebody stopped the execution.",
         _BADLY,
-        _payload(children="Keys of the child executions that stop with it (S43)."),
+        _payload(children="Keys of the child executions that stop with it, the first hundred (S43)."),
     ),
 )
 

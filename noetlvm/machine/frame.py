@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from noetlvm.events.event import Event, task_run_id
 from noetlvm.expr.references import overlaid, readable
-from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, MESSAGE_CHARS_MAX
-from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure
+from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES
+from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.payload import TooLarge, Unencodable
 from noetlvm.machine.scope import Scope, pipeline_names
 
@@ -83,8 +83,8 @@ class Frame:
         meta = {**outcome.get("meta", {}), "attempt": self.attempt}
         told = {"result": None, **outcome, "meta": meta}
         error = told.get("error")
-        if error and len(error["message"]) > MESSAGE_CHARS_MAX:
-            told["error"] = error | {"message": error["message"][:MESSAGE_CHARS_MAX] + "…"}
+        if error:
+            told["error"] = error | {"message": shortened(error["message"])}
         try:
             recorded = self._small(told)
         except (Unencodable, TooLarge) as problem:

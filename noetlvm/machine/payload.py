@@ -18,7 +18,7 @@ from msgpack import ExtType, Packer, packb, unpackb  # type: ignore[import-untyp
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.values import type_name
-from noetlvm.limits import CTX_BYTES_MAX, INLINE_BYTES, LOADED_BYTES
+from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, LOADED_BYTES
 
 STORE = "results"
 """What references call the store."""
@@ -122,6 +122,16 @@ def _readable(value: Any, load: Callable[[Reference], Any]) -> Any:
         items = [_readable(item, load) for item in value]
         return ReferringList(items, load) if Reference in map(type, items) else items
     return value
+
+
+def fits_event(data: dict[str, Any]) -> bool:
+    """Tell whether an event may hold this."""
+    if _is_certainly_small(data):
+        return True
+    try:
+        return len(encode(data)) <= EVENT_BYTES_MAX
+    except Unencodable:
+        return False
 
 
 def schema_hint(value: Any) -> str:
@@ -281,6 +291,8 @@ _REFERENCE_BYTES = 160
 """What a reference takes, at most; putting less than that elsewhere gains nothing."""
 _SCALARS = frozenset({type(None), bool, float})
 _SHORT = 1_024
+_FEW = EVENT_BYTES_MAX // (4 * _SHORT) - 1
+"""So many short texts, of characters of four bytes each, go into an event."""
 
 
 def _is_small(value: Any) -> bool:
@@ -291,6 +303,22 @@ def _is_small(value: Any) -> bool:
     if kind is int:
         return bool(-(2**63) <= value < 2**63)
     return kind is str and len(value) < _SHORT and value.isascii()
+
+
+def _is_certainly_small(data: dict[str, Any]) -> bool:
+    """Tell whether data goes into an event, without encoding it, as most that is told does."""
+    met: list[Any] = [data]
+    for value in met:  # it grows
+        kind = type(value)
+        if kind is dict or kind is list:
+            if len(met) + 2 * len(value) > _FEW:
+                return False
+            met += value
+            if kind is dict:
+                met += value.values()
+        elif not (kind is str and len(value) < _SHORT) and not _is_small(value):
+            return False
+    return True
 
 
 def _is_plain(mapping: dict[str, Any]) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.engine.children import child_asked
 from noetlvm.machine.control import Work
 from noetlvm.machine.effects import Call, Ended, Wait
 from noetlvm.machine.frame import frame_for
 from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, ScriptError
 from noetlvm.tools.call import Outcome, error, ok
+from noetlvm.tools.fit import Unfit
 from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
@@ -97,12 +99,10 @@ class Pipeline:
 
     def _ask_for_child(self, call: Call) -> bool:
         """Ask for a child execution, and leave: a parent that waits holds nothing (S43)."""
-        path, workload = call.inputs.get("path"), call.inputs.get("workload") or {}
-        if not isinstance(path, str) or not isinstance(workload, dict):
-            return self._complete(error("input", "`path` must be a text and `workload` a mapping"), self._clock.now)
-        asked: dict[str, Any] = {"path": path, "workload": self._execution.control.offload.fit(workload)}
-        asked |= {"version": call.inputs["version"]} if call.inputs.get("version") is not None else {}
-        asked |= {"timeout": call.spec["timeout"]} if call.spec.get("timeout") is not None else {}
+        try:
+            asked = child_asked(call, self._execution.control.offload)
+        except Unfit as problem:
+            return self._complete(error("input", str(problem)), self._clock.now)
         self._frame.events.append(self._frame.started(ts=self._clock.now, child=asked))
         self._report()
         return False
