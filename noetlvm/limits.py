@@ -35,6 +35,9 @@ WAIT_SECONDS_MAX = 3_600
 MESSAGE_CHARS_MAX = 4_000
 """An error's message; what is longer is cut."""
 
+KIND_CHARS_MAX = 100
+"""An error's kind: a word. One that is longer is replaced by `tool`."""
+
 LOOP_ITEMS_MAX = 1_000_000
 """Items of one loop."""
 
