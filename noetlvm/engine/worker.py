@@ -18,7 +18,7 @@ from noetlvm.machine.effects import Call, Effect, Ended, Wait
 from noetlvm.machine.frame import frame_for
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
 from noetlvm.tools.fit import Unfit
-from noetlvm.tools.registry import find_kind
+from noetlvm.tools.registry import gives_secret
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Actor
@@ -128,7 +128,8 @@ class Worker:
                 return False
             outcome = await self._run_tool(self._tool_call(call))
             ended = around.clock.now()
-        frame.complete({**outcome, "meta": {"duration_ms": round((ended - began) * 1000), "ts": ended}})
+        meta = {"duration_ms": round((ended - began) * 1000), "ts": ended}
+        frame.complete({**outcome, "meta": meta}, repeatable=gives_secret(call.kind))
         return True
 
     async def _run_tool(self, call: ToolCall) -> Outcome:
@@ -137,8 +138,7 @@ class Worker:
             outcome = await self._around.tools.run(call)
         finally:
             self.is_busy = False
-        kind = find_kind(call.kind)
-        if kind is not None and kind.gives_secret:
+        if gives_secret(call.kind):
             self._actor.credentials.learn(outcome.get("result"), self._actor.control.offload)
         return outcome
 

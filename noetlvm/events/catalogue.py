@@ -194,6 +194,8 @@ _ROWS = (
             rounds="?Round counters of the pipeline.",
             inputs="?What the tool was given, for a task that failed.",
             at="?Where the rule that failed it was written.",
+            masked="?A secret was taken out of the result that it hands on.",
+            again="?Whoever takes the pipeline over runs it again for that secret.",
         ),
     ),
     EventKind(

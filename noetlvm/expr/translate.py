@@ -222,12 +222,14 @@ class _Translation:
                 at += 1
 
     def is_read(self, at: int) -> bool:
-        """Tell whether an instruction takes what a name holds, or a field of it, whichever way it was reached."""
+        """Tell whether an instruction takes data: what a name holds or a field of it, whichever way it was reached."""
         first = at - 1
         while self._code[first].opcode.name == "ATTR":
             first -= 1
-        reads = self._code[first].opcode.name in ("NAME", "BARE")
-        return reads and self._targets.isdisjoint(range(first + 1, at + 1))
+        read = self._code[first]
+        # After a crash, secrets in `_prev` are undefined.
+        is_data = read.opcode.name in ("NAME", "BARE") and read.operands[0] != "_prev"
+        return is_data and self._targets.isdisjoint(range(first + 1, at + 1))
 
     def jump(self, at: int, end: int, target: int) -> int:
         """A jump that no block accounts for can only begin the next round."""

@@ -28,8 +28,8 @@ class FrameState:
     An attempt that only began is not in it: whoever takes over runs it again, under the same numbers.
     """
 
-    __slots__ = ("attempt", "iter", "label", "pc", "prev", "rounds", "since", "task", "waiting")
-    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since")
+    __slots__ = ("attempt", "iter", "label", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
+    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since", "masked")
 
     def __init__(self) -> None:
         self.pc = 0
@@ -46,12 +46,14 @@ class FrameState:
         """Seconds to wait before its next attempt; None: no retry is due."""
         self.since: Any = None
         """When that wait began, as the outcome's `meta.ts` says it."""
+        self.masked = False
+        """A secret was taken out of `prev`."""
 
     def copy(self) -> Self:
         made = type(self)()
         made.pc, made.prev, made.iter, made.rounds = self.pc, self.prev, self.iter, list(self.rounds)
         made.task, made.label, made.attempt = self.task, self.label, self.attempt
-        made.waiting, made.since = self.waiting, self.since
+        made.waiting, made.since, made.masked = self.waiting, self.since, self.masked
         return made
 
     def to_data(self) -> list[Any]:
@@ -60,7 +62,7 @@ class FrameState:
     @classmethod
     def from_data(cls, data: list[Any]) -> Self:
         made = cls()
-        for name, value in zip(cls._FIELDS, data, strict=True):
+        for name, value in zip(cls._FIELDS, data, strict=False):  # a snapshot of an earlier version has fewer
             setattr(made, name, value)
         return made
 
