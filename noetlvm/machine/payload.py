@@ -226,12 +226,6 @@ class Offload:
             raise TooLarge(f"{limit + over:,} bytes, where {limit:,} may be, with {len(small):,} keys")
         return small
 
-    def check_ctx(self, ctx: dict[str, Any]) -> None:
-        """Raise TooLarge if `ctx` is over its limit."""
-        size = len(encode(ctx))
-        if size > CTX_BYTES_MAX:
-            raise TooLarge(f"{size:,} bytes, where {CTX_BYTES_MAX:,} may be")
-
     def _put(self, value: Any, data: bytes) -> Reference:
         """Let a value be stored; it was the last to be encoded."""
         key = sha256(data).hexdigest()
@@ -287,6 +281,29 @@ class Offload:
             self._loaded_bytes -= dropped.size
 
 
+class CtxSize:
+    """How large `ctx` is, encoded. It is kept key by key, so that a write costs what it writes and not all of `ctx`."""
+
+    def __init__(self, ctx: dict[str, Any]) -> None:
+        self._pairs = {key: _pair_bytes(key, value) for key, value in ctx.items()}
+        self._total = _HEAD_BYTES + sum(self._pairs.values())
+
+    def write(self, patch: dict[str, Any]) -> None:
+        """Count a patch in. Raises TooLarge if `ctx` would be over its limit with it, and then counts nothing."""
+        new = {key: _pair_bytes(key, value) for key, value in patch.items()}
+        total = self._total + sum(size - self._pairs.get(key, 0) for key, size in new.items())
+        if total > CTX_BYTES_MAX:
+            raise TooLarge(f"{total:,} bytes, where {CTX_BYTES_MAX:,} may be")
+        self._pairs |= new
+        self._total = total
+
+
+def _pair_bytes(key: str, value: Any) -> int:
+    return len(encode(key)) + len(encode(value))
+
+
+_HEAD_BYTES = 5
+"""What a mapping takes besides its pairs, at most."""
 _REFERENCE_BYTES = 160
 """What a reference takes, at most; putting less than that elsewhere gains nothing."""
 _SCALARS = frozenset({type(None), bool, float})

@@ -16,7 +16,7 @@ from noetlvm.machine.fold import parallel_around
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import Elements, NoCollection, collection, level_of, stored_items, visible_ctx
-from noetlvm.machine.payload import Offload, TooLarge
+from noetlvm.machine.payload import CtxSize, Offload, TooLarge
 from noetlvm.machine.reducers import CannotMerge, merge_patches
 from noetlvm.machine.routing import Routing
 from noetlvm.machine.scope import server_names
@@ -34,6 +34,8 @@ class Settling:
         self._offload = offload
         self._denied: dict[int, int] = {}
         """Tokens that were not let in, and how much had changed by then."""
+        self._ctx_size: CtxSize | None = None
+        """Of the state's `ctx`, which is written here only; None before the first write."""
 
     def settle(self) -> None:
         """Go on until nothing moves."""
@@ -52,8 +54,10 @@ class Settling:
         """Write to `ctx`; return the error if that would make it too large."""
         if not patch:
             return None
+        if self._ctx_size is None:
+            self._ctx_size = CtxSize(self._state.ctx)
         try:
-            self._offload.check_ctx({**self._state.ctx, **patch})
+            self._ctx_size.write(patch)
         except TooLarge as error:
             return failure("limit", f"`ctx` would be too large: {error}", keys=sorted(patch))
         self._journal.emit("ctx.patched", {"patch": patch})
