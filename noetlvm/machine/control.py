@@ -315,6 +315,11 @@ class Control:
     def _take_ending(self, event: Event) -> None:
         self.journal.tell(event)
 
+    def _take_iteration_done(self, event: Event) -> None:
+        run = self.state.runs[event.run]
+        data = self._settling.results.take(event.run, run, event.iteration, event.data)
+        self.journal.tell(event._replace(data=data))
+
     def _take_beginning(self, _event: Event) -> None:
         """`_begin` has told it."""
 
@@ -342,7 +347,7 @@ _REPORTED: dict[str, Callable[[Control, Event], None]] = {
     "task.done": Control._take_task_done,
     "step.done": Control._take_ending,
     "step.failed": Control._take_ending,
-    "loop.iteration.done": Control._take_ending,
+    "loop.iteration.done": Control._take_iteration_done,
     "loop.iteration.failed": Control._take_ending,
 }
 """What a worker may tell."""

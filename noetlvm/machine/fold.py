@@ -231,6 +231,11 @@ def _iteration_done(state: State, event: Event) -> None:
     run = state.runs[event.run]
     around, index = split(event.iteration)
     loop = run.loops[around]
+    stored = event.data.get("stored")
+    if stored:
+        loop.stored.append([stored["at"], stored["results"]])
+        for at in stored["at"]:
+            loop.results[at] = None
     loop.results[index] = event.data.get("result")
     if "ctx" in event.data:
         _keep_patch(run, event.iteration, event.data["ctx"])

@@ -29,6 +29,7 @@ _REFERENCE, _INTEGER, _TUPLE = 1, 2, 3
 _PLAIN = (dict, list, str, int, float)
 """Types whose subtypes are recorded as they are themselves."""
 
+_BUFFER_BYTES = 1024 * 1024
 _HINT_KEYS = 6
 _HINT_CHARS = 80
 
@@ -49,15 +50,21 @@ class _Encoder(threading.local):
 
     def __init__(self) -> None:
         self.met_reference = False
+        self._renew()
+
+    def _renew(self) -> None:
         self._pack = Packer(default=self._extended, strict_types=True).pack
 
     def encode(self, value: Any) -> bytes:
         self.met_reference = False
         try:
-            return bytes(self._pack(value))
+            data: bytes = self._pack(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # `_extended` raises the first, msgpack the others: for text that is no Unicode, and bottomless nesting.
             raise Unencodable(str(error)) from None
+        if len(data) > _BUFFER_BYTES:
+            self._renew()  # it keeps as much memory as it ever needed
+        return data
 
     def _extended(self, value: Any) -> Any:
         """Return what msgpack has no type for as something that it has one for."""
@@ -206,6 +213,13 @@ class Offload:
             return value
         return self._put(value, data)
 
+    def store(self, value: Any) -> Reference:
+        """Return a reference to a value that is recorded already, so that it holds no secret; nobody reads it soon."""
+        data = encode(value)
+        key = sha256(data).hexdigest()
+        self._blobs[key] = data
+        return Reference(STORE, key, len(data), schema_hint(value))
+
     def fit(self, mapping: dict[str, Any], limit: int | None = None) -> dict[str, Any]:
         """Return a mapping that is small as a whole, its largest values by reference. Raises Unencodable, TooLarge."""
         limit = self.limit if limit is None else limit
@@ -241,6 +255,10 @@ class Offload:
     def read(self, value: Any) -> Any:
         """Return what a value stands for: itself, unless it is a reference."""
         return self.load(value) if type(value) is Reference else value
+
+    def raw(self, reference: Reference) -> Any:
+        """Return what `store` was given, references included. Raises ExpressionError as `load` does."""
+        return decode(self._bytes(reference))
 
     def readable(self, value: Any) -> Any:
         """Return data in which references may stand anywhere, made to read them when a template does."""
@@ -306,6 +324,8 @@ _HEAD_BYTES = 5
 """What a mapping takes besides its pairs, at most."""
 _REFERENCE_BYTES = 160
 """What a reference takes, at most; putting less than that elsewhere gains nothing."""
+_SCALAR_BYTES = 9
+"""What a number takes, at most."""
 _SCALARS = frozenset({type(None), bool, float})
 _SHORT = 1_024
 _FEW = EVENT_BYTES_MAX // (4 * _SHORT) - 1
@@ -320,6 +340,13 @@ def _is_small(value: Any) -> bool:
     if kind is int:
         return bool(-(2**63) <= value < 2**63)
     return kind is str and len(value) < _SHORT and value.isascii()
+
+
+def rough_bytes(value: Any) -> int:
+    """Return about how large a value is, encoded."""
+    if type(value) is str:
+        return len(value) + _SCALAR_BYTES
+    return _SCALAR_BYTES if _is_small(value) else len(encode(value))
 
 
 def _is_certainly_small(data: dict[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from noetlvm.machine.effects import failure
 from noetlvm.machine.fold import parallel_around
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
+from noetlvm.machine.loop_results import LoopResults
 from noetlvm.machine.loops import Elements, NoCollection, collection, level_of, stored_items, visible_ctx
 from noetlvm.machine.payload import CtxSize, Offload, TooLarge
 from noetlvm.machine.reducers import CannotMerge, merge_patches
@@ -29,6 +30,7 @@ class Settling:
     def __init__(self, net: LoadedPlaybook, journal: Journal, offload: Offload) -> None:
         self.net = net
         self.elements = Elements(offload)
+        self.results = LoopResults(offload)
         self._journal = journal
         self._state = journal.state
         self._offload = offload
@@ -184,14 +186,15 @@ class Settling:
             return
         self.elements.forget(number, path)
         loop = run.loops[path]
-        data: dict[str, Any] = {"result": self._offload.shrink(loop.results)}
+        data: dict[str, Any] = {"result": self._offload.shrink(self.results.whole(loop))}
+        self.results.forget(number, path)
         try:
             data |= self._write(run, path, loop)
         except CannotMerge as problem:
             self._fail_loop(number, path, problem.error, fatal=True)
             return
         if path:
-            self._journal.emit("loop.iteration.done", data, number, path)
+            self._journal.emit("loop.iteration.done", self.results.take(number, run, path, data), number, path)
         else:
             self._journal.emit("loop.done", data | {"loop": _counts(loop)}, number)
 
@@ -231,6 +234,7 @@ class Settling:
             return
         iteration, error = run.failure
         self.elements.forget(number, "")
+        self.results.forget(number, "")
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}
         self._journal.emit("step.failed", data, number)
 

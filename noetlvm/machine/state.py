@@ -120,6 +120,7 @@ class Loop:
         "parallel",
         "patches",
         "results",
+        "stored",
         "tolerant",
         "total",
         "width",
@@ -141,6 +142,8 @@ class Loop:
         self.failed = 0
         """Pipelines that ended so, in all loops inside too."""
         self.results: list[Any] = [None] * self.total
+        self.stored: list[list[Any]] = []
+        """Indices and a reference: results that were put aside, and are not in `results` any more."""
         self.patches: dict[int, dict[str, Any]] = {}
         """What the iterations wrote to `ctx`; only for a parallel loop."""
         self.base: dict[str, Any] | None = None
@@ -156,6 +159,7 @@ class Loop:
             "best_effort": self.tolerant,
             "progress": [self.next, self.ended, self.ok, self.failed],
             "results": list(self.results),
+            "stored": list(self.stored),
             "patches": [[index, self.patches[index]] for index in sorted(self.patches)],
             "base": self.base,
         }
@@ -165,6 +169,7 @@ class Loop:
         made = cls(data)
         made.next, made.ended, made.ok, made.failed = data["progress"]
         made.results = list(data["results"])
+        made.stored = list(data.get("stored", ()))  # a snapshot of an earlier version has none
         made.patches = dict(data["patches"])
         made.base = data["base"]
         return made
