@@ -35,11 +35,26 @@ WAIT_SECONDS_MAX = 3_600
 MESSAGE_CHARS_MAX = 4_000
 """An error's message; what is longer is cut."""
 
+KIND_CHARS_MAX = 100
+"""An error's kind: a word. One that is longer is replaced by `tool`."""
+
+LOOP_RESULTS_BYTES = 1024 * 1024
+"""Results of a loop that goes on which its state holds, encoded; beyond that they are put aside."""
+
+LOOP_RESULTS_STORED = 10_000
+"""Results that are put aside at once, at most: an event names them by number."""
+
 LOOP_ITEMS_MAX = 1_000_000
 """Items of one loop."""
 
 CHILD_DEPTH_MAX = 16
 """Executions above a child execution (S43)."""
+
+CHILD_NAME_CHARS_MAX = 4_000
+"""`path` and `version` that a child is asked for with."""
+
+CANCELLED_CHILDREN_TOLD = 100
+"""Children that the event of a cancellation names; all are cancelled."""
 
 EVENTS_WARNING = 100_000
 """Events of an execution from which on a warning is due."""

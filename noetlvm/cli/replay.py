@@ -50,6 +50,7 @@ def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
 def _differences(reader: Reader, row: Execution, bundle: Bundle, database: Path) -> Iterator[str]:
     """Yield what does not agree."""
     from noetlvm.engine.recovery import folded, recovered
+    from noetlvm.machine.payload import encode
 
     if bundle.id != row.bundle:
         yield f"it was recorded with the bundle {row.bundle[:16]}, not with {bundle.id[:16]}"
@@ -59,7 +60,8 @@ def _differences(reader: Reader, row: Execution, bundle: Bundle, database: Path)
     state = folded(reader, row.execution_id)
     if state.seq != row.seq:
         yield f"the log has {state.seq:,} events, the overview says {row.seq:,}"
-    if recovered(reader, row.execution_id, row.bundle).to_data() != state.to_data():
+    # As bytes: a number that is none (NaN) does not even equal itself.
+    if encode(recovered(reader, row.execution_id, row.bundle).to_data()) != encode(state.to_data()):
         yield "the latest snapshot and the events after it give another state than all events do"
     if state.is_over != (row.ended is not None) or (state.is_over and state.status != row.status):
         yield f"the log says {state.status}, the overview says {row.status}"

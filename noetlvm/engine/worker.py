@@ -11,13 +11,14 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from noetlvm.engine.children import child_asked
 from noetlvm.engine.clock import Clock
 from noetlvm.events.event import Event
 from noetlvm.machine.effects import Call, Effect, Ended, Wait
 from noetlvm.machine.frame import frame_for
-from noetlvm.machine.payload import TooLarge, Unencodable
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
-from noetlvm.tools.registry import find_kind
+from noetlvm.tools.fit import Unfit
+from noetlvm.tools.registry import gives_secret
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Actor
@@ -128,7 +129,8 @@ class Worker:
                 return False
             outcome = await self._run_tool(self._tool_call(call))
             ended = around.clock.now()
-        frame.complete({**outcome, "meta": {"duration_ms": round((ended - began) * 1000), "ts": ended}})
+        meta = {"duration_ms": round((ended - began) * 1000), "ts": ended}
+        frame.complete({**outcome, "meta": meta}, repeatable=gives_secret(call.kind))
         return True
 
     async def _run_tool(self, call: ToolCall) -> Outcome:
@@ -137,8 +139,7 @@ class Worker:
             outcome = await self._around.tools.run(call)
         finally:
             self.is_busy = False
-        kind = find_kind(call.kind)
-        if kind is not None and kind.gives_secret:
+        if gives_secret(call.kind):
             self._actor.credentials.learn(outcome.get("result"), self._actor.control.offload)
         return outcome
 
@@ -149,18 +150,11 @@ class Worker:
 
     def _ask_for_child(self, call: Call) -> bool:
         """Ask for a child execution, and leave: a parent that waits holds nothing (S43)."""
-        inputs, offload = call.inputs, self._actor.control.offload
-        path, workload = inputs.get("path"), inputs.get("workload") or {}
-        if not isinstance(path, str) or not isinstance(workload, dict):
-            self._frame.complete(error("input", "`path` must be a text and `workload` a mapping"))
-            return True
         try:
-            child = {"path": path, "workload": offload.fit(workload)}
-        except (TooLarge, Unencodable) as problem:
-            self._frame.complete(error("input", f"`workload` cannot be handed on: {problem}"))
+            child = child_asked(call, self._actor.control.offload)
+        except Unfit as problem:
+            self._frame.complete(error("input", str(problem)))
             return True
-        child |= {"version": inputs["version"]} if inputs.get("version") is not None else {}
-        child |= {"timeout": call.spec["timeout"]} if call.spec.get("timeout") is not None else {}
         self._report(self._frame.started(ts=self._around.clock.now(), child=child))
         return False
 

@@ -194,6 +194,8 @@ _ROWS = (
             rounds="?Round counters of the pipeline.",
             inputs="?What the tool was given, for a task that failed.",
             at="?Where the rule that failed it was written.",
+            masked="?A secret was taken out of the result that it hands on.",
+            again="?Whoever takes the pipeline over runs it again for that secret.",
         ),
     ),
     EventKind(
@@ -265,6 +267,7 @@ _ROWS = (
         _payload(
             result="What the pipeline gave; for an iteration that holds a loop, the list of its results.",
             ctx="?What the loop inside wrote to `ctx`, merged, where a parallel loop is around it.",
+            stored="?Where results of iterations before it are from now on, and which.",
         ),
     ),
     EventKind(
@@ -343,7 +346,7 @@ _ROWS = (
         Entity.PLAYBOOK,
         "Somebody stopped the execution.",
         _BADLY,
-        _payload(children="Keys of the child executions that stop with it (S43)."),
+        _payload(children="Keys of the child executions that stop with it, the first hundred (S43)."),
     ),
 )
 

@@ -34,7 +34,7 @@ from noetlvm.expr.operations import (
     mapping,
     negate,
     positive,
-    require,
+    require_whole,
     unpack,
 )
 from noetlvm.expr.values import Data, ForLoop, Undefined, guard, text
@@ -306,7 +306,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     "CONCAT": lambda m, count: m.push(concat(m.fuel, m.pop_many(count))),
     "COMPARE": _compare,
     "TRUTH": _unary(guard),
-    "REQUIRE": lambda m, field: m.push(require(m.pop(), field)),
+    "REQUIRE": lambda m, field: m.push(require_whole(m.pop(), field)),
     "DUP": _dup,
     "ROT3": _rot3,
     "SWAP": _swap,

@@ -7,7 +7,8 @@ have a longest length, and there are no complex numbers.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import NoReturn
 
 from noetlvm.expr.errors import ExpressionError, Kind
@@ -94,11 +95,40 @@ def cut(fuel: Fuel, value: Data, start: Data, stop: Data, step: Data) -> Data:
 
 
 def require(value: Data, field: str) -> Data:
-    """Return the value, or fail where it is undefined (S10)."""
+    """Return the value, or fail where it is undefined (S10). For what was only read: in data nothing is undefined."""
     if type(value) is Undefined:
         place = f" in `{field}`" if field else ""
         raise ExpressionError(Kind.UNDEFINED, f"`{value.name}` is undefined{place}; give it a value or use `default`")
     return value
+
+
+def require_whole(value: Data, field: str) -> Data:
+    """Return the value, or fail where it or anything in it is undefined (S10)."""
+    if isinstance(value, CONTAINERS):
+        require(_undefined_in(value), field)
+    else:
+        require(value, field)
+    return value
+
+
+def _undefined_in(value: Data) -> Undefined | None:
+    """Return something undefined that stands in a value. Parts that it shares are looked at once."""
+    waiting, seen = [value], {id(value)}
+    while waiting:
+        for item in _stored_parts(waiting.pop()):
+            if type(item) is Undefined:
+                return item
+            if isinstance(item, CONTAINERS) and id(item) not in seen:
+                seen.add(id(item))
+                waiting.append(item)
+    return None
+
+
+def _stored_parts(container: Data) -> Iterable[Data]:
+    # What is stored elsewhere is data, and is not read for this.
+    if isinstance(container, dict):
+        return chain(dict.keys(container), dict.values(container))
+    return list.__iter__(container) if isinstance(container, list) else container
 
 
 def loop_fields(loop: ForLoop) -> dict[str, Data]:

@@ -107,6 +107,7 @@ class _Translation:
     def __init__(self, expression: Expression) -> None:
         self._code = expression.code
         self._slots = expression.slots
+        self._targets = {i.operands[0] for i in self._code if i.opcode.name in _BRANCHES}
         self._names: dict[str, object] = dict(_OPERATIONS)
         self._constants: dict[tuple[type, object], str] = {}
         self._namespaces: dict[str, str] = {}
@@ -219,6 +220,16 @@ class _Translation:
             else:
                 _STRAIGHT[instruction.opcode.name](self, at, *instruction.operands)
                 at += 1
+
+    def is_read(self, at: int) -> bool:
+        """Tell whether an instruction takes data: what a name holds or a field of it, whichever way it was reached."""
+        first = at - 1
+        while self._code[first].opcode.name == "ATTR":
+            first -= 1
+        read = self._code[first]
+        # After a crash, secrets in `_prev` are undefined.
+        is_data = read.opcode.name in ("NAME", "BARE") and read.operands[0] != "_prev"
+        return is_data and self._targets.isdisjoint(range(first + 1, at + 1))
 
     def jump(self, at: int, end: int, target: int) -> int:
         """A jump that no block accounts for can only begin the next round."""
@@ -636,6 +647,7 @@ _OPERATIONS: dict[str, object] = {
     "negate": operations.negate,
     "positive": operations.positive,
     "require": operations.require,
+    "require_whole": operations.require_whole,
     "shortest": -operations.INT_LIMIT,
     "str": str,
     "text": values.text,
@@ -689,7 +701,7 @@ def _concat(t: _Translation, at: int, count: int) -> None:
 
 def _require(t: _Translation, at: int, field: str) -> None:
     value = t.pop()
-    t.call(at, "require", value, t.constant(field))
+    t.call(at, "require" if t.is_read(at) else "require_whole", value, t.constant(field))
 
 
 def _call(opcode: str) -> Callable[..., None]:

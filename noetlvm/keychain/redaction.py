@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, quote_plus
 
 from noetlvm.expr.references import ReferringList, ReferringMap
+from noetlvm.machine.masked import MASK
 
-MASK = "***"
 SHORT = 4
 """Secrets with fewer characters are masked only where they are a whole value: `ab` is in every text."""
 DISTINCT = 8

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from noetlvm.events.event import Event
-from noetlvm.limits import ARGS_BYTES_MAX, CHILD_DEPTH_MAX
-from noetlvm.machine.effects import failure
+from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_TOLD, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
+from noetlvm.machine.effects import FAILED, failure
 from noetlvm.machine.fold import parallel_around
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import visible_ctx
-from noetlvm.machine.payload import Offload, TooLarge, Unencodable
+from noetlvm.machine.payload import Offload, TooLarge, Unencodable, fits_event
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.settling import Settling
 from noetlvm.machine.state import Child, Command, FrameState, Run, State, Thread
@@ -110,7 +110,8 @@ class Control:
             told = event._replace(run=run, iteration=iteration) if is_of_another else event
             if _is_news(told, thread):
                 self._begin(told, found, thread, ends_now)
-                _REPORTED[event.name](self, told)
+                take = _REPORTED[event.name] if fits_event(told.data) else Control._refuse
+                take(self, told)
         return self.journal.take()
 
     def child_finished(self, run: int, iteration: str, key: str, outcome: dict[str, Any]) -> list[Event]:
@@ -150,7 +151,7 @@ class Control:
         """Stop: nothing is given out or taken any more, and children stop too (S36, S43)."""
         if self.state.status == "running":
             keys = [child.key for _, _, child in self._children()]
-            self.journal.emit("execution.cancelled", {"children": keys})
+            self.journal.emit("execution.cancelled", {"children": keys[:CANCELLED_CHILDREN_TOLD]})
             self._abandoned += keys
         return self.journal.take()
 
@@ -306,12 +307,25 @@ class Control:
         if problem:
             self._fail_thread(event, problem)
 
+    def _refuse(self, event: Event) -> None:
+        """Fail a thread that tells what no event can hold: as its task's outcome, where it tells of one."""
+        error = failure("limit", f"`{event.name}` would hold more than {EVENT_BYTES_MAX:,} bytes, or what is no data")
+        if event.name == "task.done":
+            outcome = {"status": "error", "result": None, "error": error}
+            self.journal.tell(event._replace(data={"outcome": outcome, "do": "fail", "pc": FAILED}))
+        self._fail_thread(event, error)
+
     def _fail_thread(self, event: Event, error: dict[str, Any]) -> None:
         name = "loop.iteration.failed" if event.iteration else "step.failed"
         self.journal.emit(name, {"error": error}, event.run, event.iteration)
 
     def _take_ending(self, event: Event) -> None:
         self.journal.tell(event)
+
+    def _take_iteration_done(self, event: Event) -> None:
+        run = self.state.runs[event.run]
+        data = self._settling.results.take(event.run, run, event.iteration, event.data)
+        self.journal.tell(event._replace(data=data))
 
     def _take_beginning(self, _event: Event) -> None:
         """`_begin` has told it."""
@@ -340,7 +354,7 @@ _REPORTED: dict[str, Callable[[Control, Event], None]] = {
     "task.done": Control._take_task_done,
     "step.done": Control._take_ending,
     "step.failed": Control._take_ending,
-    "loop.iteration.done": Control._take_ending,
+    "loop.iteration.done": Control._take_iteration_done,
     "loop.iteration.failed": Control._take_ending,
 }
 """What a worker may tell."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from noetlvm.limits import MESSAGE_CHARS_MAX
+
 
 class Call(NamedTuple):
     """Run a tool and give its outcome to `Frame.complete`."""
@@ -44,4 +46,9 @@ DONE, FAILED = -1, -2
 
 def failure(kind: str, message: str, **details: Any) -> dict[str, Any]:
     """Return an error as `outcome.error` has it (S19), one that trying again does not mend."""
-    return {"kind": kind, "retryable": False, "message": message, "details": details}
+    return {"kind": kind, "retryable": False, "message": shortened(message), "details": details}
+
+
+def shortened(message: str) -> str:
+    """Return a message as an event may hold it: it may quote something of any length."""
+    return message if len(message) <= MESSAGE_CHARS_MAX else message[:MESSAGE_CHARS_MAX] + "…"

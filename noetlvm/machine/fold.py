@@ -182,6 +182,8 @@ def _task_done(state: State, event: Event) -> None:
     thread.started = True
     thread.heard = (event.task, event.attempt, True)
     thread.child = None
+    if data.get("again"):
+        return  # whoever takes over needs its result, which is not recorded, and runs it again
     frame = thread.frame
     frame.pc, frame.task, frame.label, frame.attempt = data["pc"], event.task, event.label, event.attempt
     outcome = data["outcome"]
@@ -189,7 +191,7 @@ def _task_done(state: State, event: Event) -> None:
     if data["do"] == "retry":
         frame.waiting, frame.since = data.get("wait_s", 0), outcome.get("meta", {}).get("ts")
     elif data["do"] in ("continue", "jump", "break"):
-        frame.prev = outcome.get("result")
+        frame.prev, frame.masked = outcome.get("result"), data.get("masked", False)
     if "iter" in data:
         frame.iter = {**frame.iter, **data["iter"]}
     if "rounds" in data:
@@ -229,6 +231,11 @@ def _iteration_done(state: State, event: Event) -> None:
     run = state.runs[event.run]
     around, index = split(event.iteration)
     loop = run.loops[around]
+    stored = event.data.get("stored")
+    if stored:
+        loop.stored.append([stored["at"], stored["results"]])
+        for at in stored["at"]:
+            loop.results[at] = None
     loop.results[index] = event.data.get("result")
     if "ctx" in event.data:
         _keep_patch(run, event.iteration, event.data["ctx"])

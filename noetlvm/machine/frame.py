@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from noetlvm.events.event import Event, task_run_id
 from noetlvm.expr.references import overlaid, readable
-from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, MESSAGE_CHARS_MAX
-from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure
+from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES
+from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
+from noetlvm.machine.masked import unmasked
 from noetlvm.machine.payload import TooLarge, Unencodable
 from noetlvm.machine.scope import Scope, pipeline_names
 
@@ -29,7 +30,7 @@ class Frame:
     """One pipeline, from where its saved state stands. It never changes what it was given."""
 
     __slots__ = (
-        "_patches", "_pipeline", "_recorded", "_result", "_rounds_moved", "_scope", "_wait",
+        "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result", "_rounds_moved", "_scope", "_wait",
         "attempt", "events", "in_task", "inputs", "label", "names", "outcome", "pc", "prev", "rounds", "task",
     )  # fmt: skip
 
@@ -45,7 +46,8 @@ class Frame:
         self.attempt = saved.attempt
         self.rounds = [*saved.rounds, *[0] * (pipeline.counters - len(saved.rounds))]
         self.in_task = saved.waiting is not None
-        self.names = pipeline_names(scope, saved.prev, saved.iter)
+        prev = unmasked(scope.offload.read(saved.prev)) if saved.masked else saved.prev
+        self.names = pipeline_names(scope, prev, saved.iter)
         if self.in_task:
             self.attempt += 1
         if self.task:
@@ -55,6 +57,10 @@ class Frame:
         """Of the current attempt; empty before the tool has run."""
         self._recorded: dict[str, Any] = {}
         """The outcome as the event carries it."""
+        self._masked = False
+        """The outcome's result holds a secret, which the event does not carry."""
+        self._repeatable = False
+        """Its tool changed nothing, and can be run again for that."""
         self._result = saved.prev
         """`prev` as the event carries it."""
         self._patches: dict[str, dict[str, Any]] = {}
@@ -78,13 +84,16 @@ class Frame:
         message = f"{IDLE_INSTRUCTIONS_MAX:,} instructions ran without a tool: does a jump go round for ever?"
         return self.give_up(failure("fuel", message), self.pc)
 
-    def complete(self, outcome: dict[str, Any]) -> None:
-        """Take the outcome of the call that was asked for: `{status, result, error, meta, …}`."""
+    def complete(self, outcome: dict[str, Any], *, repeatable: bool = False) -> None:
+        """Take the outcome of the call that was asked for: `{status, result, error, meta, …}`.
+
+        `repeatable`: the tool changed nothing, so the task may run again for a result that could not be recorded.
+        """
         meta = {**outcome.get("meta", {}), "attempt": self.attempt}
         told = {"result": None, **outcome, "meta": meta}
         error = told.get("error")
-        if error and len(error["message"]) > MESSAGE_CHARS_MAX:
-            told["error"] = error | {"message": error["message"][:MESSAGE_CHARS_MAX] + "…"}
+        if error:
+            told["error"] = error | {"message": shortened(error["message"])}
         try:
             recorded = self._small(told)
         except (Unencodable, TooLarge) as problem:
@@ -92,6 +101,8 @@ class Frame:
             told = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
         self.outcome = self.names["outcome"] = readable(told, self._scope.offload.load)
         self._recorded = recorded
+        offload, result = self._scope.offload, told["result"]
+        self._masked, self._repeatable = offload.redacts and offload.redacted(result) is not result, repeatable
         self.pc += 1
 
     def take_events(self) -> list[Event]:
@@ -121,6 +132,7 @@ class Frame:
     def _begin_attempt(self, number: int) -> None:
         self.attempt = self.names["_attempt"] = number
         self.outcome = self._recorded = {}
+        self._masked = False
         self.inputs = None
 
     def write(self, patches: dict[str, dict[str, Any]]) -> None:
@@ -146,6 +158,10 @@ class Frame:
         if self._rounds_moved:
             data["rounds"] = list(self.rounds)
             self._rounds_moved = False
+        if self._masked and do in ("continue", "jump"):
+            data["masked"] = True
+            if self._repeatable and "ctx" not in data:  # what was written to `ctx` must not be written again
+                data["again"] = True
         self.events.append(self._event("task.done", data))
         if self._patches:
             self._patches = {}

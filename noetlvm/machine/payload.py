@@ -18,7 +18,7 @@ from msgpack import ExtType, Packer, packb, unpackb  # type: ignore[import-untyp
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.values import type_name
-from noetlvm.limits import CTX_BYTES_MAX, INLINE_BYTES, LOADED_BYTES
+from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, LOADED_BYTES
 
 STORE = "results"
 """What references call the store."""
@@ -29,6 +29,7 @@ _REFERENCE, _INTEGER, _TUPLE = 1, 2, 3
 _PLAIN = (dict, list, str, int, float)
 """Types whose subtypes are recorded as they are themselves."""
 
+_BUFFER_BYTES = 1024 * 1024
 _HINT_KEYS = 6
 _HINT_CHARS = 80
 
@@ -49,15 +50,21 @@ class _Encoder(threading.local):
 
     def __init__(self) -> None:
         self.met_reference = False
+        self._renew()
+
+    def _renew(self) -> None:
         self._pack = Packer(default=self._extended, strict_types=True).pack
 
     def encode(self, value: Any) -> bytes:
         self.met_reference = False
         try:
-            return bytes(self._pack(value))
+            data: bytes = self._pack(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # `_extended` raises the first, msgpack the others: for text that is no Unicode, and bottomless nesting.
             raise Unencodable(str(error)) from None
+        if len(data) > _BUFFER_BYTES:
+            self._renew()  # it keeps as much memory as it ever needed
+        return data
 
     def _extended(self, value: Any) -> Any:
         """Return what msgpack has no type for as something that it has one for."""
@@ -122,6 +129,16 @@ def _readable(value: Any, load: Callable[[Reference], Any]) -> Any:
         items = [_readable(item, load) for item in value]
         return ReferringList(items, load) if Reference in map(type, items) else items
     return value
+
+
+def fits_event(data: dict[str, Any]) -> bool:
+    """Tell whether an event may hold this."""
+    if _is_certainly_small(data):
+        return True
+    try:
+        return len(encode(data)) <= EVENT_BYTES_MAX
+    except Unencodable:
+        return False
 
 
 def schema_hint(value: Any) -> str:
@@ -196,6 +213,13 @@ class Offload:
             return value
         return self._put(value, data)
 
+    def store(self, value: Any) -> Reference:
+        """Return a reference to a value that is recorded already, so that it holds no secret; nobody reads it soon."""
+        data = encode(value)
+        key = sha256(data).hexdigest()
+        self._blobs[key] = data
+        return Reference(STORE, key, len(data), schema_hint(value))
+
     def fit(self, mapping: dict[str, Any], limit: int | None = None) -> dict[str, Any]:
         """Return a mapping that is small as a whole, its largest values by reference. Raises Unencodable, TooLarge."""
         if not mapping:
@@ -218,12 +242,6 @@ class Offload:
             raise TooLarge(f"{limit + over:,} bytes, where {limit:,} may be, with {len(small):,} keys")
         return small
 
-    def check_ctx(self, ctx: dict[str, Any]) -> None:
-        """Raise TooLarge if `ctx` is over its limit."""
-        size = len(encode(ctx))
-        if size > CTX_BYTES_MAX:
-            raise TooLarge(f"{size:,} bytes, where {CTX_BYTES_MAX:,} may be")
-
     def _put(self, value: Any, data: bytes) -> Reference:
         """Let a value be stored; it was the last to be encoded."""
         key = sha256(data).hexdigest()
@@ -239,6 +257,10 @@ class Offload:
     def read(self, value: Any) -> Any:
         """Return what a value stands for: itself, unless it is a reference."""
         return self.load(value) if type(value) is Reference else value
+
+    def raw(self, reference: Reference) -> Any:
+        """Return what `store` was given, references included. Raises ExpressionError as `load` does."""
+        return decode(self._bytes(reference))
 
     def readable(self, value: Any) -> Any:
         """Return data in which references may stand anywhere, made to read them when a template does."""
@@ -279,10 +301,37 @@ class Offload:
             self._loaded_bytes -= dropped.size
 
 
+class CtxSize:
+    """How large `ctx` is, encoded. It is kept key by key, so that a write costs what it writes and not all of `ctx`."""
+
+    def __init__(self, ctx: dict[str, Any]) -> None:
+        self._pairs = {key: _pair_bytes(key, value) for key, value in ctx.items()}
+        self._total = _HEAD_BYTES + sum(self._pairs.values())
+
+    def write(self, patch: dict[str, Any]) -> None:
+        """Count a patch in. Raises TooLarge if `ctx` would be over its limit with it, and then counts nothing."""
+        new = {key: _pair_bytes(key, value) for key, value in patch.items()}
+        total = self._total + sum(size - self._pairs.get(key, 0) for key, size in new.items())
+        if total > CTX_BYTES_MAX:
+            raise TooLarge(f"{total:,} bytes, where {CTX_BYTES_MAX:,} may be")
+        self._pairs |= new
+        self._total = total
+
+
+def _pair_bytes(key: str, value: Any) -> int:
+    return len(encode(key)) + len(encode(value))
+
+
+_HEAD_BYTES = 5
+"""What a mapping takes besides its pairs, at most."""
 _REFERENCE_BYTES = 160
 """What a reference takes, at most; putting less than that elsewhere gains nothing."""
+_SCALAR_BYTES = 9
+"""What a number takes, at most."""
 _SCALARS = frozenset({type(None), bool, float})
 _SHORT = 1_024
+_FEW = EVENT_BYTES_MAX // (4 * _SHORT) - 1
+"""So many short texts, of characters of four bytes each, go into an event."""
 
 
 def _is_small(value: Any) -> bool:
@@ -293,6 +342,29 @@ def _is_small(value: Any) -> bool:
     if kind is int:
         return bool(-(2**63) <= value < 2**63)
     return kind is str and len(value) < _SHORT and value.isascii()
+
+
+def rough_bytes(value: Any) -> int:
+    """Return about how large a value is, encoded."""
+    if type(value) is str:
+        return len(value) + _SCALAR_BYTES
+    return _SCALAR_BYTES if _is_small(value) else len(encode(value))
+
+
+def _is_certainly_small(data: dict[str, Any]) -> bool:
+    """Tell whether data goes into an event, without encoding it, as most that is told does."""
+    met: list[Any] = [data]
+    for value in met:  # it grows
+        kind = type(value)
+        if kind is dict or kind is list:
+            if len(met) + 2 * len(value) > _FEW:
+                return False
+            met += value
+            if kind is dict:
+                met += value.values()
+        elif not (kind is str and len(value) < _SHORT) and not _is_small(value):
+            return False
+    return True
 
 
 def _is_plain(mapping: dict[str, Any]) -> bool:

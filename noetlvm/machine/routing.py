@@ -12,6 +12,11 @@ from noetlvm.machine.effects import failure
 from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
 from noetlvm.machine.payload import TooLarge, Unencodable
 
+_HEAD_BYTES = 1_024
+"""What `next.evaluated` holds besides arcs and tokens, or less."""
+_TOKEN_BYTES = 40
+"""What it holds for each arc that fires besides the step's name and the args, or less."""
+
 
 class _CannotRouteError(Exception):
     def __init__(self, error: dict[str, Any]) -> None:
@@ -38,7 +43,7 @@ class Routing(NamedTuple):
         arcs = self.step.arcs
         try:
             fired = self._firing()
-            room = min(ARGS_BYTES_MAX, EVENT_BYTES_MAX // (len(fired) + 1))
+            room = self._room(fired)
             tokens = [
                 {"id": last_token + number, "step": arcs[index].target, "args": self._token_args(index, room)}
                 for number, index in enumerate(fired, 1)
@@ -51,6 +56,14 @@ class Routing(NamedTuple):
         if arcs and not fired and not self.failed and self.net.no_next_is_error:
             data["error"] = failure("no_next", f"no arc of `{self.step.name}` holds, and `no_next_is_error` is set")
         return data
+
+    def _room(self, fired: list[int]) -> int:
+        """Return how much each token may carry, so that one event has room for all of them."""
+        if not fired:
+            return 0
+        names = sum(len(self.step.arcs[index].target.encode()) for index in fired)
+        left = EVENT_BYTES_MAX - _HEAD_BYTES - names - len(fired) * _TOKEN_BYTES
+        return min(ARGS_BYTES_MAX, left // len(fired))
 
     def _firing(self) -> list[int]:
         fired = []

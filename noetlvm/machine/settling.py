@@ -15,8 +15,9 @@ from noetlvm.machine.effects import failure
 from noetlvm.machine.fold import parallel_around
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
+from noetlvm.machine.loop_results import LoopResults
 from noetlvm.machine.loops import Elements, NoCollection, collection, level_of, stored_items, visible_ctx
-from noetlvm.machine.payload import Offload, TooLarge
+from noetlvm.machine.payload import CtxSize, Offload, TooLarge
 from noetlvm.machine.reducers import CannotMerge, merge_patches
 from noetlvm.machine.routing import Routing
 from noetlvm.machine.scope import server_names
@@ -29,11 +30,14 @@ class Settling:
     def __init__(self, net: LoadedPlaybook, journal: Journal, offload: Offload) -> None:
         self.net = net
         self.elements = Elements(offload)
+        self.results = LoopResults(offload)
         self._journal = journal
         self._state = journal.state
         self._offload = offload
         self._denied: dict[int, int] = {}
         """Tokens that were not let in, and how much had changed by then."""
+        self._ctx_size: CtxSize | None = None
+        """Of the state's `ctx`, which is written here only; None before the first write."""
 
     def settle(self) -> None:
         """Go on until nothing moves."""
@@ -52,8 +56,10 @@ class Settling:
         """Write to `ctx`; return the error if that would make it too large."""
         if not patch:
             return None
+        if self._ctx_size is None:
+            self._ctx_size = CtxSize(self._state.ctx)
         try:
-            self._offload.check_ctx({**self._state.ctx, **patch})
+            self._ctx_size.write(patch)
         except TooLarge as error:
             return failure("limit", f"`ctx` would be too large: {error}", keys=sorted(patch))
         self._journal.emit("ctx.patched", {"patch": patch})
@@ -180,14 +186,15 @@ class Settling:
             return
         self.elements.forget(number, path)
         loop = run.loops[path]
-        data: dict[str, Any] = {"result": self._offload.shrink(loop.results)}
+        data: dict[str, Any] = {"result": self._offload.shrink(self.results.whole(loop))}
+        self.results.forget(number, path)
         try:
             data |= self._write(run, path, loop)
         except CannotMerge as problem:
             self._fail_loop(number, path, problem.error, fatal=True)
             return
         if path:
-            self._journal.emit("loop.iteration.done", data, number, path)
+            self._journal.emit("loop.iteration.done", self.results.take(number, run, path, data), number, path)
         else:
             self._journal.emit("loop.done", data | {"loop": _counts(loop)}, number)
 
@@ -227,6 +234,7 @@ class Settling:
             return
         iteration, error = run.failure
         self.elements.forget(number, "")
+        self.results.forget(number, "")
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}
         self._journal.emit("step.failed", data, number)
 

@@ -28,8 +28,8 @@ class FrameState:
     An attempt that only began is not in it: whoever takes over runs it again, under the same numbers.
     """
 
-    __slots__ = ("attempt", "iter", "label", "pc", "prev", "rounds", "since", "task", "waiting")
-    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since")
+    __slots__ = ("attempt", "iter", "label", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
+    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since", "masked")
 
     def __init__(self) -> None:
         self.pc = 0
@@ -46,6 +46,8 @@ class FrameState:
         """Seconds to wait before its next attempt; None: no retry is due."""
         self.since: Any = None
         """When that wait began, as the outcome's `meta.ts` says it."""
+        self.masked = False
+        """A secret was taken out of `prev`."""
 
     def to_data(self) -> list[Any]:
         return [getattr(self, name) for name in self._FIELDS]
@@ -53,7 +55,7 @@ class FrameState:
     @classmethod
     def from_data(cls, data: list[Any]) -> Self:
         made = cls()
-        for name, value in zip(cls._FIELDS, data, strict=True):
+        for name, value in zip(cls._FIELDS, data, strict=False):  # a snapshot of an earlier version has fewer
             setattr(made, name, value)
         return made
 
@@ -111,6 +113,7 @@ class Loop:
         "parallel",
         "patches",
         "results",
+        "stored",
         "tolerant",
         "total",
         "width",
@@ -132,6 +135,8 @@ class Loop:
         self.failed = 0
         """Pipelines that ended so, in all loops inside too."""
         self.results: list[Any] = [None] * self.total
+        self.stored: list[list[Any]] = []
+        """Indices and a reference: results that were put aside, and are not in `results` any more."""
         self.patches: dict[int, dict[str, Any]] = {}
         """What the iterations wrote to `ctx`; only for a parallel loop."""
         self.base: dict[str, Any] | None = None
@@ -147,6 +152,7 @@ class Loop:
             "best_effort": self.tolerant,
             "progress": [self.next, self.ended, self.ok, self.failed],
             "results": list(self.results),
+            "stored": list(self.stored),
             "patches": [[index, self.patches[index]] for index in sorted(self.patches)],
             "base": self.base,
         }
@@ -156,6 +162,7 @@ class Loop:
         made = cls(data)
         made.next, made.ended, made.ok, made.failed = data["progress"]
         made.results = list(data["results"])
+        made.stored = list(data.get("stored", ()))  # a snapshot of an earlier version has none
         made.patches = dict(data["patches"])
         made.base = data["base"]
         return made

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.engine.children import child_asked
 from noetlvm.machine.control import Work
 from noetlvm.machine.effects import Call, Ended, Wait
 from noetlvm.machine.frame import frame_for
 from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, ScriptError
 from noetlvm.tools.call import Outcome, error, ok
-from noetlvm.tools.registry import find_kind
+from noetlvm.tools.fit import Unfit
+from noetlvm.tools.registry import gives_secret
 
 if TYPE_CHECKING:
     from noetlvm.testing.simulation import Simulated
@@ -70,39 +72,37 @@ class Pipeline:
         inputs = shown(execution.control.offload.redacted(call.inputs))
         made = CallMade(began, self._step, command.iteration, call.label, call.attempt, call.kind, inputs, call.key)
         execution.made_call(made)
-        kind = find_kind(call.kind)
-        if kind is not None and kind.gives_secret:
+        if gives_secret(call.kind):
             execution.credentials.learn(answer.outcome.get("result"), execution.control.offload)
         self._frame.events.append(self._frame.started(ts=began))
         self._report()
         if answer.fate:
             execution.expire(command)
-        self._clock.at(began + answer.takes, lambda: self._finish(answer, began))
+        self._clock.at(began + answer.takes, lambda: self._finish(call, answer, began))
 
-    def _finish(self, answer: Answer, began: float) -> None:
+    def _finish(self, call: Call, answer: Answer, began: float) -> None:
         self._execution.running -= 1
         if answer.fate == "lost":
             return
-        self._complete(answer.outcome, began)
+        self._complete(answer.outcome, began, repeatable=gives_secret(call.kind))
         if answer.fate == "late":
             self._frame.advance()
             self._report()
             return
         self.go()
 
-    def _complete(self, outcome: Outcome, began: float) -> bool:
+    def _complete(self, outcome: Outcome, began: float, *, repeatable: bool = False) -> bool:
         now = self._clock.now
-        self._frame.complete({**outcome, "meta": {"duration_ms": round((now - began) * 1000), "ts": now}})
+        meta = {"duration_ms": round((now - began) * 1000), "ts": now}
+        self._frame.complete({**outcome, "meta": meta}, repeatable=repeatable)
         return True
 
     def _ask_for_child(self, call: Call) -> bool:
         """Ask for a child execution, and leave: a parent that waits holds nothing (S43)."""
-        path, workload = call.inputs.get("path"), call.inputs.get("workload") or {}
-        if not isinstance(path, str) or not isinstance(workload, dict):
-            return self._complete(error("input", "`path` must be a text and `workload` a mapping"), self._clock.now)
-        asked: dict[str, Any] = {"path": path, "workload": self._execution.control.offload.fit(workload)}
-        asked |= {"version": call.inputs["version"]} if call.inputs.get("version") is not None else {}
-        asked |= {"timeout": call.spec["timeout"]} if call.spec.get("timeout") is not None else {}
+        try:
+            asked = child_asked(call, self._execution.control.offload)
+        except Unfit as problem:
+            return self._complete(error("input", str(problem)), self._clock.now)
         self._frame.events.append(self._frame.started(ts=self._clock.now, child=asked))
         self._report()
         return False

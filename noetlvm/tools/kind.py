@@ -72,7 +72,7 @@ class ToolKind(Record):
     takes_auth: bool = False
     """`auth: <keychain entry>` means something to it."""
     gives_secret: bool = False
-    """Its result is a secret."""
+    """Its result is a secret, and it does nothing but read that: after a crash it is run again."""
     can_fail: bool = True
     """Whether its outcome can ever be an error."""
     runs_on: Literal["worker", "server", "compiler"] = "worker"

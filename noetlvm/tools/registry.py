@@ -38,6 +38,12 @@ def find_kind(name: str) -> ToolKind | None:
     return found if isinstance(found, ToolKind) else None
 
 
+def gives_secret(name: str) -> bool:
+    """Tell whether the kind of that name does nothing but read a secret."""
+    kind = find_kind(name)
+    return kind is not None and kind.gives_secret
+
+
 def find_tool(name: str) -> Tool | None:
     """Return what runs the kind of that name; None if nothing does, as the server or the compiler carries it out."""
     from importlib import import_module

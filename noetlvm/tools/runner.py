@@ -8,6 +8,7 @@ from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.scopes import FIELDS
+from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools.call import Outcome, Tool, ToolCall, error, ok
 from noetlvm.tools.fit import Unfit, fitted
 from noetlvm.tools.kept import Kept
@@ -32,7 +33,7 @@ class ToolRunner:
             return error(
                 "tool", f"the tool `{call.kind}` cannot be run: {why_unusable(call.kind) or 'nothing runs it'}"
             )
-        return _empty_parts(kind) | await self._fitted(kind, tool, call)
+        return _empty_parts(kind) | _shaped(call.kind, await self._fitted(kind, tool, call))
 
     async def close(self) -> None:
         await self._kept.close()
@@ -62,6 +63,25 @@ class ToolRunner:
             return _raised(late)
         except Exception as raised:  # a tool, a plugin's above all, may fail in any way; it never takes the worker down
             return _raised(raised)
+
+
+def _shaped(kind: str, outcome: Any) -> Outcome:
+    """Return an outcome in which rules find what they may read (S19); of a plugin's anything may come."""
+    status = outcome.get("status") if isinstance(outcome, dict) else None
+    if status == "ok":
+        return {"result": None, **outcome}
+    told = outcome.get("error") if status == "error" else None
+    if not isinstance(told, dict):
+        return error("tool", f"the tool `{kind}` gave no outcome, but a `{type(outcome).__name__}`")
+    word = told.get("kind")
+    shaped = {
+        **told,
+        "kind": word if isinstance(word, str) and len(word) <= KIND_CHARS_MAX else "tool",
+        "retryable": told.get("retryable") is True,
+        "message": str(told.get("message") or "it failed and did not say why"),
+        "details": told.get("details") or {},
+    }
+    return {"result": None, **outcome, "error": shaped}
 
 
 def _empty_parts(kind: ToolKind) -> Outcome:

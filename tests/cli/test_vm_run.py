@@ -192,6 +192,13 @@ def test_replay_finds_a_log_whole_and_a_bundle_that_is_another(noetlvm: Command,
     assert "it was recorded with the bundle" in answer.err
 
 
+def test_a_number_that_is_none_is_null_in_json_and_replays(noetlvm: Command, tmp_path: Path) -> None:
+    text = FAILING.replace("do: fail", 'do: continue, set_ctx: { a: "{{ [1e999, 1e999 - 1e999, 1] }}" }')
+    (tmp_path / "numbers.yaml").write_text(text)
+    assert noetlvm("run", "numbers.yaml", "--json").data["ctx"] == {"a": [None, None, 1]}
+    assert noetlvm("replay").code == 0
+
+
 def test_what_has_ended_cannot_be_cancelled(noetlvm: Command) -> None:
     id = str(noetlvm("run", "counting.yaml", "--json").data["execution_id"])
     answer = noetlvm("cancel", id)

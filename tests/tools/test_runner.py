@@ -11,6 +11,7 @@ import pytest
 
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.references import Reference, ReferringList, ReferringMap
+from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools import noop, registry, shell
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.tools.kept import Kept
@@ -81,6 +82,38 @@ def test_a_tool_that_raises_makes_an_error_outcome(
     error = run("shell", {"command": "x"})["error"]
     assert error["kind"] == "tool"
     assert error["message"] == f"{type(raised).__name__}: {raised}"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        (None, "tool", "the tool `shell` gave no outcome, but a `NoneType`"),
+        ({"status": "fine"}, "tool", "the tool `shell` gave no outcome, but a `dict`"),
+        ({"status": "error"}, "tool", "the tool `shell` gave no outcome, but a `dict`"),
+        ({"status": "error", "error": {}}, "tool", "it failed and did not say why"),
+        ({"status": "error", "error": {"kind": "k" * KIND_CHARS_MAX, "message": 7}}, "k" * KIND_CHARS_MAX, "7"),
+        ({"status": "error", "error": {"kind": "k" * (KIND_CHARS_MAX + 1), "message": "m"}}, "tool", "m"),
+    ],
+)
+def test_a_tool_that_gives_no_outcome_makes_an_error_outcome(
+    run: Run, monkeypatch: pytest.MonkeyPatch, given: Any, kind: str, message: str
+) -> None:
+    async def give(_call: ToolCall, _kept: Kept) -> Outcome:
+        found: Outcome = given
+        return found
+
+    monkeypatch.setattr(shell, "run", give)
+    outcome = run("shell", {"command": "x"})
+    assert (outcome["status"], outcome["result"]) == ("error", None)
+    assert outcome["error"] == {"kind": kind, "retryable": False, "message": message, "details": {}}
+
+
+def test_a_tool_that_gives_only_a_status_has_no_result(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def give(_call: ToolCall, _kept: Kept) -> Outcome:
+        return {"status": "ok"}
+
+    monkeypatch.setattr(shell, "run", give)
+    assert run("shell", {"command": "x"}) == ok()
 
 
 def test_stored_results_in_inputs_are_read(run: Run) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from noetlvm.events.event import Event
+from noetlvm.limits import EVENT_BYTES_MAX
+from noetlvm.machine.payload import encode
 from noetlvm.machine.state import State
 from tests.machine.control.drive import Drive, ending, ok, task_done, watched
 
@@ -153,3 +157,36 @@ def test_writing_more_keys_to_ctx_than_an_event_holds_fails_the_step() -> None:
     told = drive.control.report(*command[:3], [task_done(OK | {"ctx": patch}), task_done(OK, task=2)])
     assert [event.name for event in told] == ["step.started", "task.done", "step.failed"]
     assert told[-1].data["error"]["kind"] == "limit"
+
+
+def _filled(data: dict[str, Any], over: int) -> dict[str, Any]:
+    """Return data with a text in it that makes it so much larger than an event may be."""
+    text = "x" * (EVENT_BYTES_MAX + over - len(encode(data | {"text": "x" * EVENT_BYTES_MAX})) + EVENT_BYTES_MAX)
+    return data | {"text": text}
+
+
+@pytest.mark.parametrize("text", [ONE, LOOP])
+@pytest.mark.parametrize("over", [0, 1])
+def test_what_no_event_can_hold_fails_its_task_and_its_thread(text: str, over: int) -> None:
+    drive = Drive(text).start()
+    told = drive.take(drive.control.report(*drive.ready[0][:3], [task_done(_filled(OK, over))]))
+    (done,) = [event for event in told if event.name == "task.done"]
+    assert (done.data["do"], "error" in done.data["outcome"]) == (("fail", True) if over else ("continue", False))
+    assert any(event.name in ("step.failed", "loop.iteration.failed") for event in told) == bool(over)
+
+
+@pytest.mark.parametrize("name", ["task.started", "step.done", "step.failed"])
+@pytest.mark.parametrize("over", [0, 1])
+def test_whatever_a_worker_tells_is_no_larger_than_an_event(name: str, over: int) -> None:
+    drive = Drive(ONE).start()
+    task = 1 if name == "task.started" else 0
+    told = Event(name, _filled({"error": {"kind": "boom"}}, over), task=task, attempt=task)
+    drive.take(drive.control.report(*drive.ready[0][:3], [told]))
+    assert all(len(encode(event.data)) <= EVENT_BYTES_MAX for event in drive.events)
+    assert ("limit" in [failure["error"]["kind"] for failure in drive.state.failures]) == bool(over)
+
+
+def test_what_is_no_data_fails_its_thread() -> None:
+    drive = Drive(ONE).start()
+    drive.take(drive.control.report(*drive.ready[0][:3], [task_done(OK | {"iter": {"a": object()}})]))
+    assert drive.state.failures[0]["error"]["kind"] == "limit"

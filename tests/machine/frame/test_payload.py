@@ -13,7 +13,7 @@ from noetlvm.expr.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.values import Undefined
 from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, INLINE_BYTES_MIN, LOADED_BYTES, Limits
 from noetlvm.machine.frame import Frame
-from noetlvm.machine.payload import Offload, TooLarge, Unencodable, decode, encode
+from noetlvm.machine.payload import CtxSize, Offload, TooLarge, Unencodable, decode, encode
 from noetlvm.machine.state import FrameState
 from tests.machine.frame.pipelines import drive, error, ok, pipeline_of, program_of, rules, run, scope
 
@@ -124,9 +124,22 @@ def test_a_mapping_of_too_many_keys_cannot_fit() -> None:
 
 
 def test_ctx_has_a_limit() -> None:
-    Offload().check_ctx({"a": "x" * (CTX_BYTES_MAX - 10)})
+    rest = CTX_BYTES_MAX - len(encode({"a": "x" * CTX_BYTES_MAX, "b": 1, "c": 1})) + CTX_BYTES_MAX
+    size = CtxSize({"a": 1, "b": 1})
+    size.write({"a": "x" * (rest - 4), "c": 1})
     with pytest.raises(TooLarge):
-        Offload().check_ctx({"a": "x" * CTX_BYTES_MAX})
+        size.write({"d": 1})
+    with pytest.raises(TooLarge):
+        CtxSize({}).write({"a": "x" * (rest + 1), "b": 1, "c": 1})
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abcd"), SCALARS, max_size=3), max_size=4))
+def test_the_size_of_ctx_is_that_of_all_that_was_written(patches: list[dict[str, Any]]) -> None:
+    size, ctx = CtxSize({}), dict[str, Any]()
+    for patch in patches:
+        size.write(patch)
+        ctx |= patch
+    assert vars(size) == vars(CtxSize(ctx))
 
 
 def test_a_playbook_may_lower_the_payload_limit_but_not_raise_it() -> None:

@@ -11,6 +11,8 @@ from noetlvm.expr.errors import ExpressionError, InternalError, Kind
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import DEFAULT_BYTES, MAX_INT_BITS, Fuel
 from noetlvm.expr.interpret import HANDLERS
+from noetlvm.expr.operations import require_whole
+from noetlvm.expr.references import Reference, ReferringList
 from noetlvm.expr.translate import _BRANCHES, _STRAIGHT, translate
 from noetlvm.expr.values import Undefined, guard
 from tests.vm.expr.evaluation import code, run, value_of
@@ -23,6 +25,10 @@ SCOPE: dict[str, Any] = {
     "steps": {"fetch": {"rows": 3}},
     "outcome": {"status": "error", "http": {"status": 500}},
 }
+
+
+def _never(reference: Reference) -> Any:
+    raise AssertionError(f"{reference} was read")
 
 
 def error_of(template: str) -> ExpressionError:
@@ -56,6 +62,34 @@ class TestUndefined:
         with pytest.raises(ExpressionError, match=r"`no` is undefined in `params\.page`") as caught:
             run(expression, SCOPE)
         assert (caught.value.kind, caught.value.at) == (Kind.UNDEFINED, 2)
+
+    @pytest.mark.parametrize(
+        "made",
+        [
+            [("NAME", "ctx"), ("ATTR", "no"), ("LIST", 1)],
+            [("CONST", "key"), ("NAME", "ctx"), ("ATTR", "no"), ("MAP", 1)],
+            [("NAME", "ctx"), ("ATTR", "no"), ("CONST", 1), ("MAP", 1)],
+            [("CONST", 1), ("NAME", "ctx"), ("ATTR", "no"), ("TUPLE", 2), ("LIST", 1)],
+            # `[ctx.no] or ctx.w`: what is required comes from either side.
+            [("NAME", "ctx"), ("ATTR", "no"), ("LIST", 1), ("KEEP_IF", 6), ("NAME", "ctx"), ("ATTR", "w")],
+        ],
+    )
+    def test_where_it_is_required_it_may_not_stand_in_what_was_made_either(self, made: list[tuple[Any, ...]]) -> None:
+        expression = code(*made, ("REQUIRE", "params"), ("RETURN",))
+        with pytest.raises(ExpressionError, match=r"`no` is undefined in `params`") as caught:
+            run(expression, SCOPE)
+        assert (caught.value.kind, caught.value.at) == (Kind.UNDEFINED, len(made))
+
+    def test_looking_for_it_reads_nothing_that_is_stored_elsewhere(self) -> None:
+        stored = ReferringList([Reference("results", "0" * 64, 1, "text of 1")], _never)
+        made = [{"a": stored}]
+        assert require_whole(made, "params") is made
+
+    def test_looking_for_it_looks_at_shared_parts_once(self) -> None:
+        shared: Any = []
+        for _ in range(200):
+            shared = [shared, shared]
+        assert require_whole(shared, "params") is shared
 
     @pytest.mark.parametrize(
         "template", ["{{ ctx.no + 1 }}", "{{ -ctx.no }}", "{{ ctx.no < 1 }}", "{{ ctx.no.upper() }}"]
