@@ -51,6 +51,7 @@ class Actor:
         "program",
         "row",
         "snapshot_seq",
+        "timer",
         "waiting",
         "workers",
     )
@@ -70,6 +71,7 @@ class Actor:
         """Pipelines that wait for something, by run and iteration."""
         self.due: float | None = None
         """When its timer rings."""
+        self.timer: asyncio.Task[None] | None = None
         self.snapshot_seq = 0
 
     @property
@@ -80,8 +82,9 @@ class Actor:
     def state(self) -> State:
         return self.control.state
 
-    def decide(self) -> list[Event]:
+    def decide(self, now: float) -> list[Event]:
         """Let everything have happened that has come in, and all that follows from it."""
+        self.control.set_time(now)
         inbox, self.inbox = self.inbox, []
         events = [event for happened in inbox for event in happened()]
         events += self.control.settle()

@@ -128,7 +128,8 @@ class Engine:
         """Go on with an execution that was left; one that has ended only has its ending told."""
         actor = self._restore(execution_id)
         if not actor.state.is_over:
-            actor.inbox.append(actor.control.resume)
+            # What ran out of time while nobody ran it is not begun again.
+            actor.inbox += [actor.control.resume, actor.control.timer]
             self._touch(actor)
         return execution_id
 
@@ -213,14 +214,13 @@ class Engine:
 
     def _decide(self, actor: Actor) -> list[Recorded]:
         """Let an actor decide, and give what it says to the store."""
-        known = actor.state.seq
-        events = actor.decide()
+        known, now = actor.state.seq, self.clock.now()
+        events = actor.decide(now)
         if not events:
             return []
         blobs = actor.control.offload.take_blobs()
         if blobs:
             self.results.put(blobs)
-        now = self.clock.now()
         ids = self._ids(now, len(events))
         recorded = [Recorded(known + at, ids[at - 1], now, event) for at, event in enumerate(events, 1)]
         met, actor.met = actor.met, []
@@ -244,6 +244,9 @@ class Engine:
             if not future.done():
                 future.set_result(None)
         control = actor.control
+        for thread in control.take_stopped():
+            if thread in actor.workers:
+                actor.workers[thread].stop(now=True)
         for key in control.take_cancelled():
             self._cancel_child(child_id(key))
         if actor.state.is_over:
@@ -319,6 +322,8 @@ class Engine:
     def _close(self, actor: Actor) -> None:
         for worker in list(actor.workers.values()):
             worker.stop(now=True)
+        if actor.timer is not None:
+            actor.timer.cancel()
         if self._actors.pop(actor.execution_id, None) is None:
             return
         asked = self._asked.pop(actor.execution_id, None)
@@ -367,14 +372,16 @@ class Engine:
 
     def _set_timer(self, actor: Actor) -> None:
         due = actor.control.next_timer()
-        if due is not None and due != actor.due:
-            actor.due = due
-            self._spawn(self._ring(actor, due))
+        if due == actor.due:
+            return
+        if actor.timer is not None:
+            actor.timer.cancel()
+        actor.due, actor.timer = due, None if due is None else self._spawn(self._ring(actor, due))
 
     async def _ring(self, actor: Actor, due: float) -> None:
         await self.clock.sleep(due - self.clock.now())
-        actor.due = None
-        actor.inbox.append(partial(actor.control.timer, due))
+        actor.due = actor.timer = None
+        actor.inbox.append(actor.control.timer)
         self._touch(actor)
 
     async def _listen(self) -> None:

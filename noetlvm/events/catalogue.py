@@ -227,6 +227,7 @@ _ROWS = (
             task="?Label of the task that failed.",
             at="?Where the rule or the task that failed was written.",
             failed_iteration="?For a loop: the iteration whose failure it is.",
+            cancelled="?For a run that took longer than it may: its iterations that were cancelled.",
             loop=f"?For a loop: {_COUNTS}",
         ),
         Status.ERROR,

@@ -32,7 +32,7 @@ def test_every_prefix_of_a_log_folds_to_a_state_that_can_be_stored() -> None:
     drive = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": ok(2, ctx={"b": 1})}).run(seed=3)
     state = State()
     for event in drive.events:
-        apply(state, event)
+        apply(state, event, 0.0)
         data = state.to_data()
         assert State.from_data(decode(encode(data))).to_data() == data
     assert state.to_data() == drive.state.to_data()
