@@ -233,7 +233,10 @@ class Settling:
         """Fail a run that takes too long: what is open of it is cancelled, and what is heard of that is too late."""
         run = self._state.runs[number]
         limits = self.net.steps[run.step].limits
-        data: dict[str, Any] = {"error": limits.error(self._state, run), "cancelled": [path for path in run.threads if path]}
+        data: dict[str, Any] = {
+            "error": limits.error(self._state, run),
+            "cancelled": [path for path in run.threads if path],
+        }
         if run.loops:
             data["loop"] = _counts_so_far(run)
         self.elements.forget(number, "")
