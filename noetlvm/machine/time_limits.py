@@ -8,7 +8,8 @@ the workflow and each run began, so a limit means the same after a crash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import inf, isfinite
+from math import inf
+from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.machine.effects import failure
@@ -51,7 +52,7 @@ NO_LIMITS = TimeLimits()
 
 
 def _is_duration(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value) and value > 0
+    return type(value) in (int, float) and 0 < value <= float_info.max
 
 
 class Deadlines:

@@ -18,6 +18,19 @@ metadata: {name: a, path: a/b}
 """
 
 
+def limited(lifecycle: str) -> str:
+    """Return a step with these time limits."""
+    return f"- step: a\n  spec: {{policy: {{lifecycle: {lifecycle}}}}}\n  tool: {{kind: noop}}\n"
+
+
+def executor(limits: str) -> str:
+    """Return a playbook with these limits."""
+    return (
+        HEAD
+        + f"executor: {{spec: {{policy: {{limits: {limits}}}}}}}\nworkflow:\n  - {{step: a, tool: {{kind: noop}}}}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "text", "message"),
     [
@@ -98,6 +111,13 @@ metadata: {name: a, path: a/b}
             "  tool: {kind: noop}\n",
             "`mode` is `sequential` here and `parallel`",
         ),
+        ("E319", limited("{timeout_s: «0, deadline_s: «-1.5}"), "is no limit"),
+        ("E319", limited("{timeout_s: «.inf, deadline_s: «.nan}"), "is no limit"),
+        (
+            "E319",
+            executor("{max_payload_bytes: «0, max_transitions: «-1}"),
+            "is no limit",
+        ),
     ],
 )
 def test_error_is_found_at_its_place(code: str, text: str, message: str) -> None:
@@ -119,6 +139,7 @@ def test_error_is_found_at_its_place(code: str, text: str, message: str) -> None
             "- step: a\n  loop: {in: [1], iterator: x, spec: {max_in_flight: «2}}\n  tool: {kind: noop}\n",
             "not read",
         ),
+        ("E319", limited("{timeout_s: «60, deadline_s: 59.9}"), "`deadline_s: 59.9` is over before"),
     ],
 )
 def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None:
@@ -148,6 +169,9 @@ def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None
             "E318",
             "- step: a\n  loop: {in: [1], iterator: x, spec: {mode: both, max_in_flight: 2}}\n  tool: {kind: noop}\n",
         ),
+        ("E319", limited("{timeout_s: 60, deadline_s: 60}")),
+        ("E319", limited("{timeout_s: soon, deadline_s: '{{ workload.late }}'}")),
+        ("E319", executor("{max_payload_bytes: 4096, max_transitions: 1}")),
     ],
 )
 def test_silent_where_it_is_right_or_told_elsewhere(code: str, text: str) -> None:

@@ -1,5 +1,4 @@
-"""`timeout_s` and `deadline_s`: a run that is overdue fails, nothing that is heard of it later counts, and a crash
-forgets neither limit."""
+"""`timeout_s` and `deadline_s`: an overdue run fails, later reports are nothing, and a crash changes neither."""
 
 from __future__ import annotations
 
@@ -51,6 +50,7 @@ def begun(text: str, now: float = 100.0) -> tuple[Drive, Command]:
         ({"lifecycle": {"timeout_s": "5", "deadline_s": True}}, NO_LIMITS),
         ({"lifecycle": {"timeout_s": 0, "deadline_s": -1}}, NO_LIMITS),
         ({"lifecycle": {"timeout_s": inf, "deadline_s": nan}}, NO_LIMITS),
+        ({"lifecycle": {"timeout_s": 10**400, "deadline_s": 10**300}}, TimeLimits(deadline_s=10**300)),
         ({"lifecycle": [5]}, NO_LIMITS),
     ],
 )
