@@ -352,7 +352,8 @@ class Engine:
         if objection:
             self._answer(self._asked.pop(id), error("input", objection))
             return
-        request = Request(id, parent.row.bundle, payload, parent.execution_id, parent.state.depth + 1)
+        state = parent.state
+        request = Request(id, parent.row.bundle, payload, parent.execution_id, state.depth + 1, state.trace)
         self._open(parent.program, playbook, request)
 
     def _cancel_child(self, id: str) -> None:

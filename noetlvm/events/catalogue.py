@@ -93,6 +93,7 @@ _ROWS = (
             payload="What the request gives, to be merged over the workload defaults.",
             parent="?Execution that asked, for a child.",
             depth="?How many executions stand above a child.",
+            trace="?The uppermost of them.",
         ),
     ),
     EventKind(

@@ -36,6 +36,8 @@ class Request(NamedTuple):
     """Execution that asks, for a child."""
     depth: int = 0
     """How many executions stand above a child."""
+    trace: str = ""
+    """The uppermost of them."""
 
 
 class Work(NamedTuple):
@@ -282,7 +284,7 @@ class Control:
             "payload": self.offload.shrink(request.payload),
         }
         if request.parent:
-            data |= {"parent": request.parent, "depth": request.depth}
+            data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
         self.journal.emit("playbook.execution.requested", data)
 
     def _begin(self, event: Event, thread: Thread, ends_now: bool) -> None:

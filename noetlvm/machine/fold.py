@@ -28,6 +28,7 @@ def _requested(state: State, event: Event) -> None:
     data = event.data
     state.execution_id, state.bundle, state.path = data["execution"], data["bundle"], data["path"]
     state.parent, state.depth = data.get("parent", ""), data.get("depth", 0)
+    state.trace = data.get("trace") or state.parent or state.execution_id
     state.status = "requested"
 
 
@@ -317,6 +318,7 @@ def _boundary(state: State, event: Event) -> None:
         "entity_id": run_id,
         "seq": state.seq,
         "timestamp": moment(state.now),
+        "trace_id": state.trace,
         "data": data,
     }
     for name in ("result", "error", "loop"):

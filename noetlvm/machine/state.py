@@ -229,7 +229,8 @@ class Token(NamedTuple):
 
 
 _PLAIN = (
-    *("execution_id", "bundle", "path", "parent", "depth", "status", "paused", "seq", "now", "since"),
+    *("execution_id", "bundle", "path", "parent", "depth", "trace", "status", "paused", "seq"),
+    *("now", "since"),
     *("workload", "ctx", "results", "result", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "final_given"),
 )
@@ -248,6 +249,8 @@ class State:
         self.parent = ""
         """Execution that started this one; empty: none."""
         self.depth = 0
+        self.trace = ""
+        """The execution at the top of all that run for the same request; this one, if it has no parent."""
         self.status = "new"
         """new, requested, running, then success, failed or cancelled."""
         self.paused = False

@@ -219,7 +219,7 @@ class Simulated:
             answer(refused)
             return
         payload = payload_of(child, self.control.offload)
-        request = Request(id, self.state.bundle, payload, self.id, self.state.depth + 1)
+        request = Request(id, self.state.bundle, payload, self.id, self.state.depth + 1, self.state.trace)
         made = around.executions[id] = Simulated(around, playbook, request)
         made.when_over = lambda: answer(outcome_of(Ending.of(id, made.state.status, made.state)))
         self.children.append(id)
