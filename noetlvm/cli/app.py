@@ -180,20 +180,23 @@ def ctx(
 
 
 @app.command(
-    help="Fold the log of an execution against its bundle, and compare with what is recorded.\n\n"
-    "Exit codes: 0 the same, 1 it differs.\n\nExample: noetlvm replay 0190f3c2 --bundle etl.nbc"
+    help="Fold the log of an execution, decide it again, and tell the first place where the outcome differs.\n\n"
+    "With another bundle it shows where an edit would have changed what happened: what came from outside stays as it "
+    "was recorded. Exit codes: 0 the same, 1 it differs, 2 refused.\n\n"
+    "Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json"
 )
 def replay(
     execution: AnExecution = None,
     bundle: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Another bundle than the database's own copy.")
+        str | None, typer.Option(metavar="FILE", help="A .nbc or a playbook, instead of the database's own copy.")
     ] = None,
     db: Database = None,
+    as_json: Json = False,
 ) -> None:
-    """Fold a log and compare."""
+    """Fold a log, decide it again and compare."""
     from noetlvm.cli.replay import replay_execution
 
-    raise typer.Exit(replay_execution(execution, bundle, db))
+    raise typer.Exit(replay_execution(execution, bundle, db, as_json_object=as_json))
 
 
 @app.command(help="Remove stored results that no event refers to.\n\nExample: noetlvm clean --db executions.db")

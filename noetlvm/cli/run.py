@@ -18,11 +18,12 @@ SUFFIX = ".nbc"
 
 def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner) -> int:
     """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
-    bundle = _bundle(files)
+    bundle = bundle_of(files)
     return drive(manner, lambda engine: [engine.start(bundle, payload)], _folder(files))
 
 
-def _bundle(files: Sequence[str]) -> Bundle:
+def bundle_of(files: Sequence[str]) -> Bundle:
+    """Return the bundle that a file holds, or that playbooks become."""
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.engine.engine import Bundle
 

@@ -160,6 +160,7 @@ class Simulated:
             calls=self.calls,
             in_flight=self.in_flight,
             children=[self.around.executions[id].result() for id in self.children],
+            stored=self.around.blobs,
         )
 
     def _plain(self, value: Any) -> Any:

@@ -184,12 +184,36 @@ def test_ctx_can_be_seen_as_it_was(noetlvm: Command) -> None:
 
 def test_replay_finds_a_log_whole_and_a_bundle_that_is_another(noetlvm: Command, tmp_path: Path) -> None:
     noetlvm("run", "counting.yaml", "-q")
-    assert "events fold to what is recorded: success" in noetlvm("replay").out
+    assert "events fold to what is recorded and are decided again: success" in noetlvm("replay").out
     compile = [sys.executable, "-m", "noetlc", "compile", str(tmp_path / "failing.yaml"), "-o", "other.nbc"]
     subprocess.run(compile, check=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
     answer = noetlvm("replay", "--bundle", "other.nbc")
     assert answer.code == 1
     assert "it was recorded with the bundle" in answer.err
+    assert "the bundle has no playbook `counting`" in answer.err
+
+
+def test_replay_with_an_edited_playbook_shows_where_it_would_have_gone_another_way(
+    noetlvm: Command, tmp_path: Path
+) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    (tmp_path / "edited.yaml").write_text(COUNTING.replace("total: sum", "total: max"))
+    answer = noetlvm("replay", "--bundle", "edited.yaml")
+    assert answer.code == 1
+    assert "is decided differently at edited.yaml:" in answer.err
+    assert 'recorded: ctx.patched {"patch": {"total": 6}}' in answer.err
+    assert 'decided:  ctx.patched {"patch": {"total": 3}}' in answer.err
+    (difference,) = noetlvm("replay", "--bundle", "edited.yaml", "--json").data["differences"]
+    assert difference["expected"]["data"] == {"patch": {"total": 6}}
+    assert noetlvm("events", "--json").out.splitlines()[difference["seq"] - 1].count("ctx.patched") == 1
+
+
+def test_replay_with_an_edit_that_matters_to_nobody_is_the_same(noetlvm: Command, tmp_path: Path) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    (tmp_path / "edited.yaml").write_text(COUNTING.replace("iter.item + workload.bonus", "workload.bonus + iter.item"))
+    answer = noetlvm("replay", "--bundle", "edited.yaml", "--json")
+    assert (answer.code, answer.data["differences"]) == (0, [])
+    assert answer.data["recorded_with"] != answer.data["decided_with"]
 
 
 def test_what_has_ended_cannot_be_cancelled(noetlvm: Command) -> None:
