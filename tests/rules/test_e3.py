@@ -149,8 +149,30 @@ def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        HEAD
+        + "executor: {spec: {policy: {defaults: {«timeouts: {http: 3}, «resources: {cpu: 1}}, «cost: low, "
+        + "«placement: here, «backends: [a], results: {«reference_first: true}}}}\nworkflow:\n  - {step: a, tool: {kind: noop}}\n",
+        "- step: a\n  spec: {policy: {emit: {«events: [x]}, «tracing: 1, «quotas: {n: 1}, «compensation: b}}\n"
+        "  tool: {kind: noop}\n",
+        "- step: a\n  loop:\n    in: [1]\n    iterator: i\n"
+        "    spec: {policy: {«ordering: any, «backpressure: {n: 1}, «partitioning: 2}}\n  tool: {kind: noop}\n",
+        "- step: a\n  tool: {kind: noop, spec: {policy: {«before: [x], «after: [x], «finally: [x], rules: []}}}\n",
+        "- step: a\n  next:\n    spec: {policy: {«priority: 1, «dedupe: true, «partitioning: 1}}\n"
+        "    arcs: [{step: a, «spec: {x: 1}}]\n",
+    ],
+)
+def test_a_key_that_nothing_obeys_is_noted(text: str) -> None:
+    findings = found_at_marks(text, "E320")
+    assert {finding.severity for finding in findings} == {Severity.NOTE}
+
+
+@pytest.mark.parametrize(
     ("code", "text"),
     [
+        ("E320", "- step: a\n  tool: {kind: noop, spec: {policy: {before: [], after: [], finally: [], rules: []}}}\n"),
+        ("E320", "- step: a\n  next: {spec: {mode: exclusive, policy: {priority: }}, arcs: [{step: a, spec: {}}]}\n"),
         ("E302", task("{do: contineu}")),
         ("E302", policy("- else: {do: fail}")),
         ("E302", policy("- when: '{{ args.a }}'\n  then: fail\n- else: {then: {do: fail}}")),
