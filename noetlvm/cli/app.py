@@ -84,6 +84,9 @@ def run(
     payload: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")
     ] = None,
+    ctx: Annotated[
+        str | None, typer.Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")
+    ] = None,
     keychain: Keychain = None,
     db: Database = None,
     max_parallel: MaxParallel = None,
@@ -94,13 +97,14 @@ def run(
     """Run a bundle or a playbook."""
     from noetlvm.cli.database import database_path
     from noetlvm.cli.drive import Manner
+    from noetlvm.cli.request import first_ctx
     from noetlvm.cli.request import payload as asked
     from noetlvm.cli.run import run_files
 
     manner = Manner(
         database_path(db), _durability(durability), max_parallel, tuple(keychain or ()), as_json=as_json, quiet=quiet
     )
-    raise typer.Exit(run_files(files, asked(payload, set or ()), manner))
+    raise typer.Exit(run_files(files, asked(payload, set or ()), manner, first_ctx(ctx)))
 
 
 @app.command(

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 SUFFIX = ".nbc"
 
 
-def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner) -> int:
+def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner, ctx: dict[str, Any] | None = None) -> int:
     """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
     bundle = bundle_of(files)
-    return drive(manner, lambda engine: [engine.start(bundle, payload)], _folder(files))
+    return drive(manner, lambda engine: [engine.start(bundle, payload, ctx=ctx)], _folder(files))
 
 
 def bundle_of(files: Sequence[str]) -> Bundle:

@@ -113,14 +113,22 @@ class Engine:
 
     # ---- executions
 
-    def start(self, bundle: Bundle, payload: dict[str, Any], execution_id: str | None = None) -> str:
+    def start(
+        self,
+        bundle: Bundle,
+        payload: dict[str, Any],
+        execution_id: str | None = None,
+        *,
+        ctx: dict[str, Any] | None = None,
+    ) -> str:
         """Let the main playbook of a bundle run, and return the identifier of the execution. Raises BadRequest."""
+        ctx = ctx or {}
         self._bundles[bundle.id] = bundle
         self.store.put_bundle(bundle.id, bundle.data)
-        objection = objection_to(bundle.program.main, payload)
+        objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
             raise BadRequest(objection)
-        request = Request(execution_id or self._ids(self.clock.now(), 1)[0], bundle.id, payload)
+        request = Request(execution_id or self._ids(self.clock.now(), 1)[0], bundle.id, payload, ctx=ctx)
         self._open(bundle.program, bundle.program.main, request)
         return request.execution_id
 
@@ -348,7 +356,7 @@ class Engine:
             self._answer(self._asked.pop(id), refused)
             return
         payload = payload_of(child, parent.control.offload)
-        objection = objection_to(playbook, payload)
+        objection = objection_to(playbook, payload, {})
         if objection:
             self._answer(self._asked.pop(id), error("input", objection))
             return

@@ -91,6 +91,7 @@ _ROWS = (
             bundle="Identifier of the bundle.",
             path="Path of the playbook.",
             payload="What the request gives, to be merged over the workload defaults.",
+            ctx="?What the request lets `ctx` begin with.",
             parent="?Execution that asked, for a child.",
             depth="?How many executions stand above a child.",
             trace="?The uppermost of them.",

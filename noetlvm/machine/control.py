@@ -38,6 +38,8 @@ class Request(NamedTuple):
     """How many executions stand above a child."""
     trace: str = ""
     """The uppermost of them."""
+    ctx: dict[str, Any] = {}
+    """What `ctx` begins with."""
 
 
 class Work(NamedTuple):
@@ -92,6 +94,7 @@ class Control:
         self.journal.emit("playbook.request.evaluated", {})
         workload = deep_merge(self.net.workload, request.payload)
         self.journal.emit("workflow.started", {"workload": self.offload.shrink(workload)})
+        self._settling.patch_ctx(self.offload.fit(request.ctx, ARGS_BYTES_MAX))
         self._settling.enqueue(self.net.entry_step, {})
         return self.journal.take()
 
@@ -283,6 +286,8 @@ class Control:
             "path": self.net.path,
             "payload": self.offload.shrink(request.payload),
         }
+        if request.ctx:
+            data["ctx"] = self.offload.shrink(request.ctx)
         if request.parent:
             data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
         self.journal.emit("playbook.execution.requested", data)

@@ -137,9 +137,10 @@ class _Rehearsal:
 
     def _request(self, event: Event) -> list[Event]:
         data = event.data
-        payload = self._control.offload.read(data["payload"])
-        parent, depth, trace = data.get("parent", ""), data.get("depth", 0), data.get("trace", "")
-        request = Request(data["execution"], data["bundle"], payload, parent, depth, trace)
+        read = self._control.offload.read
+        family = (data.get("parent", ""), data.get("depth", 0), data.get("trace", ""))
+        payload, ctx = read(data["payload"]), read(data.get("ctx", {}))
+        request = Request(data["execution"], data["bundle"], payload, *family, ctx)
         answer = self._log[self._at + 1].event.data if self._at + 1 < len(self._log) else {}
         if "error" in answer:
             return self._control.refuse(request, answer["error"])

@@ -92,6 +92,16 @@ def test_quiet_says_nothing_of_a_success(noetlvm: Command) -> None:
     assert noetlvm("run", "counting.yaml", "--quiet") == Answer(0, "", "")
 
 
+def test_ctx_begins_with_what_the_request_brings(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "ctx.yaml").write_text("mood: fine\ntotal: 1\n")
+    assert noetlvm("run", "counting.yaml", "--ctx", "ctx.yaml", "--json").data["ctx"] == {"mood": "fine", "total": 6}
+    assert noetlvm("ctx", "--at", "4").data == {"mood": "fine", "total": 1}
+    assert "decided again: success" in noetlvm("replay").out
+    (tmp_path / "list.yaml").write_text("[1]")
+    answer = noetlvm("run", "counting.yaml", "--ctx", "list.yaml")
+    assert (answer.code, "must hold a mapping" in answer.err) == (2, True)
+
+
 def test_set_and_payload_are_merged_over_the_workload(noetlvm: Command, tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text('{"items": [10, 20]}')
     (tmp_path / "request.yaml").write_text("items: [10, 20]\n")

@@ -81,7 +81,7 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
         engine = Engine(
             store, results, tools, clock=clock, resolve=resolver(given.get("keychain", {})), max_parallel=100
         )
-        engine.start(Bundle.of(compile_texts(texts)), given.get("payload", {}), "test")
+        engine.start(Bundle.of(compile_texts(texts)), given.get("payload", {}), "test", ctx=given.get("ctx"))
         await asyncio.wait_for(engine.run(), 60)
         return engine
 

@@ -153,7 +153,8 @@ def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None
     [
         HEAD
         + "executor: {spec: {policy: {defaults: {«timeouts: {http: 3}, «resources: {cpu: 1}}, «cost: low, "
-        + "«placement: here, «backends: [a], results: {«reference_first: true}}}}\nworkflow:\n  - {step: a, tool: {kind: noop}}\n",
+        + "«placement: here, «backends: [a], results: {«reference_first: true}}}}\n"
+        + "workflow:\n  - {step: a, tool: {kind: noop}}\n",
         "- step: a\n  spec: {policy: {emit: {«events: [x]}, «tracing: 1, «quotas: {n: 1}, «compensation: b}}\n"
         "  tool: {kind: noop}\n",
         "- step: a\n  loop:\n    in: [1]\n    iterator: i\n"
