@@ -139,6 +139,7 @@ class Engine:
             # What ran out of time while nobody ran it is not begun again.
             actor.inbox += [actor.control.resume, actor.control.timer]
             self._touch(actor)
+            self._cancel_orphans(actor)
         return execution_id
 
     def ask(self, execution_id: str, action: Action) -> None:
@@ -369,6 +370,15 @@ class Engine:
         if id in self._actors or self.store.execution(id) is not None:
             self._restore(id)
             self.ask(id, "cancel")
+
+    def _cancel_orphans(self, actor: Actor) -> None:
+        """Cancel the children that nobody waits for: a crash may come between giving them up and cancelling them."""
+        runs = actor.state.runs.values()
+        threads = [thread for run in runs for thread in run.threads.values()]
+        awaited = {child_id(thread.child.key) for thread in threads if thread.child}
+        for row in self.store.executions(parent=actor.execution_id):
+            if row.ended is None and row.execution_id not in awaited:
+                self._cancel_child(row.execution_id)
 
     def _answer(self, asked: _Asked, outcome: dict[str, Any]) -> None:
         parent = asked.parent

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from noetlvm.engine.clock import FakeClock
+from noetlvm.engine.engine import Engine
 from noetlvm.engine.recovery import recovered
-from noetlvm.store.interface import Snapshot
+from noetlvm.events.event import Recorded
+from noetlvm.store.interface import Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.engine.runs import Session, bundle_of, labels
 
@@ -109,6 +112,57 @@ def test_a_paused_execution_does_not_wait_for_its_limit() -> None:
     began = session.clock.now()
     assert asyncio.run(go()) == "paused"
     assert session.clock.now() == began
+
+
+PARENT = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: parent }
+workflow:
+  - step: start
+    spec: { policy: { lifecycle: { timeout_s: 5 } } }
+    tool:
+      - call: { kind: playbook, path: child }
+    next: { arcs: [{ step: rest, when: "{{ event.error.kind == 'timeout' }}" }] }
+  - step: rest
+    tool:
+      - after: { kind: http, url: https://example.org/late }
+"""
+CHILD = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: child, path: child }
+workflow:
+  - step: start
+    tool:
+      - slow: { kind: http, url: https://example.org/items }
+"""
+
+
+def test_a_child_whose_parent_gave_it_up_is_cancelled_after_a_crash_too() -> None:
+    session = Session()
+    sleeping(session, 1_000_000)
+
+    class CrashError(Exception):
+        pass
+
+    async def go() -> None:
+        engine = Engine(session.store, session.results, session.tools, clock=session.clock, observers=(crash,))
+        engine.start(bundle_of(PARENT, CHILD), {}, "parent")
+        await engine.run()
+
+    def crash(_row: Execution, recorded: Sequence[Recorded]) -> None:
+        # The decision is durable, and nothing was done about it yet.
+        if any(one.event.name == "step.failed" for one in recorded):
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        asyncio.run(go())
+    (child,) = session.store.executions(parent="parent")
+    assert child.status == "running"
+    assert session.resume("parent").status == "success"
+    (child,) = session.store.executions(parent="parent")
+    assert child.status == "cancelled"
 
 
 def test_a_snapshot_of_another_layout_is_not_read() -> None:
