@@ -134,7 +134,7 @@ def _admission(admit: ast.Admit | None) -> Formula:
 
 def _may_fail(step: ast.Step) -> bool:
     """Tell whether a step can fail, as far as it is not plain that it cannot."""
-    return bool(step.loops) or any(_entry_may_fail(entry) for entry in step.tool or ())
+    return bool(step.loops or step.lifecycle) or any(_entry_may_fail(entry) for entry in step.tool or ())
 
 
 def _entry_may_fail(entry: ast.PipelineEntry) -> bool:

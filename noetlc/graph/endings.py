@@ -1,7 +1,8 @@
 """How a step run can end, by its code: done, failed, or either.
 
 A task can fail if its tool can, or if its inputs are computed; a pipeline that goes round can run out of fuel (S20,
-S39); a loop can fail over what it is to go through (S23), and by a failed iteration unless it counts those (S27).
+S39); a loop can fail over what it is to go through (S23), and by a failed iteration unless it counts those (S27); and
+whatever has a time limit can be too slow or too late.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def events_of(step: Transition) -> tuple[str, ...]:
         counts = _counts(step.loops)
         done = done or step.best_effort or not all(counts)
         failed = (failed and 0 not in counts and not step.best_effort) or None in counts
+    failed = failed or "lifecycle" in step.settings
     ends = ((LOOP_DONE if step.loops else STEP_DONE, done), (STEP_FAILED, failed))
     return tuple(event for event, possible in ends if possible)
 

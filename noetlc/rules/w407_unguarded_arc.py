@@ -46,7 +46,8 @@ class UnguardedArc(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for owner, flow in model.flows.items():
             router = owner.step.next if owner.step else None
-            if router and flow.is_certain and flow.can_fail:
+            has_limit = owner.step is not None and owner.step.lifecycle is not None
+            if router and flow.is_certain and (flow.can_fail or has_limit):
                 yield from self._check_router(owner, router)
 
     def _check_router(self, owner: Owner, router: ast.Router) -> Iterator[Finding]:

@@ -333,6 +333,11 @@ class Step(Struct):
         """The loop and its inner loops, outermost first."""
         return tuple(_nested(self.loop))
 
+    @property
+    def lifecycle(self) -> Lifecycle | None:
+        """Its time limits."""
+        return self.spec.policy.lifecycle if self.spec and self.spec.policy else None
+
 
 def _nested(loop: Loop | None) -> Iterator[Loop]:
     while loop is not None:

@@ -85,6 +85,9 @@ def run(
     payload: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")
     ] = None,
+    ctx: Annotated[
+        str | None, typer.Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")
+    ] = None,
     keychain: Keychain = None,
     db: Database = None,
     max_parallel: MaxParallel = None,
@@ -95,13 +98,14 @@ def run(
     """Run a bundle or a playbook."""
     from noetlvm.cli.database import database_path
     from noetlvm.cli.drive import Manner
+    from noetlvm.cli.request import first_ctx
     from noetlvm.cli.request import payload as asked
     from noetlvm.cli.run import run_files
 
     manner = Manner(
         database_path(db), _durability(durability), max_parallel, tuple(keychain or ()), as_json=as_json, quiet=quiet
     )
-    raise typer.Exit(run_files(files, asked(payload, set or ()), manner))
+    raise typer.Exit(run_files(files, asked(payload, set or ()), manner, first_ctx(ctx)))
 
 
 @app.command(
@@ -181,20 +185,23 @@ def ctx(
 
 
 @app.command(
-    help="Fold the log of an execution against its bundle, and compare with what is recorded.\n\n"
-    "Exit codes: 0 the same, 1 it differs.\n\nExample: noetlvm replay 0190f3c2 --bundle etl.nbc"
+    help="Fold the log of an execution, decide it again, and tell the first place where the outcome differs.\n\n"
+    "With another bundle it shows where an edit would have changed what happened: what came from outside stays as it "
+    "was recorded. Exit codes: 0 the same, 1 it differs, 2 refused.\n\n"
+    "Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json"
 )
 def replay(
     execution: AnExecution = None,
     bundle: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Another bundle than the database's own copy.")
+        str | None, typer.Option(metavar="FILE", help="A .nbc or a playbook, instead of the database's own copy.")
     ] = None,
     db: Database = None,
+    as_json: Json = False,
 ) -> None:
-    """Fold a log and compare."""
+    """Fold a log, decide it again and compare."""
     from noetlvm.cli.replay import replay_execution
 
-    raise typer.Exit(replay_execution(execution, bundle, db))
+    raise typer.Exit(replay_execution(execution, bundle, db, as_json_object=as_json))
 
 
 @app.command(help="Remove stored results that no event refers to.\n\nExample: noetlvm clean --db executions.db")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.cli.data_text import as_json, duration
 from noetlvm.cli.database import reading
 from noetlvm.cli.table import Table, print_table
+from noetlvm.events.event import moment
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution
@@ -29,11 +30,6 @@ def list_executions(db: str | None, limit: int, *, as_json_lines: bool) -> int:
 def row_data(row: Execution) -> dict[str, Any]:
     """Return how an execution stands, for programs."""
     return row._asdict() | {"started": moment(row.started), "ended": row.ended and moment(row.ended)}
-
-
-def moment(seconds: float) -> str:
-    """Return a point in time, as the events' envelopes do."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _cells(row: Execution) -> tuple[str, ...]:

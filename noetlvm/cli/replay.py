@@ -1,80 +1,132 @@
-"""What `noetlvm replay` does: folds a log from its first event and compares what comes out with all that is known."""
+"""What `noetlvm replay` does: folds a log from its first event, decides it again, and tells where anything differs."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from noetlvm.cli.data_text import as_json, shortened
 from noetlvm.cli.database import database_path, find_execution, reading, results_of
 from noetlvm.cli.refused import Refused
 
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Bundle
-    from noetlvm.machine.state import State
+    from noetlvm.events.event import Event
+    from noetlvm.machine.rehearsal import Difference
     from noetlvm.store.interface import Execution, Reader
 
 DIFFERS = 1
 
+_SHOWN_CHARS = 400
 
-def replay_execution(text: str | None, bundle_file: str | None, db: str | None) -> int:
-    """Fold the log of an execution against its bundle, tell what differs, and return the exit code."""
+
+class Disagreement(NamedTuple):
+    """Something that does not agree with the log, and for a decision, what."""
+
+    what: str
+    decision: Difference | None = None
+
+
+def replay_execution(text: str | None, bundle_file: str | None, db: str | None, *, as_json_object: bool) -> int:
+    """Fold the log of an execution and decide it again with a bundle, tell what differs, and return the exit code."""
     with reading(db) as reader:
         row = find_execution(reader, text)
         bundle = _bundle(reader, row, bundle_file)
-        found = list(_differences(reader, row, bundle, database_path(db)))
-    for difference in found:
-        print(f"{row.execution_id}: {difference}", file=sys.stderr)
-    if found:
-        return DIFFERS
-    print(f"{row.execution_id}: {row.seq:,} events fold to what is recorded: {row.status}")
-    return 0
+        found = [*_of_the_fold(reader, row), *_of_the_decisions(reader, row, bundle, database_path(db))]
+    if as_json_object:
+        print(as_json(_data(row, bundle, found)))
+    else:
+        _tell(row, bundle, found)
+    return DIFFERS if found else 0
 
 
 def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
+    from noetlvm.cli.run import bundle_of
     from noetlvm.engine.engine import Bundle
 
+    if file:
+        return bundle_of([file])
+    data = reader.bundle(row.bundle)
+    if data is None:
+        raise Refused(f"the database has no bundle {row.bundle}; name it with --bundle")
     try:
-        data = Path(file).read_bytes() if file else reader.bundle(row.bundle)
-        if data is None:
-            raise Refused(f"the database has no bundle {row.bundle}; name it with --bundle")
         return Bundle.of(data)
-    except OSError as error:
-        raise Refused(f"cannot read {file}: {error.strerror}") from None
     except BundleError as error:
-        raise Refused(f"{file or row.bundle} is no bundle that can run: {error}") from None
+        raise Refused(f"{row.bundle} is no bundle that can run: {error}") from None
 
 
-def _differences(reader: Reader, row: Execution, bundle: Bundle, database: Path) -> Iterator[str]:
-    """Yield what does not agree."""
+# ---- comparing
+
+
+def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
+    """Yield where the log, its snapshot and the overview do not agree."""
     from noetlvm.engine.recovery import folded, recovered
     from noetlvm.machine.payload import encode
 
-    if bundle.id != row.bundle:
-        yield f"it was recorded with the bundle {row.bundle[:16]}, not with {bundle.id[:16]}"
-    if row.path not in bundle.program.playbooks:
-        yield f"the bundle has no playbook `{row.path}`"
-        return
     state = folded(reader, row.execution_id)
     if state.seq != row.seq:
-        yield f"the log has {state.seq:,} events, the overview says {row.seq:,}"
+        yield Disagreement(f"the log has {state.seq:,} events, the overview says {row.seq:,}")
     # As bytes: a number that is none (NaN) does not even equal itself.
     if encode(recovered(reader, row.execution_id, row.bundle).to_data()) != encode(state.to_data()):
-        yield "the latest snapshot and the events after it give another state than all events do"
+        yield Disagreement("the latest snapshot and the events after it give another state than all events do")
     if state.is_over != (row.ended is not None) or (state.is_over and state.status != row.status):
-        yield f"the log says {state.status}, the overview says {row.status}"
-    yield from _left_over(state, row, bundle, database)
+        yield Disagreement(f"the log says {state.status}, the overview says {row.status}")
 
 
-def _left_over(state: State, row: Execution, bundle: Bundle, database: Path) -> Iterator[str]:
-    """Yield what the machine would decide now: it has decided everything when the last event was written."""
-    from noetlvm.machine.control import Control
+def _of_the_decisions(reader: Reader, row: Execution, bundle: Bundle, database: Path) -> Iterator[Disagreement]:
+    """Yield where the bundle would have decided something else than the log says: the first place, or none."""
     from noetlvm.machine.payload import Offload
+    from noetlvm.machine.rehearsal import rehearse
 
+    playbook = bundle.program.playbooks.get(row.path)
+    if playbook is None:
+        yield Disagreement(f"the bundle has no playbook `{row.path}`")
+        return
     fetch = results_of(database).get
-    offload = Offload(fetch=lambda reference: fetch(reference.key))
-    more = Control(bundle.program.playbooks[row.path], state, offload).settle()
-    if more:
-        yield f"the machine goes on from there with `{more[0].name}`, which the log does not have"
+    offload = Offload(playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key))
+    difference = rehearse(playbook, list(reader.events(row.execution_id)), offload)
+    if difference is not None:
+        yield Disagreement(f"event {difference.seq:,} is decided differently", difference)
+
+
+# ---- telling
+
+
+def _tell(row: Execution, bundle: Bundle, found: list[Disagreement]) -> None:
+    if bundle.id != row.bundle:
+        note = f"it was recorded with the bundle {row.bundle[:16]} and is decided with {bundle.id[:16]}"
+        print(f"{row.execution_id}: {note}", file=sys.stderr)
+    for what, decision in found:
+        place = f" at {decision.place}" if decision and decision.place else ""
+        print(f"{row.execution_id}: {what}{place}", file=sys.stderr)
+        if decision:
+            print(f"  recorded: {_line(decision.expected)}\n  decided:  {_line(decision.found)}", file=sys.stderr)
+    if not found:
+        print(f"{row.execution_id}: {row.seq:,} events fold to what is recorded and are decided again: {row.status}")
+
+
+def _line(event: Event | None) -> str:
+    if event is None:
+        return "nothing"
+    where = f" of run {event.run}" if event.run else ""
+    where += f"[{event.iteration}]" if event.iteration else ""
+    return f"{event.name}{where} {shortened(event.data, _SHOWN_CHARS)}"
+
+
+def _data(row: Execution, bundle: Bundle, found: list[Disagreement]) -> dict[str, Any]:
+    return {
+        "execution_id": row.execution_id,
+        "status": row.status,
+        "event_count": row.seq,
+        "recorded_with": row.bundle,
+        "decided_with": bundle.id,
+        "differences": [{"what": what} | (_decision_data(decision) if decision else {}) for what, decision in found],
+    }
+
+
+def _decision_data(decision: Difference) -> dict[str, Any]:
+    expected, found = (event and event._asdict() for event in (decision.expected, decision.found))
+    return {"seq": decision.seq, "place": decision.place, "expected": expected, "found": found}

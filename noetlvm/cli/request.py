@@ -12,20 +12,25 @@ from noetlvm.cli.refused import Refused
 
 def payload(file: str | None, settings: Sequence[str]) -> dict[str, Any]:
     """Return the request's payload: the file's mapping, with each `key=value` written over it."""
-    asked = _read(file) if file else {}
+    asked = _read(file, "it is merged over the workload") if file else {}
     for setting in settings:
         _set(asked, setting)
     return asked
 
 
-def _read(file: str) -> dict[str, Any]:
+def first_ctx(file: str | None) -> dict[str, Any]:
+    """Return what `ctx` begins with: the file's mapping."""
+    return _read(file, "`ctx` is one") if file else {}
+
+
+def _read(file: str, why: str) -> dict[str, Any]:
     try:
         data = Path(file).read_bytes()
     except OSError as error:
         raise Refused(f"cannot read {file}: {error.strerror}") from None
     found = _parsed(file, data)
     if not isinstance(found, dict):
-        raise Refused(f"{file} must hold a mapping, for it is merged over the workload")
+        raise Refused(f"{file} must hold a mapping, for {why}")
     return found
 
 

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 SUFFIX = ".nbc"
 
 
-def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner) -> int:
+def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner, ctx: dict[str, Any] | None = None) -> int:
     """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
-    bundle = _bundle(files)
-    return drive(manner, lambda engine: [engine.start(bundle, payload)], _folder(files))
+    bundle = bundle_of(files)
+    return drive(manner, lambda engine: [engine.start(bundle, payload, ctx=ctx)], _folder(files))
 
 
-def _bundle(files: Sequence[str]) -> Bundle:
+def bundle_of(files: Sequence[str]) -> Bundle:
+    """Return the bundle that a file holds, or that playbooks become."""
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.engine.engine import Bundle
 

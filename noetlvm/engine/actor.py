@@ -52,6 +52,7 @@ class Actor:
         "program",
         "row",
         "snapshot_seq",
+        "timer",
         "waiting",
         "workers",
     )
@@ -73,6 +74,7 @@ class Actor:
         """Pipelines that wait for something, by run and iteration."""
         self.due: float | None = None
         """When its timer rings."""
+        self.timer: asyncio.Task[None] | None = None
         self.snapshot_seq = 0
 
     @property
@@ -83,8 +85,9 @@ class Actor:
     def state(self) -> State:
         return self.control.state
 
-    def decide(self) -> bool:
+    def decide(self, now: float) -> bool:
         """Let everything have happened that has come in, and all that follows from it; tell whether anything has."""
+        self.control.set_time(now)
         inbox, self.inbox = self.inbox, []
         known = len(self.decided)
         for happened in inbox:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from noetlvm.engine.actor import Ending
-from noetlvm.limits import CHILD_NAME_CHARS_MAX
+from noetlvm.limits import ARGS_BYTES_MAX, CHILD_NAME_CHARS_MAX
 from noetlvm.machine.effects import Call
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.payload import Offload, TooLarge, Unencodable
@@ -42,12 +42,16 @@ def refusal(child: Child, playbook: LoadedPlaybook | None, program: LoadedProgra
     return {}
 
 
-def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any]) -> str:
+def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[str, Any]) -> str:
     """Return why a request cannot be recorded; empty: it can."""
     offload = Offload(playbook.limits.max_payload_bytes)
+    odd = [key for key in ctx if not isinstance(key, str) or not key.isidentifier()]
+    if odd:
+        return f"the keys of `ctx` are plain names, and `{odd[0]}` is none"
     try:
         offload.fit(payload)
         offload.fit(deep_merge(playbook.workload, payload))
+        offload.fit(ctx, ARGS_BYTES_MAX)
     except (TooLarge, Unencodable) as problem:
         return f"the request cannot be recorded: {problem}"
     return ""

@@ -118,6 +118,8 @@ class Engine:
         self._committed_at = _LONG_AGO
         self._undurable: dict[Actor, None] = {}
         """Who has decided something since the last commit."""
+        self._now = 0.0
+        """When that was decided: what is committed together happens at one moment."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -128,14 +130,22 @@ class Engine:
 
     # ---- executions
 
-    def start(self, bundle: Bundle, payload: dict[str, Any], execution_id: str | None = None) -> str:
+    def start(
+        self,
+        bundle: Bundle,
+        payload: dict[str, Any],
+        execution_id: str | None = None,
+        *,
+        ctx: dict[str, Any] | None = None,
+    ) -> str:
         """Let the main playbook of a bundle run, and return the identifier of the execution. Raises BadRequest."""
+        ctx = ctx or {}
         self._bundles[bundle.id] = bundle
         self.store.put_bundle(bundle.id, bundle.data)
-        objection = objection_to(bundle.program.main, payload)
+        objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
             raise BadRequest(objection)
-        request = Request(execution_id or self._ids(self.clock.now(), 1)[0], bundle.id, payload)
+        request = Request(execution_id or self._ids(self.clock.now(), 1)[0], bundle.id, payload, ctx=ctx)
         self._open(bundle.program, bundle.program.main, request)
         return request.execution_id
 
@@ -143,8 +153,10 @@ class Engine:
         """Go on with an execution that was left; one that has ended only has its ending told."""
         actor = self._restore(execution_id)
         if not actor.state.is_over:
-            actor.inbox.append(actor.control.resume)
+            # What ran out of time while nobody ran it is not begun again.
+            actor.inbox += [actor.control.resume, actor.control.timer]
             self._touch(actor)
+            self._cancel_orphans(actor)
         return execution_id
 
     def ask(self, execution_id: str, action: Action) -> None:
@@ -220,8 +232,10 @@ class Engine:
 
     def _tick(self) -> None:
         moved, self._moved = self._moved, {}
+        if not self._undurable:
+            self._now = self.clock.now()
         for actor in moved:
-            if actor.decide():
+            if actor.decide(self._now):
                 self._undurable[actor] = None
         if not self._may_wait():
             self._commit()
@@ -248,12 +262,12 @@ class Engine:
 
     def _record(self, actor: Actor) -> list[Recorded]:
         """Give what an actor has decided to the store."""
+        now = self._now
         events, actor.decided = actor.decided, []
         known = actor.state.seq - len(events)
         blobs = actor.control.offload.take_blobs()
         if blobs:
             self.results.put(blobs)
-        now = self.clock.now()
         ids = self._ids(now, len(events))
         recorded = list(map(Recorded, count(known + 1), ids, repeat(now), events))
         met, actor.met = actor.met, []
@@ -277,6 +291,9 @@ class Engine:
             if not future.done():
                 future.set_result(None)
         control = actor.control
+        for thread in control.take_stopped():
+            if thread in actor.workers:
+                actor.workers[thread].stop(now=True)
         for key in control.take_cancelled():
             self._cancel_child(child_id(key))
         if actor.state.is_over:
@@ -353,6 +370,8 @@ class Engine:
     def _close(self, actor: Actor) -> None:
         for worker in list(actor.workers.values()):
             worker.stop(now=True)
+        if actor.timer is not None:
+            actor.timer.cancel()
         if self._actors.pop(actor.execution_id, None) is None:
             return
         asked = self._asked.pop(actor.execution_id, None)
@@ -378,11 +397,12 @@ class Engine:
             self._answer(self._asked.pop(id), refused)
             return
         payload = payload_of(child, parent.control.offload)
-        objection = objection_to(playbook, payload)
+        objection = objection_to(playbook, payload, {})
         if objection:
             self._answer(self._asked.pop(id), error("input", objection))
             return
-        request = Request(id, parent.row.bundle, payload, parent.execution_id, parent.state.depth + 1)
+        state = parent.state
+        request = Request(id, parent.row.bundle, payload, parent.execution_id, state.depth + 1, state.trace)
         self._open(parent.program, playbook, request)
 
     def _cancel_child(self, id: str) -> None:
@@ -391,6 +411,15 @@ class Engine:
         if id in self._actors or self.store.execution(id) is not None:
             self._restore(id)
             self.ask(id, "cancel")
+
+    def _cancel_orphans(self, actor: Actor) -> None:
+        """Cancel the children that nobody waits for: a crash may come between giving them up and cancelling them."""
+        runs = actor.state.runs.values()
+        threads = [thread for run in runs for thread in run.threads.values()]
+        awaited = {child_id(thread.child.key) for thread in threads if thread.child}
+        for row in self.store.executions(parent=actor.execution_id):
+            if row.ended is None and row.execution_id not in awaited:
+                self._cancel_child(row.execution_id)
 
     def _answer(self, asked: _Asked, outcome: dict[str, Any]) -> None:
         parent = asked.parent
@@ -403,14 +432,16 @@ class Engine:
 
     def _set_timer(self, actor: Actor) -> None:
         due = actor.control.next_timer()
-        if due is not None and due != actor.due:
-            actor.due = due
-            self._spawn(self._ring(actor, due))
+        if due == actor.due:
+            return
+        if actor.timer is not None:
+            actor.timer.cancel()
+        actor.due, actor.timer = due, None if due is None else self._spawn(self._ring(actor, due))
 
     async def _ring(self, actor: Actor, due: float) -> None:
         await self.clock.sleep(due - self.clock.now())
-        actor.due = None
-        actor.inbox.append(partial(actor.control.timer, due))
+        actor.due = actor.timer = None
+        actor.inbox.append(actor.control.timer)
         self._touch(actor)
 
     async def _listen(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlvm.machine.fold import apply
-from noetlvm.machine.state import State
+from noetlvm.machine.state import LAYOUT, State
 from noetlvm.store.interface import Reader
 
 SNAPSHOT_EVENTS = 5_000
@@ -15,7 +15,7 @@ _SNAPSHOT_SHARE = 4
 def recovered(reader: Reader, execution_id: str, bundle: str, until: int | None = None) -> State:
     """Return the state after the last event, or after the one of number `until`; every open thread is ready in it."""
     snapshot = reader.snapshot(execution_id, bundle, until)
-    state = State.from_data(snapshot.data) if snapshot else State()
+    state = State.from_data(snapshot.data) if snapshot and snapshot.data.get("layout") == LAYOUT else State()
     fold(reader, execution_id, state, until)
     state.reopen()
     return state
@@ -32,7 +32,7 @@ def folded(reader: Reader, execution_id: str, until: int | None = None) -> State
 def fold(reader: Reader, execution_id: str, state: State, until: int | None = None) -> None:
     """Apply the events that a state does not know yet."""
     for recorded in reader.events(execution_id, state.seq, until):
-        apply(state, recorded.event)
+        apply(state, recorded.event, recorded.timestamp)
 
 
 def wants_snapshot(seq: int, last: int) -> bool:

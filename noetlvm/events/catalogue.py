@@ -91,8 +91,10 @@ _ROWS = (
             bundle="Identifier of the bundle.",
             path="Path of the playbook.",
             payload="What the request gives, to be merged over the workload defaults.",
+            ctx="?What the request lets `ctx` begin with.",
             parent="?Execution that asked, for a child.",
             depth="?How many executions stand above a child.",
+            trace="?The uppermost of them.",
         ),
     ),
     EventKind(
@@ -229,6 +231,7 @@ _ROWS = (
             task="?Label of the task that failed.",
             at="?Where the rule or the task that failed was written.",
             failed_iteration="?For a loop: the iteration whose failure it is.",
+            cancelled="?For a run that took longer than it may: its iterations that were cancelled.",
             loop=f"?For a loop: {_COUNTS}",
         ),
         Status.ERROR,

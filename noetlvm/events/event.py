@@ -53,6 +53,11 @@ def task_run_id(execution_id: str, run: int, iteration: str, task: int) -> str:
     return f"{execution_id}/{run}{within}#{task}"
 
 
+def moment(timestamp: float) -> str:
+    """Return a time as readers of events see it."""
+    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")
+
+
 def envelope(execution_id: str, recorded: Recorded) -> dict[str, Any]:
     """Return an event with everything that formal §10.1 asks for."""
     event = recorded.event
@@ -61,7 +66,7 @@ def envelope(execution_id: str, recorded: Recorded) -> dict[str, Any]:
         "event_id": recorded.event_id,
         "execution_id": execution_id,
         "seq": recorded.seq,
-        "timestamp": datetime.fromtimestamp(recorded.timestamp, UTC).isoformat(timespec="milliseconds"),
+        "timestamp": moment(recorded.timestamp),
         "source": kind.plane.value,
         "name": event.name,
         "entity": kind.entity.value,

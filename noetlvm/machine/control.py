@@ -9,6 +9,7 @@ state decides the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from noetlvm.events.event import Event
@@ -22,6 +23,7 @@ from noetlvm.machine.payload import Offload, TooLarge, Unencodable, fits_event
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.settling import Settling
 from noetlvm.machine.state import Child, Command, FrameState, Run, State, Thread
+from noetlvm.machine.time_limits import Deadlines
 
 
 class Request(NamedTuple):
@@ -34,6 +36,10 @@ class Request(NamedTuple):
     """Execution that asks, for a child."""
     depth: int = 0
     """How many executions stand above a child."""
+    trace: str = ""
+    """The uppermost of them."""
+    ctx: dict[str, Any] = {}
+    """What `ctx` begins with."""
 
 
 class Work(NamedTuple):
@@ -73,8 +79,15 @@ class Control:
         """Those whose child is to be started."""
         self._abandoned: list[str] = []
         """Keys of children to cancel."""
+        self._deadlines = Deadlines(net, state)
+        self._stopped: list[tuple[int, str]] = []
+        """Threads that ended before whoever works on them knows."""
 
     # ---- input
+
+    def set_time(self, now: float) -> None:
+        """Say what time it is: what is decided from now on is recorded with it."""
+        self.journal.now = now
 
     def start(self, request: Request) -> list[Event]:
         """Begin the execution: the workload is merged and the first token waits for its step (S4, S37)."""
@@ -82,6 +95,7 @@ class Control:
         self.journal.emit("playbook.request.evaluated", {})
         workload = deep_merge(self.net.workload, request.payload)
         self.journal.emit("workflow.started", {"workload": self.offload.shrink(workload)})
+        self._settling.patch_ctx(self.offload.fit(request.ctx, ARGS_BYTES_MAX))
         self._settling.enqueue(self.net.entry_step, {})
         return self.journal.take()
 
@@ -127,8 +141,15 @@ class Control:
             self.journal.emit("step.scheduled", {"lease": lease + 1}, run, self._step(run).unit(iteration))
         return self.journal.take()
 
-    def timer(self, now: float) -> list[Event]:
-        """Let time have passed: a task that waited too long for its child waits no more."""
+    def timer(self) -> list[Event]:
+        """Let time have passed: a step run that is overdue fails, and nobody waits too long for a child."""
+        now = self.journal.now
+        if self.state.paused or self.state.status != "running":
+            return []
+        for run in self._deadlines.passed(now):
+            self._abandoned += [child.key for parent, _, child in self._children() if parent == run]
+            self._stopped += [(run, iteration) for iteration in self.state.runs[run].threads]
+            self._settling.time_out(run)
         for run, iteration, child in self._children():
             if child.due is not None and child.due <= now:
                 self._answer(run, iteration, child.key, _error_outcome("timeout", "the child took too long"))
@@ -211,12 +232,18 @@ class Control:
         abandoned, self._abandoned = self._abandoned, []
         return abandoned
 
+    def take_stopped(self) -> list[tuple[int, str]]:
+        """Return the threads whose work is to be left off: nothing that it tells counts any more."""
+        stopped, self._stopped = self._stopped, []
+        return stopped
+
     def next_timer(self) -> float | None:
-        """Return when `timer` has something to do next."""
-        if not self._parents:
+        """Return when `timer` has something to do next; not while paused, for then it does nothing."""
+        if self.state.paused or not (self._parents or self._deadlines.exist):
             return None
         due = [child.due for _, _, child in self._children() if child.due is not None]
-        return min(due, default=None)
+        first = min([*due, self._deadlines.next()])
+        return first if first < inf else None
 
     # ---- threads
 
@@ -265,13 +292,15 @@ class Control:
             "path": self.net.path,
             "payload": self.offload.shrink(request.payload),
         }
+        if request.ctx:
+            data["ctx"] = self.offload.shrink(request.ctx)
         if request.parent:
-            data |= {"parent": request.parent, "depth": request.depth}
+            data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
         self.journal.emit("playbook.execution.requested", data)
 
     def _begin(self, event: Event, run: Run, thread: Thread, ends_now: bool) -> None:
         """Tell that a run or an iteration has begun, with the first that is heard of it."""
-        if not run.started:
+        if run.since is None:
             self.journal.emit("step.started", {}, event.run)
         if event.iteration and not thread.started and not ends_now:
             self.journal.emit("loop.iteration.started", {}, event.run, event.iteration)

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from noetlvm.events.catalogue import BOUNDARY
-from noetlvm.events.event import Event, step_run_id, task_run_id
+from noetlvm.events.event import Event, moment, step_run_id, task_run_id
 from noetlvm.machine.state import FAILURES_KEPT, Child, Loop, Run, State, Thread, Token
 
 
-def apply(state: State, event: Event) -> None:
-    """Let an event have happened."""
+def apply(state: State, event: Event, at: float) -> None:
+    """Let an event have happened, and have been recorded at that time."""
     state.seq += 1
+    state.now = at
     HANDLERS[event.name](state, event)
 
 
@@ -27,6 +28,7 @@ def _requested(state: State, event: Event) -> None:
     data = event.data
     state.execution_id, state.bundle, state.path = data["execution"], data["bundle"], data["path"]
     state.parent, state.depth = data.get("parent", ""), data.get("depth", 0)
+    state.trace = data.get("trace") or state.parent or state.execution_id
     state.status = "requested"
 
 
@@ -38,6 +40,7 @@ def _evaluated(state: State, event: Event) -> None:
 
 def _started(state: State, event: Event) -> None:
     state.workload = event.data["workload"]
+    state.since = state.now
     state.status = "running"
 
 
@@ -154,7 +157,7 @@ def _released(state: State, event: Event) -> None:
 
 
 def _step_started(state: State, event: Event) -> None:
-    state.runs[event.run].started = True
+    state.runs[event.run].since = state.now
 
 
 def _iteration_started(state: State, event: Event) -> None:
@@ -321,6 +324,8 @@ def _boundary(state: State, event: Event) -> None:
         "step_run_id": run_id,
         "entity_id": run_id,
         "seq": state.seq,
+        "timestamp": moment(state.now),
+        "trace_id": state.trace,
         "data": data,
     }
     for name in ("result", "error", "loop"):

@@ -99,7 +99,9 @@ class Frame:
         except (Unencodable, TooLarge) as problem:
             error = failure("encoding", f"the result cannot be recorded: {problem}")
             told = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
-        self.outcome = self.names["outcome"] = readable(told, self._scope.offload.load)
+        # The log knows the trace from its first event, so only templates are told of it again.
+        seen = {**told, "meta": {**meta, "trace_id": self._scope.trace_id}}
+        self.outcome = self.names["outcome"] = readable(seen, self._scope.offload.load)
         self._recorded = recorded
         offload, result = self._scope.offload, told["result"]
         self._masked, self._repeatable = offload.redacts and offload.redacted(result) is not result, repeatable
@@ -149,7 +151,7 @@ class Frame:
 
     def forget_outcome(self) -> None:
         """Take the task for a success without a result, whatever its tool did (S17)."""
-        meta = self.outcome.get("meta")
+        meta = self._recorded.get("meta")
         self._recorded = {"status": "ok", "meta": meta} if meta else {"status": "ok"}
 
     def end_task(self, do: str, target: int, **more: Any) -> None:
@@ -264,6 +266,7 @@ def frame_for(control: Control, work: Work, keychain: dict[str, Any]) -> Frame:
         work.ctx,
         work.args,
         work.iter,
+        state.trace,
         state.results,
     )
     return Frame(pipeline, scope, work.saved)

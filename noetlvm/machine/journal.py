@@ -16,13 +16,15 @@ class Journal:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.now = state.now
+        """When what is told next is recorded: whoever records it says so beforehand."""
         self.changes = 0
         """Counts what may open a gate: changes of `ctx` and ends of steps (S30)."""
         self._made: list[Event] = []
 
     def tell(self, event: Event) -> None:
         """Let an event happen."""
-        apply(self.state, event)
+        apply(self.state, event, self.now)
         self._made.append(event)
         if event.name in _OPENS_GATES:
             self.changes += 1

@@ -17,6 +17,7 @@ from noetlvm.expr.fuel import Fuel
 from noetlvm.limits import Limits
 from noetlvm.machine.effects import failure
 from noetlvm.machine.instructions import bind
+from noetlvm.machine.time_limits import TimeLimits
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
@@ -181,7 +182,7 @@ class LoadedStep(NamedTuple):
     pipeline: LoadedPipeline | None
     inclusive: bool
     arcs: tuple[LoadedArc, ...]
-    settings: dict[str, Any]
+    limits: TimeLimits
     leased_levels: int
     """Down to which level of the loop iterations are handed out one by one: the innermost distributed one (S22)."""
 
@@ -259,7 +260,7 @@ class _Setting(NamedTuple):
             pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
             inclusive=step.inclusive,
             arcs=tuple(self._arc(arc, f"{address}/arc.{number}") for number, arc in enumerate(step.arcs, 1)),
-            settings=step.settings,
+            limits=TimeLimits.of(step.settings),
             leased_levels=leased,
         )
 

@@ -23,6 +23,7 @@ class Scope(NamedTuple):
     args: dict[str, Any] = {}
     iter: dict[str, Any] | None = None
     """The element, `index` and `parent`; None outside a loop."""
+    trace_id: str = ""
     results: dict[str, Any] | Callable[[str], Any] = {}
     """The last result of each step by name, or a function that finds it."""
 

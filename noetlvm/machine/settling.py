@@ -112,13 +112,12 @@ class Settling:
     def _enter(self, number: int, step: LoadedStep) -> None:
         run = self._state.last_run + 1
         self._denied.pop(number, None)
-        data: dict[str, Any] = {"token": number, "step": step.name}
-        if step.loops:
-            self._journal.emit("step.scheduled", data | {"form": "loop"}, run)
-        elif step.pipeline is not None:
-            self._journal.emit("step.scheduled", data, run)
-        else:
-            self._journal.emit("step.scheduled", data | {"form": "routing"}, run)
+        form = "loop" if step.loops else "" if step.pipeline else "routing"
+        data = {"token": number, "step": step.name} | ({"form": form} if form else {})
+        self._journal.emit("step.scheduled", data, run)
+        if self._state.since + step.limits.deadline_s <= self._journal.now:
+            self.time_out(run)
+        elif form == "routing":
             self._journal.emit("step.done", {"result": None}, run)
 
     def _wait(self, number: int, _step: LoadedStep) -> None:
@@ -236,6 +235,19 @@ class Settling:
         self.elements.forget(number, "")
         self.results.forget(number, "")
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}
+        self._journal.emit("step.failed", data, number)
+
+    def time_out(self, number: int) -> None:
+        """Fail a run that takes too long: what is open of it is cancelled, and what is heard of that is too late."""
+        run = self._state.runs[number]
+        limits = self.net.steps[run.step].limits
+        data: dict[str, Any] = {
+            "error": limits.error(self._state, run),
+            "cancelled": [path for path in run.threads if path],
+        }
+        if run.loops:
+            data["loop"] = _counts_so_far(run)
+        self.elements.forget(number, "")
         self._journal.emit("step.failed", data, number)
 
     # ---- the end

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
+LAYOUT = 2
+"""Number of the form in which a state is written down. One in another form is not read: the log has it all."""
+
 FAILURES_KEPT = 100
 """Unhandled failures that are remembered one by one; all are counted."""
 
@@ -171,14 +174,15 @@ class Loop:
 class Run:
     """A step run that is open, or has ended and was not routed yet."""
 
-    __slots__ = ("args", "boundary", "failure", "final", "leases", "loops", "started", "step", "threads")
+    __slots__ = ("args", "boundary", "failure", "final", "leases", "loops", "since", "step", "threads")
 
     def __init__(self, step: str, args: dict[str, Any], final: bool) -> None:
         self.step = step
         self.args = args
         self.final = final
         """It is the run of `final_step` after everything else: nothing follows it (S4)."""
-        self.started = False
+        self.since: float | None = None
+        """When the first was heard of it; None: it waits for a worker."""
         self.threads: dict[str, Thread] = {}
         """Open pipelines by iteration."""
         self.loops: dict[str, Loop] = {}
@@ -195,7 +199,7 @@ class Run:
             "step": self.step,
             "args": self.args,
             "final": self.final,
-            "started": self.started,
+            "since": self.since,
             "threads": [[path, thread.to_data()] for path, thread in self.threads.items()],
             "loops": [[path, loop.to_data()] for path, loop in self.loops.items()],
             "leases": dict(self.leases),
@@ -206,7 +210,7 @@ class Run:
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Self:
         made = cls(data["step"], data["args"], data["final"])
-        made.started = data["started"]
+        made.since = data["since"]
         made.threads = {path: Thread.from_data(thread) for path, thread in data["threads"]}
         made.loops = {path: Loop.from_data(loop) for path, loop in data["loops"]}
         made.leases = dict(data["leases"])
@@ -225,7 +229,8 @@ class Token(NamedTuple):
 
 
 _PLAIN = (
-    *("execution_id", "bundle", "path", "parent", "depth", "status", "paused", "seq"),
+    *("execution_id", "bundle", "path", "parent", "depth", "trace", "status", "paused", "seq"),
+    *("now", "since"),
     *("workload", "ctx", "results", "result", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "final_given"),
 )
@@ -244,11 +249,17 @@ class State:
         self.parent = ""
         """Execution that started this one; empty: none."""
         self.depth = 0
+        self.trace = ""
+        """The execution at the top of all that run for the same request; this one, if it has no parent."""
         self.status = "new"
         """new, requested, running, then success, failed or cancelled."""
         self.paused = False
         self.seq = 0
         """Events folded so far."""
+        self.now = 0.0
+        """When the last of them was recorded."""
+        self.since = 0.0
+        """When the workflow started."""
         self.workload: Any = {}
         self.ctx: dict[str, Any] = {}
         self.results: dict[str, Any] = {}
@@ -281,7 +292,7 @@ class State:
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data: equal for equal states, and enough to go on from."""
-        data: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
+        data: dict[str, Any] = {"layout": LAYOUT} | {name: getattr(self, name) for name in _PLAIN}
         data["failures"], data["counts"] = list(self.failures), list(self.counts)
         data["results"] = dict(self.results)
         data["tokens"] = [[number, list(token)] for number, token in self.tokens.items()]

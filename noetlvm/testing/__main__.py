@@ -32,6 +32,7 @@ def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = No
         main,
         given.get("tools"),
         payload=given.get("payload"),
+        ctx=given.get("ctx"),
         keychain=given.get("keychain"),
         controls=[(time, action) for time, action in given.get("controls", ())],
         schedule=schedule,

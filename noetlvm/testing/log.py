@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from noetlvm.events.event import Event, Recorded, envelope
@@ -41,7 +42,7 @@ def fold_log(envelopes: Iterable[Mapping[str, Any]], state: State | None = None)
     """Return the state after the last event, from the first on or from a state that knows those before."""
     state = state or State()
     for told in envelopes:
-        apply(state, event_of(told))
+        apply(state, event_of(told), datetime.fromisoformat(told["timestamp"]).timestamp())
     return state
 
 

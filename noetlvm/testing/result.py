@@ -40,6 +40,8 @@ class RunResult(NamedTuple):
     """Most tools that ran at once."""
     children: list[RunResult]
     """Child executions, in the order in which they were started."""
+    stored: dict[str, bytes]
+    """Large results of all executions, by the keys of what refers to them."""
 
     @property
     def seconds(self) -> float:

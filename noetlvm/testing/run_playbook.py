@@ -23,6 +23,7 @@ def run_playbook(
     scripts: Scripts | None = None,
     *,
     payload: dict[str, Any] | None = None,
+    ctx: dict[str, Any] | None = None,
     schedule: int | None = None,
     keychain: Mapping[str, Any] | None = None,
     controls: Iterable[tuple[float, str]] = (),
@@ -32,13 +33,14 @@ def run_playbook(
 
     `playbook` is YAML text, a bundle or a program; `others` are playbooks that it runs as children. `schedule` is a
     seed that orders what happens at the same moment; without one, things happen in the order in which they came up.
-    `keychain` holds the credentials. `controls` are pairs of a time and `pause`, `resume` or `cancel`. Raises
-    ScriptError for a tool that the script forgot, and NotTheFold if the machine's state ever differs from its log.
+    `keychain` holds the credentials, `ctx` is what it begins with. `controls` are pairs of a time and `pause`, `resume`
+    or `cancel`. Raises ScriptError for a tool that the script forgot, and NotTheFold if the machine's state ever
+    differs from its log.
     """
     program = _program(playbook, others)
     clock = Clock(schedule)
     around = Surroundings(program, clock, Script(scripts or {}), _resolver(keychain or {}), {}, {})
-    request = Request(EXECUTION_ID, "bundle", payload or {})
+    request = Request(EXECUTION_ID, "bundle", payload or {}, ctx=ctx or {})
     execution = around.executions[EXECUTION_ID] = Simulated(around, program.main, request)
     clock.at(0, execution.start)
     for time, action in controls:

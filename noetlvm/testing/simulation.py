@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
-from noetlvm.engine.actor import Ending
+from noetlvm.engine.actor import Ending, Input
 from noetlvm.engine.children import outcome_of, payload_of, refusal
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved
 from noetlvm.engine.identity import child_id
@@ -97,6 +97,7 @@ class Simulated:
         self.children: list[str] = []
         self.running = 0
         self.in_flight = 0
+        self._due: float | None = None
 
     @property
     def state(self) -> State:
@@ -104,23 +105,27 @@ class Simulated:
 
     def start(self) -> None:
         """Ask for it."""
-        begin = self.control.start
-        self.take(self.control.refuse(self._request, self._refused) if self._refused else begin(self._request))
+        if self._refused:
+            self.take(partial(self.control.refuse, self._request, self._refused))
+        else:
+            self.take(partial(self.control.start, self._request))
 
     def ask(self, action: str) -> None:
         """Cancel, pause or resume it."""
-        self.take({"cancel": self.control.cancel, "pause": self.control.pause, "resume": self.control.resume}[action]())
+        self.take({"cancel": self.control.cancel, "pause": self.control.pause, "resume": self.control.resume}[action])
 
     def report(self, command: Command, events: list[Event]) -> None:
         """Hear from a worker."""
-        self.take(self.control.report(command.run, command.iteration, command.lease, events))
+        self.take(partial(self.control.report, command.run, command.iteration, command.lease, events))
 
     def expire(self, command: Command) -> None:
         """Give a worker up."""
-        self.take(self.control.expire(command.run, command.iteration, command.lease))
+        self.take(partial(self.control.expire, command.run, command.iteration, command.lease))
 
-    def take(self, events: list[Event]) -> None:
-        """Let events be durable with all that follows from them, and do what they ask for."""
+    def take(self, happened: Input) -> None:
+        """Let something have happened, its events be durable with all that follows, and do what they ask for."""
+        self.control.set_time(self.around.clock.now)
+        events = happened()
         if self.times and self.state.is_over and not events:
             return
         made = events + self.control.settle()
@@ -155,6 +160,7 @@ class Simulated:
             calls=self.calls,
             in_flight=self.in_flight,
             children=[self.around.executions[id].result() for id in self.children],
+            stored=self.around.blobs,
         )
 
     def _plain(self, value: Any) -> Any:
@@ -186,8 +192,13 @@ class Simulated:
         for command in control.take_ready():
             clock.at(clock.now, partial(self._begin, command))
         due = control.next_timer()
-        if due is not None:
-            clock.at(due, lambda: self.take(control.timer(clock.now)))
+        if due is not None and due != self._due:
+            self._due = due
+            clock.at(due, self._ring)
+
+    def _ring(self) -> None:
+        self._due = None
+        self.take(self.control.timer)
 
     def _begin(self, command: Command) -> None:
         if self.is_current(command):
@@ -209,7 +220,7 @@ class Simulated:
             answer(refused)
             return
         payload = payload_of(child, self.control.offload)
-        request = Request(id, self.state.bundle, payload, self.id, self.state.depth + 1)
+        request = Request(id, self.state.bundle, payload, self.id, self.state.depth + 1, self.state.trace)
         made = around.executions[id] = Simulated(around, playbook, request)
         made.when_over = lambda: answer(outcome_of(Ending.of(id, made.state.status, made.state)))
         self.children.append(id)
@@ -217,4 +228,4 @@ class Simulated:
 
     def _answer(self, run: int, iteration: str, key: str, outcome: Mapping[str, Any]) -> None:
         readable = self.control.offload.readable(dict(outcome))
-        self.take(self.control.child_finished(run, iteration, key, readable))
+        self.take(partial(self.control.child_finished, run, iteration, key, readable))

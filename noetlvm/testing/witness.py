@@ -21,7 +21,7 @@ class Witness(Journal):
 
     def tell(self, event: Event) -> None:
         super().tell(event)
-        apply(self._shadow, event)
+        apply(self._shadow, event, self.now)
         live = self.state.to_data()
         if self._shadow.to_data() != live or State.from_data(live).to_data() != live:
             raise NotTheFold(f"after event {self.state.seq}, `{event.name}`")

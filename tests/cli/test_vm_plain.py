@@ -19,8 +19,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Gather what would be run."""
     found: Runs = []
 
-    def run_files(files: list[str], payload: dict[str, Any], manner: Manner) -> int:
-        found.append((tuple(files), payload, manner))
+    def run_files(files: list[str], payload: dict[str, Any], manner: Manner, ctx: dict[str, Any] | None = None) -> int:
+        found.append((tuple(files), payload | (ctx or {}), manner))
         return 0
 
     monkeypatch.setattr("noetlvm.cli.run.run_files", run_files)

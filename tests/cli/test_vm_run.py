@@ -92,6 +92,16 @@ def test_quiet_says_nothing_of_a_success(noetlvm: Command) -> None:
     assert noetlvm("run", "counting.yaml", "--quiet") == Answer(0, "", "")
 
 
+def test_ctx_begins_with_what_the_request_brings(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "ctx.yaml").write_text("mood: fine\ntotal: 1\n")
+    assert noetlvm("run", "counting.yaml", "--ctx", "ctx.yaml", "--json").data["ctx"] == {"mood": "fine", "total": 6}
+    assert noetlvm("ctx", "--at", "4").data == {"mood": "fine", "total": 1}
+    assert "decided again: success" in noetlvm("replay").out
+    (tmp_path / "list.yaml").write_text("[1]")
+    answer = noetlvm("run", "counting.yaml", "--ctx", "list.yaml")
+    assert (answer.code, "must hold a mapping" in answer.err) == (2, True)
+
+
 def test_set_and_payload_are_merged_over_the_workload(noetlvm: Command, tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text('{"items": [10, 20]}')
     (tmp_path / "request.yaml").write_text("items: [10, 20]\n")
@@ -184,12 +194,36 @@ def test_ctx_can_be_seen_as_it_was(noetlvm: Command) -> None:
 
 def test_replay_finds_a_log_whole_and_a_bundle_that_is_another(noetlvm: Command, tmp_path: Path) -> None:
     noetlvm("run", "counting.yaml", "-q")
-    assert "events fold to what is recorded: success" in noetlvm("replay").out
+    assert "events fold to what is recorded and are decided again: success" in noetlvm("replay").out
     compile = [sys.executable, "-m", "noetlc", "compile", str(tmp_path / "failing.yaml"), "-o", "other.nbc"]
     subprocess.run(compile, check=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
     answer = noetlvm("replay", "--bundle", "other.nbc")
     assert answer.code == 1
     assert "it was recorded with the bundle" in answer.err
+    assert "the bundle has no playbook `counting`" in answer.err
+
+
+def test_replay_with_an_edited_playbook_shows_where_it_would_have_gone_another_way(
+    noetlvm: Command, tmp_path: Path
+) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    (tmp_path / "edited.yaml").write_text(COUNTING.replace("total: sum", "total: max"))
+    answer = noetlvm("replay", "--bundle", "edited.yaml")
+    assert answer.code == 1
+    assert "is decided differently at edited.yaml:" in answer.err
+    assert 'recorded: ctx.patched {"patch": {"total": 6}}' in answer.err
+    assert 'decided:  ctx.patched {"patch": {"total": 3}}' in answer.err
+    (difference,) = noetlvm("replay", "--bundle", "edited.yaml", "--json").data["differences"]
+    assert difference["expected"]["data"] == {"patch": {"total": 6}}
+    assert noetlvm("events", "--json").out.splitlines()[difference["seq"] - 1].count("ctx.patched") == 1
+
+
+def test_replay_with_an_edit_that_matters_to_nobody_is_the_same(noetlvm: Command, tmp_path: Path) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    (tmp_path / "edited.yaml").write_text(COUNTING.replace("iter.item + workload.bonus", "workload.bonus + iter.item"))
+    answer = noetlvm("replay", "--bundle", "edited.yaml", "--json")
+    assert (answer.code, answer.data["differences"]) == (0, [])
+    assert answer.data["recorded_with"] != answer.data["decided_with"]
 
 
 def test_a_number_that_is_none_is_null_in_json_and_replays(noetlvm: Command, tmp_path: Path) -> None:

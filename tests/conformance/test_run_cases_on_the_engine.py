@@ -16,7 +16,9 @@ from noetlvm.engine.credentials import Credentials, Unresolved
 from noetlvm.engine.engine import Bundle, Engine
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.effects import Call
+from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
+from noetlvm.machine.rehearsal import rehearse
 from noetlvm.results.memory import MemoryResults
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.__main__ import run_given
@@ -79,7 +81,7 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
         engine = Engine(
             store, results, tools, clock=clock, resolve=resolver(given.get("keychain", {})), max_parallel=100
         )
-        engine.start(Bundle.of(compile_texts(texts)), given.get("payload", {}), "test")
+        engine.start(Bundle.of(compile_texts(texts)), given.get("payload", {}), "test", ctx=given.get("ctx"))
         await asyncio.wait_for(engine.run(), 60)
         return engine
 
@@ -93,4 +95,9 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
         failure["error"]["kind"] for failure in expected.failures
     ]
     counts = Counter(recorded.event.name for recorded in store.events("test"))
+    program = load_program(compile_texts(texts))
+    for row in store.executions():
+        net, log = program.playbooks[row.path], list(store.events(row.execution_id))
+        fetch = Offload(net.limits.max_payload_bytes, lambda reference: results.get(reference.key))
+        assert rehearse(net, log, fetch) is None
     assert counts == Counter(expected.names())

@@ -13,6 +13,9 @@ from noetlvm.engine.clock import Clock, FakeClock
 from noetlvm.engine.engine import Bundle, Engine
 from noetlvm.engine.recovery import folded
 from noetlvm.events.event import Recorded
+from noetlvm.machine.loaded import load_program
+from noetlvm.machine.payload import Offload
+from noetlvm.machine.rehearsal import rehearse
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.memory import MemoryResults
 from noetlvm.store.interface import Execution, Store
@@ -107,7 +110,13 @@ class Session:
         assert row is not None
         assert row.seq == state.seq == ending.event_count
         assert (state.ctx, state.result) == (ending.ctx, ending.result)
-        assert [one.seq for one in self.store.events(ending.execution_id)] == list(range(1, row.seq + 1))
+        log = list(self.store.events(ending.execution_id))
+        assert [one.seq for one in log] == list(range(1, row.seq + 1))
+        data = self.store.bundle(row.bundle)
+        assert data is not None
+        playbook = load_program(data).playbooks[row.path]
+        offload = Offload(playbook.limits.max_payload_bytes, lambda reference: self.results.get(reference.key))
+        assert rehearse(playbook, log, offload) is None
 
     def names(self, execution_id: str) -> list[str]:
         return [recorded.event.name for recorded in self.store.events(execution_id)]

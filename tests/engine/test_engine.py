@@ -294,3 +294,18 @@ def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> No
     with pytest.raises(BadRequest, match="cannot be recorded"):
         session.run(NOOPS, payload={f"key_{number}": "x" * 40 for number in range(20_000)})
     assert session.store.executions() == []
+
+
+@pytest.mark.parametrize(
+    ("ctx", "why"),
+    [
+        ({"not a name": 1}, "the keys of `ctx` are plain names, and `not a name` is none"),
+        ({f"key_{number}": "x" * 40 for number in range(20_000)}, "cannot be recorded"),
+        ({"it": object()}, "cannot be recorded"),
+    ],
+)
+def test_a_first_ctx_that_cannot_be_is_refused_before_anything_is_recorded(ctx: dict[str, Any], why: str) -> None:
+    session = Session()
+    with pytest.raises(BadRequest, match=why):
+        session.engine().start(bundle_of(NOOPS), {}, ctx=ctx)
+    assert session.store.executions() == []

@@ -57,6 +57,18 @@ def test_a_fork_gives_two_tokens_and_they_meet_without_waiting() -> None:
     assert report.always_after["start"] == "join"
 
 
+def test_a_step_with_a_time_limit_can_fail_whatever_it_does() -> None:
+    step = """
+    - step: start
+      spec: {policy: {lifecycle: {deadline_s: 60}}}
+      next: {arcs: [{step: rescue, when: "{{ event.status == 'error' }}"}]}
+    - step: rescue
+    """
+    assert report_of(step).unreachable == ()
+    unlimited = step.replace("lifecycle: {deadline_s: 60}", "failure: {mode: best_effort}")
+    assert [one.step for one in report_of(unlimited).unreachable] == ["rescue"]
+
+
 def test_guards_that_exclude_each_other_make_no_fork() -> None:
     report = report_of("""
     - step: start

@@ -18,6 +18,19 @@ metadata: {name: a, path: a/b}
 """
 
 
+def limited(lifecycle: str) -> str:
+    """Return a step with these time limits."""
+    return f"- step: a\n  spec: {{policy: {{lifecycle: {lifecycle}}}}}\n  tool: {{kind: noop}}\n"
+
+
+def executor(limits: str) -> str:
+    """Return a playbook with these limits."""
+    return (
+        HEAD
+        + f"executor: {{spec: {{policy: {{limits: {limits}}}}}}}\nworkflow:\n  - {{step: a, tool: {{kind: noop}}}}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "text", "message"),
     [
@@ -98,6 +111,13 @@ metadata: {name: a, path: a/b}
             "  tool: {kind: noop}\n",
             "`mode` is `sequential` here and `parallel`",
         ),
+        ("E319", limited("{timeout_s: «0, deadline_s: «-1.5}"), "is no limit"),
+        ("E319", limited("{timeout_s: «.inf, deadline_s: «.nan}"), "is no limit"),
+        (
+            "E319",
+            executor("{max_payload_bytes: «0, max_transitions: «-1}"),
+            "is no limit",
+        ),
     ],
 )
 def test_error_is_found_at_its_place(code: str, text: str, message: str) -> None:
@@ -119,6 +139,7 @@ def test_error_is_found_at_its_place(code: str, text: str, message: str) -> None
             "- step: a\n  loop: {in: [1], iterator: x, spec: {max_in_flight: «2}}\n  tool: {kind: noop}\n",
             "not read",
         ),
+        ("E319", limited("{timeout_s: «60, deadline_s: 59.9}"), "`deadline_s: 59.9` is over before"),
     ],
 )
 def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None:
@@ -128,8 +149,31 @@ def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        HEAD
+        + "executor: {spec: {policy: {defaults: {«timeouts: {http: 3}, «resources: {cpu: 1}}, «cost: low, "
+        + "«placement: here, «backends: [a], results: {«reference_first: true}}}}\n"
+        + "workflow:\n  - {step: a, tool: {kind: noop}}\n",
+        "- step: a\n  spec: {policy: {emit: {«events: [x]}, «tracing: 1, «quotas: {n: 1}, «compensation: b}}\n"
+        "  tool: {kind: noop}\n",
+        "- step: a\n  loop:\n    in: [1]\n    iterator: i\n"
+        "    spec: {policy: {«ordering: any, «backpressure: {n: 1}, «partitioning: 2}}\n  tool: {kind: noop}\n",
+        "- step: a\n  tool: {kind: noop, spec: {policy: {«before: [x], «after: [x], «finally: [x], rules: []}}}\n",
+        "- step: a\n  next:\n    spec: {policy: {«priority: 1, «dedupe: true, «partitioning: 1}}\n"
+        "    arcs: [{step: a, «spec: {x: 1}}]\n",
+    ],
+)
+def test_a_key_that_nothing_obeys_is_noted(text: str) -> None:
+    findings = found_at_marks(text, "E320")
+    assert {finding.severity for finding in findings} == {Severity.NOTE}
+
+
+@pytest.mark.parametrize(
     ("code", "text"),
     [
+        ("E320", "- step: a\n  tool: {kind: noop, spec: {policy: {before: [], after: [], finally: [], rules: []}}}\n"),
+        ("E320", "- step: a\n  next: {spec: {mode: exclusive, policy: {priority: }}, arcs: [{step: a, spec: {}}]}\n"),
         ("E302", task("{do: contineu}")),
         ("E302", policy("- else: {do: fail}")),
         ("E302", policy("- when: '{{ args.a }}'\n  then: fail\n- else: {then: {do: fail}}")),
@@ -148,6 +192,9 @@ def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None
             "E318",
             "- step: a\n  loop: {in: [1], iterator: x, spec: {mode: both, max_in_flight: 2}}\n  tool: {kind: noop}\n",
         ),
+        ("E319", limited("{timeout_s: 60, deadline_s: 60}")),
+        ("E319", limited("{timeout_s: soon, deadline_s: '{{ workload.late }}'}")),
+        ("E319", executor("{max_payload_bytes: 4096, max_transitions: 1}")),
     ],
 )
 def test_silent_where_it_is_right_or_told_elsewhere(code: str, text: str) -> None:

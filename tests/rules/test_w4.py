@@ -274,6 +274,12 @@ def test_step_that_cannot_fail_may_have_unguarded_arcs(tool: str) -> None:
     assert lint(routed(tool=tool).replace("«", ""), "W407") == []
 
 
+def test_step_with_a_time_limit_can_fail_whatever_its_tool() -> None:
+    text = routed(tool="{kind: noop}").replace("tool:", "spec: {policy: {lifecycle: {timeout_s: 5}}}\n  tool:", 1)
+    (finding,) = found_at_marks(text, "W407")
+    assert "`a` can fail" in finding.message
+
+
 @pytest.mark.parametrize(
     "when",
     ["\"{{ event.name == 'step.done' }}\"", "\"{{ event.status == 'success' and ctx.x | default(1) }}\"", "false"],

@@ -79,6 +79,18 @@ def test_an_error_arc_of_a_pure_routing_step_is_dead(when: str) -> None:
     assert messages(text, "W411") == ["the arc to `rescue` never fires: `start` cannot fail"]
 
 
+def test_a_step_that_may_come_too_late_can_fail() -> None:
+    text = """
+    - step: start
+      spec: {policy: {lifecycle: {deadline_s: 60}}}
+      next:
+        arcs:
+          - {step: rescue, when: "{{ event.name == 'step.failed' }}"}
+    - step: rescue
+    """
+    assert messages(text, "W411") == []
+
+
 def test_an_input_that_is_computed_can_fail() -> None:
     text = """
     - step: start

@@ -35,7 +35,7 @@ class Witness(Journal):
 
     def tell(self, event: Event) -> None:
         super().tell(event)
-        apply(self.shadow, event)
+        apply(self.shadow, event, self.now)
         live = self.state.to_data()
         assert self.shadow.to_data() == live
         assert State.from_data(live).to_data() == live

@@ -67,10 +67,12 @@ def test_after_a_restart_the_child_is_asked_for_again() -> None:
 def test_a_child_that_takes_too_long_is_given_up() -> None:
     drive = waiting(timeout=5)
     assert drive.control.next_timer() == 105.0
-    drive.control.timer(104.9)
+    drive.control.set_time(104.9)
+    drive.control.timer()
     drive.take([])
     assert drive.ready == []
-    drive.take(drive.control.timer(105.0))
+    drive.control.set_time(105.0)
+    drive.take(drive.control.timer())
     answer = drive.control.work(drive.ready[0]).answer
     assert answer is not None
     assert answer["error"]["kind"] == "timeout"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from noetlvm.events.catalogue import EVENTS
 from noetlvm.events.event import Event, Recorded, envelope
+from noetlvm.expr.scopes import given_fields
 from noetlvm.machine.fold import HANDLERS, apply
 from noetlvm.machine.payload import decode, encode
 from noetlvm.machine.state import State
@@ -32,7 +33,7 @@ def test_every_prefix_of_a_log_folds_to_a_state_that_can_be_stored() -> None:
     drive = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": ok(2, ctx={"b": 1})}).run(seed=3)
     state = State()
     for event in drive.events:
-        apply(state, event)
+        apply(state, event, 0.0)
         data = state.to_data()
         assert State.from_data(decode(encode(data))).to_data() == data
     assert state.to_data() == drive.state.to_data()
@@ -79,3 +80,14 @@ def test_every_event_of_a_run_has_an_envelope() -> None:
     assert by_name["loop.iteration.failed"]["entity_id"] == "x/2/1"
     assert (by_name["task.done"]["status"], by_name["step.done"]["status"]) == ("error", "success")
     assert (by_name["playbook.processed"]["status"], by_name["step.failed"]["status"]) == ("error", "error")
+
+
+def test_a_boundary_event_has_the_fields_that_templates_are_promised() -> None:
+    seen: set[str] = set()
+    for play in (ok(), bad()):
+        state = State()
+        for event in Drive(LOOP, {"start": ok(), "all": play}).run().events:
+            apply(state, event, 0.0)
+            for run in state.runs.values():
+                seen |= set(run.boundary or ())
+    assert seen == given_fields("event")

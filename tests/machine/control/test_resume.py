@@ -43,7 +43,7 @@ def test_every_durable_log_can_be_gone_on_from() -> None:
     for prefix in prefixes:
         again = Drive(net, play, control=Control)
         for event in prefix:
-            apply(again.state, event)
+            apply(again.state, event, 0.0)
         again.state.reopen()
         again.take([])
         while again.ready:
@@ -61,6 +61,6 @@ def test_a_log_folds_to_its_state_with_nothing_ready_left_over() -> None:
     prefixes, expected = durable_prefixes(net)
     state = State()
     for event in prefixes[-1]:
-        apply(state, event)
+        apply(state, event, 0.0)
     assert state.to_data() == expected.to_data()
     assert state.opened == {}

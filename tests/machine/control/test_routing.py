@@ -139,3 +139,27 @@ def test_a_large_argument_goes_by_reference_and_is_read_where_it_is_used() -> No
     drive.run()
     assert drive.steps() == ["start", "a", "b"]
     assert all(len(encode(event.data)) < 1_000 for event in drive.events)
+
+
+def test_arcs_and_gates_see_when_and_in_which_trace_a_step_ended() -> None:
+    drive = Drive("""
+    - step: start
+      tool: { kind: noop }
+      next: { arcs: [{ step: end, args: { seen: "{{ [event.timestamp, event.trace_id, event.seq] }}" } }] }
+    - step: end
+      spec:
+        policy:
+          admit:
+            rules:
+              - when: "{{ event.timestamp == args.seen[0] }}"
+                then: { allow: true }
+              - else: { then: { allow: false } }
+      tool: { kind: noop }
+    """)
+    drive.control.set_time(1_714_564_800.5)
+    drive.run()
+    assert drive.last("step.scheduled").data["step"] == "end"
+    (told,) = [event for event in drive.events if event.name == "next.evaluated" and event.data["tokens"]]
+    seen = told.data["tokens"][0]["args"]["seen"]
+    seq = drive.names().index("step.done") + 1
+    assert seen == ["2024-05-01T12:00:00.500+00:00", "x", seq]

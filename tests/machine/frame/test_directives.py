@@ -251,8 +251,11 @@ def test_the_outcome_has_its_attempt_and_what_the_tool_told() -> None:
         'else: { then: { do: break, set_ctx: { meta: "{{ outcome.meta }}", status: "{{ outcome.http.status }}", '
         'error: "{{ outcome.error is undefined }}" } } }'
     )
-    ran = run(pipeline_of(rules(rule)), ok(meta={"duration_ms": 5}, http={"status": 200}))
-    assert ran.events[0].data["ctx"] == {"meta": {"duration_ms": 5, "attempt": 1}, "status": 200, "error": True}
+    outcome = ok(meta={"duration_ms": 5}, http={"status": 200})
+    ran = run(pipeline_of(rules(rule)), outcome, within=scope(trace_id="top"))
+    meta = {"duration_ms": 5, "attempt": 1}
+    assert ran.events[0].data["ctx"] == {"meta": meta | {"trace_id": "top"}, "status": 200, "error": True}
+    assert ran.events[0].data["outcome"]["meta"] == meta
 
 
 def test_a_bare_name_may_be_the_result_of_a_step() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from noetlvm.bytecode.verifier import verify
-from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, MESSAGE_CHARS_MAX
+from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, MESSAGE_CHARS_MAX, TASK_RUNS_MAX
 from noetlvm.machine import frame
 from noetlvm.machine.loaded import prepare
+from noetlvm.machine.state import FrameState
 from tests.bytecode.programs import pipeline, playbook, program, step
-from tests.machine.frame.pipelines import error, ok, pipeline_of, rules, run, scope
+from tests.machine.frame.pipelines import drive, error, ok, pipeline_of, rules, run, scope
 
 # ---- templates (S10)
 
@@ -109,6 +110,17 @@ def test_as_many_task_runs_as_the_limit_are_fine() -> None:
     ran = run(pipeline_of("- { kind: noop }\n- { kind: noop }", limits="{ max_transitions: 2 }"))
     assert ran.ended is not None
     assert ran.ended.status == "done"
+
+
+@pytest.mark.parametrize(("before", "calls", "status"), [(2, 2, "done"), (1, 1, "failed"), (0, 0, "failed")])
+def test_without_a_limit_of_its_own_a_pipeline_runs_as_many_tasks_as_are_allowed(
+    before: int, calls: int, status: str
+) -> None:
+    saved = FrameState()
+    saved.task = TASK_RUNS_MAX - before
+    ran = drive(frame.Frame(pipeline_of("- { kind: noop }\n- { kind: noop }"), scope(), saved), iter(()))
+    assert (len(ran.calls), ran.ended and ran.ended.status) == (calls, status)
+    assert status == "done" or ran.error["kind"] == "fuel"
 
 
 def rounds(times: int) -> str:

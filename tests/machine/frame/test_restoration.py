@@ -109,7 +109,7 @@ def folded(log: list[Event]) -> tuple[FrameState, dict[str, Any]]:
     for event in log:
         data = decode(encode(event.data))
         ctx |= data.pop("ctx", {})
-        apply(state, event._replace(data=data))
+        apply(state, event._replace(data=data), 0.0)
     return thread.frame, ctx
 
 
