@@ -44,6 +44,9 @@ CHILD_DEPTH_MAX = 16
 EVENTS_WARNING = 100_000
 """Events of an execution from which on a warning is due."""
 
+PAYLOAD_FILE_BYTES_MAX = 64 * 1024 * 1024
+"""The file that `--payload` names."""
+
 TOOL_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 """What one run of a tool may give: a response, rows, a command's output."""
 
