@@ -60,7 +60,7 @@ def _json(file: str, data: bytes) -> Any:
         raise Refused(f"{file} is nested too deeply") from None
 
 
-class _NotData(Exception):
+class _NotData(Exception):  # noqa: N818 - it says what happened
     """Something that Python's reader would let pass, and that nobody can have meant."""
 
 

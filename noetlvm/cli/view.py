@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from noetlvm.cli.data_text import duration
@@ -43,7 +44,7 @@ class Quiet:
 
     def say(self, text: str) -> None:
         """Tell the user something about the run as a whole."""
-        print(f"noetlvm: {text}", file=sys.stderr, flush=True)
+        _tell(f"noetlvm: {text}")
 
 
 class Lines(Quiet):
@@ -51,7 +52,12 @@ class Lines(Quiet):
 
     def show_line(self, execution: Execution, line: str) -> None:
         whose = f"{execution.name}: " if execution.parent else ""
-        print(f"{whose}{line}", file=sys.stderr, flush=True)
+        _tell(f"{whose}{line}")
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):  # a run does not end because nobody looks at it any more
+        print(line, file=sys.stderr, flush=True)
 
 
 class Live(Quiet):

@@ -64,6 +64,18 @@ _CLAIM = "UPDATE commands SET worker = ?, until = ? WHERE number = ?"
 _RENEW = f"UPDATE commands SET until = ? WHERE {_PART} AND lease = ? AND worker = ?"
 
 
+_ANOTHER = "; --db names another database"
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "; make room, and `noetlvm resume` goes on: what was recorded stays",
+    sqlite3.SQLITE_READONLY: "; the file and its folder must be writable, even to look at it: copy it elsewhere",
+    sqlite3.SQLITE_CANTOPEN: f"; is it a file that you may read and write, in such a folder?{_ANOTHER}",
+    sqlite3.SQLITE_NOTADB: _ANOTHER,
+    sqlite3.SQLITE_CORRUPT: f"; the file is damaged: take a copy from before{_ANOTHER}",
+    sqlite3.SQLITE_IOERR: "; look at the disk, then `noetlvm resume` goes on: what was recorded stays",
+}
+"""What to do about an error of SQLite, by its code."""
+
+
 class SqliteReader:
     """Reads a database that others may be writing to."""
 
@@ -300,5 +312,8 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.IntegrityError as error:
         raise ConflictError(f"{path}: somebody else wrote to it: {error}") from error
-    except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"{path}: {error}") from error
+    except sqlite3.Error as error:
+        remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
+        raise StoreError(f"{path}: {error}{remedy}") from error
+    except OSError as error:
+        raise StoreError(f"{error.filename or path}: {error.strerror or error}{_ANOTHER}") from error
