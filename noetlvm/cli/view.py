@@ -96,7 +96,7 @@ class Live(Quiet):
         table = Table(box=SIMPLE_HEAD)
         for column in columns:
             # A long name gives way to the numbers.
-            table.add_column(column, no_wrap=True, max_width=self.console.width // 3 if column == "step" else None)
+            table.add_column(column, no_wrap=True, max_width=self.console.width // 4 if column == "step" else None)
         for progress, run in self._shown():
             cells = _cells(progress, run, time())
             table.add_row(*(visible(cells[column]) for column in columns), style=_STYLES.get(run.status))

@@ -99,7 +99,7 @@ def test_a_narrow_terminal_is_shown_fewer_columns_and_no_broken_rows(live: Live)
     live.hear(ROW, recorded([named, *LOG[1:]]))
     head, _line, row = drawn(live, 60)
     assert head.split() == ["step", "iterations", "time"]
-    assert "fetch_what_h" in row
+    assert "fetch_what" in row
     assert "2/4 (1 failed)" in row
     assert "0.07 s" in row
 
