@@ -93,12 +93,13 @@ def test_every_form_is_masked_wherever_it_stands(form: Callable[[str], str]) -> 
 
 @NAMED_FORMS
 @given(secret=TOKENS)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_every_form_of_any_token_is_masked(form: Callable[[str], str], secret: str) -> None:
     shown = Redactor([secret]).redact({"log": [f"<{form(secret)}>"]})
     assert find_canaries(seen(shown), secret) == []
 
 
+@settings(deadline=None)
 @given(ANY_SECRETS, st.text(), st.text())
 @example("....", "", "")
 @example("a-b-", "", "")
@@ -109,6 +110,7 @@ def test_any_text_of_four_characters_is_masked(secret: str, before: str, after: 
     assert secret not in Redactor([secret]).redact(before + secret + after)
 
 
+@settings(deadline=None)
 @given(TOKENS, st.lists(st.integers(0, 48), max_size=6))
 def test_pieces_in_neighbouring_values_are_masked(secret: str, cuts: list[int]) -> None:
     edges = [0, *sorted(min(cut, len(secret)) for cut in cuts), len(secret)]
@@ -163,6 +165,7 @@ def test_half_of_a_long_secret_is_masked_alone() -> None:
     assert redact(f"{secret[:20]}!") == f"{MASK}!"
 
 
+@settings(deadline=None)
 @given(DATA)
 def test_what_holds_no_secret_is_returned_itself(value: Any) -> None:
     secret = "Zx7wV4Kq9mB2nL5pRt8sYd3f"
@@ -170,6 +173,7 @@ def test_what_holds_no_secret_is_returned_itself(value: Any) -> None:
     assert Redactor([]).redact(value) is value
 
 
+@settings(deadline=None)
 @given(DATA, TOKENS)
 def test_only_the_secret_goes(value: Any, secret: str) -> None:
     marked = {"kept": value, "left": f"a {secret} b", "right": 7}
