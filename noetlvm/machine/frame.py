@@ -84,7 +84,9 @@ class Frame:
         told = {"result": None, **outcome, "meta": meta}
         error = told.get("error")
         if error and len(error["message"]) > MESSAGE_CHARS_MAX:
-            told["error"] = error | {"message": error["message"][:MESSAGE_CHARS_MAX] + "…"}
+            # Secrets go before the rest does: what a cut leaves of one may not be known as one.
+            message = self._scope.offload.redacted(error["message"])
+            told["error"] = error | {"message": message[:MESSAGE_CHARS_MAX] + "…"}
         try:
             recorded = self._small(told)
         except (Unencodable, TooLarge) as problem:

@@ -25,6 +25,8 @@ from typing import Any
 IN, OUT = 0, 1
 CHUNK = 64 * 1024
 TRACEBACK_CHARS = 4_000
+NUMBER_MAX = 10**4_000
+"""Python writes and reads no whole numbers of more than 4,300 digits."""
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
@@ -237,6 +239,8 @@ def run(code: str, args: dict[str, Any]) -> Any:
 
 def plain(value: Any, place: str) -> Any:
     """Return the value as plain data, or say where in it something else stands."""
+    if isinstance(value, int) and abs(value) >= NUMBER_MAX:
+        raise ValueError(f"`{place}` has too many digits; give it as text")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -255,7 +259,7 @@ def described(failed: BaseException) -> dict[str, Any]:
     frames = [frame for frame in traceback.extract_tb(failed.__traceback__) if frame.filename == "<code>"]
     line = frames[-1].lineno if frames else getattr(failed, "lineno", None)
     try:
-        message = str(failed)
+        message = failed.msg if isinstance(failed, SyntaxError) else str(failed)
     except Exception:  # an exception of the code's own may not even be able to say what it is
         message = ""
     told = "".join(traceback.format_list(frames))[-TRACEBACK_CHARS:]

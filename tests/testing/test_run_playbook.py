@@ -7,6 +7,7 @@ import pytest
 from noetlc.rules.examples import whole_playbook
 from noetlvm.bridge import NotCompiled, compile_texts
 from noetlvm.events.event import Event
+from noetlvm.limits import MESSAGE_CHARS_MAX
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.state import State
 from noetlvm.testing import ScriptError, run_playbook
@@ -114,3 +115,21 @@ def test_a_simulation_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch
     again()
     with pytest.raises(Endless):
         clock.run()
+
+
+def test_a_message_that_is_cut_leaves_no_piece_of_a_secret() -> None:
+    secret = "cAnary7f3e9d2b41aa86c5"
+    playbook = """
+        apiVersion: noetl.io/v2
+        kind: Playbook
+        metadata: { name: long, path: tests/long }
+        keychain: [{ name: token, kind: secret_manager }]
+        workflow:
+          - step: start
+            tool:
+              - call: { kind: http, url: "https://example.com", auth: token }
+    """
+    message = f"{'x' * (MESSAGE_CHARS_MAX - 5)}{secret} and more"
+    ran = run_playbook(playbook, {"call": f"error http {message}"}, keychain={"token": secret})
+    told = ran.failures[0]["error"]["message"]
+    assert told == f"{'x' * (MESSAGE_CHARS_MAX - 5)}*** a…"

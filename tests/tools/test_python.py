@@ -74,15 +74,33 @@ def test_a_result_that_is_no_data_is_told_where(run: Run, code: str, place: str)
 
 def test_what_is_printed_is_kept_up_to_a_limit(run: Run) -> None:
     assert run("python", {"code": "print('hello'); result = 1"})["py"]["stdout"] == "hello\n"
-    outcome = run("python", {"code": f"print('x' * {PRINTED_BYTES_MAX * 3}); result = 1"})
-    assert outcome["result"] == 1
-    assert outcome["py"]["stdout"] == "x" * PRINTED_BYTES_MAX
+    for size, kept in ((PRINTED_BYTES_MAX, PRINTED_BYTES_MAX), (PRINTED_BYTES_MAX * 3, PRINTED_BYTES_MAX)):
+        outcome = run("python", {"code": f"print('x' * 7, end=' ' * ({size} - 7)); result = 1"})
+        assert outcome["result"] == 1
+        assert len(outcome["py"]["stdout"]) == kept
+
+
+def test_a_word_that_the_limit_cuts_in_two_is_not_kept(run: Run) -> None:
+    """Half of a secret may be too little to be recognized as one."""
+    code = f"print('x' * {PRINTED_BYTES_MAX - 5}, 'cAnary7f3e9d2b41aa'); result = 1"
+    assert run("python", {"code": code})["py"]["stdout"] == "x" * (PRINTED_BYTES_MAX - 5) + " "
+    assert "stdout" not in run("python", {"code": f"print('x' * {PRINTED_BYTES_MAX + 1}); result = 1"})["py"]
 
 
 def test_a_result_past_the_limit_is_an_error(run: Run) -> None:
     room = TOOL_OUTPUT_BYTES_MAX - len('{"result": ""}')
     assert len(run("python", {"code": f"result = 'x' * {room - 1}"})["result"]) == room - 1
     assert run("python", {"code": f"result = 'x' * {room + 1}"})["error"]["kind"] == "output"
+
+
+def test_a_syntax_error_says_its_line_once(run: Run) -> None:
+    message = run("python", {"code": "x = 1\ndef f(:\n  pass"})["error"]["message"]
+    assert message == "SyntaxError: invalid syntax (line 2 of `code`)"
+
+
+def test_a_number_that_is_too_long_is_told_as_such(run: Run) -> None:
+    message = run("python", {"code": "result = {'n': [10 ** 5000]}"})["error"]["message"]
+    assert message == "ValueError: `result.n[0]` has too many digits; give it as text"
 
 
 def test_code_that_takes_too_long_is_ended(run: Run) -> None:
