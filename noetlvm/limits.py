@@ -50,6 +50,9 @@ PAYLOAD_FILE_BYTES_MAX = 64 * 1024 * 1024
 TOOL_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 """What one run of a tool may give: a response, rows, a command's output."""
 
+HTTP_SECONDS_MAX = 900
+"""A whole HTTP request, where `timeout` says only how long to wait for the next piece: a server may drip for ever."""
+
 PRINTED_BYTES_MAX = 64 * 1024
 """What is kept of all that a `python` task prints."""
 
