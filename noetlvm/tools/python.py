@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KIND = ToolKind(
     name="python",
-    summary="Runs Python in a child process with limits on time and memory.",
+    summary="Runs Python in a child process that has limits on time and memory, no network, and changes no file.",
     example="""\
 kind: python
 args: { items: "{{ _prev.data }}" }
