@@ -1,11 +1,13 @@
 """A small HTTP server for the examples: pages of orders, hotel rooms, jobs, files, and an address that fails at first.
 
-Run it in a terminal of its own: python examples/server.py
+Run a playbook against it: python examples/server.py noetlvm run examples/retry.yaml
+Or let it run in a terminal of its own: python examples/server.py
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -108,15 +110,21 @@ def start(port: int = 0) -> ThreadingHTTPServer:
     return server
 
 
-def main() -> None:
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else PORT
-    server = ThreadingHTTPServer(("127.0.0.1", port), Examples)
-    print(f"serving on http://127.0.0.1:{port}; Ctrl-C ends it", flush=True)
+def main() -> int:
+    """Serve until Ctrl-C; given a command, until that ends, and tell it where the server is."""
+    command = sys.argv[1:]
+    if command:
+        server = start()
+        address = f"api_url=http://127.0.0.1:{server.server_port}"
+        return subprocess.run([*command, "--set", address], check=False).returncode
+    server = ThreadingHTTPServer(("127.0.0.1", PORT), Examples)
+    print(f"serving on http://127.0.0.1:{PORT}; Ctrl-C ends it", flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
         print()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -19,9 +19,17 @@ def main() -> int:
 
         print(f"noetlc {__version__}")
         return 0
-    for stream in (sys.stdout, sys.stderr):  # what the terminal cannot show is escaped, not an exception
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _prepare_streams()
     return _guarded(arguments)
+
+
+def _prepare_streams() -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller: else a print would go astray, and a file would get its number
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: PTH123, SIM115 - for good
+        elif name != "stdin":  # what the terminal cannot show is escaped, not an exception
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _guarded(arguments: list[str]) -> int:
@@ -38,6 +46,8 @@ def _guarded(arguments: list[str]) -> int:
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough; keep Python's own flush quiet too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # the system's doing, not ours: a full disk behind standard output, say
+        return _system_error(error)
     except Exception as error:  # the last line of defence: a defect of ours is told in one line
         return _internal_error(error)
     return code
@@ -72,6 +82,14 @@ def _is_plain_lint(arguments: list[str]) -> bool:
     return arguments[:1] == ["lint"] and all(
         word in _SWITCHES or word == "-" or not word.startswith("-") for word in arguments[1:]
     )
+
+
+def _system_error(error: OSError) -> int:
+    if os.environ.get("NOETLC_DEBUG"):
+        raise error
+    where = f"{error.filename}: " if error.filename else "cannot read or write: "
+    print(f"noetlc: {where}{error.strerror or error}", file=sys.stderr)
+    return CANNOT_RUN
 
 
 def _internal_error(error: Exception) -> int:

@@ -13,9 +13,17 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"noetlvm {__version__}")
         return 0
-    for stream in (sys.stdout, sys.stderr):  # what the terminal cannot show is escaped, not an exception
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _prepare_streams()
     return _guarded()
+
+
+def _prepare_streams() -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller: else a print would go astray, and a file would get its number
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: PTH123, SIM115 - for good
+        elif name != "stdin":  # what the terminal cannot show is escaped, not an exception
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _guarded() -> int:
@@ -34,6 +42,8 @@ def _guarded() -> int:
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough; keep Python's own flush quiet too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # the system's doing, not ours: a full disk behind standard output, say
+        return _system_error(error, REFUSED)
     except Exception as error:  # the last line of defence: a defect of ours is told in one line
         return _internal_error(error, REFUSED)
     return code
@@ -52,6 +62,14 @@ def _dispatch() -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+def _system_error(error: OSError, code: int) -> int:
+    if os.environ.get("NOETLVM_DEBUG"):
+        raise error
+    where = f"{error.filename}: " if error.filename else "cannot read or write: "
+    print(f"noetlvm: {where}{error.strerror or error}", file=sys.stderr)
+    return code
 
 
 def _internal_error(error: Exception, code: int) -> int:

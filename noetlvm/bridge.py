@@ -42,11 +42,16 @@ def compile_texts(texts: Sequence[str]) -> bytes:
 
 
 def read_yaml(path: str, data: bytes) -> Any:
-    """Return what a YAML file says, as data."""
+    """Return what a YAML file says, as data; None for nothing. Raises NotCompiled at the first thing that is wrong."""
     from noetlc.syntax.nodes import plain
-    from noetlc.syntax.yaml_reader import read_document
+    from noetlc.syntax.problem import ProblemKind
+    from noetlc.syntax.span import Source
+    from noetlc.syntax.yaml_reader import decode, read_document
 
-    document = read_document(data.decode("utf-8"))
-    if document.root is None or document.is_damaged:
-        raise NotCompiled(f"{path} is no YAML that can be read; `noetlc lint` may say why")
-    return plain(document.root)
+    text, problem = decode(data)
+    document = read_document(text)
+    for found in (problem, *document.problems):
+        if found is not None and found.kind is not ProblemKind.EMPTY:
+            line, column = Source(path, text).position(found.span.start)
+            raise NotCompiled(f"{path}:{line}:{column}: {found.message}; {found.help}")
+    return None if document.root is None else plain(document.root)

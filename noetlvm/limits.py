@@ -59,8 +59,14 @@ CANCELLED_CHILDREN_TOLD = 100
 EVENTS_WARNING = 100_000
 """Events of an execution from which on a warning is due."""
 
+PAYLOAD_FILE_BYTES_MAX = 64 * 1024 * 1024
+"""The file that `--payload` names."""
+
 TOOL_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 """What one run of a tool may give: a response, rows, a command's output."""
+
+HTTP_SECONDS_MAX = 900
+"""A whole HTTP request, where `timeout` says only how long to wait for the next piece: a server may drip for ever."""
 
 PRINTED_BYTES_MAX = 64 * 1024
 """What is kept of all that a `python` task prints."""

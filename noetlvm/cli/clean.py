@@ -13,7 +13,7 @@ def clean_results(db: str | None, *, as_json_object: bool) -> int:
 
     path = database_path(db)
     if not path.is_file():
-        raise Refused(f"there is no database {path}")
+        raise Refused(f"there is no database {path}; --db names another")
     results = results_of(path)
     with writing(path) as store:
         removed = results.collect_garbage(referenced_keys(store, results))

@@ -18,11 +18,15 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not isfinite(value):
-        return None
+    if isinstance(value, float):
+        return value if isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+        # As it is stored: looking must not load results that are references.
+        return {key: _finite(item) for key, item in dict.items(value)}
+    if isinstance(value, list | tuple):
+        items = list.__iter__(value) if isinstance(value, list) else iter(value)
+        return [_finite(item) for item in items]
+    return value
 
 
 def _described(value: Any) -> Any:
@@ -33,7 +37,7 @@ def shortened(value: Any, most: int = 100) -> str:
     """Return JSON on one line, cut where it becomes long."""
     if isinstance(value, Reference):
         return f"<{value.hint}, {value.size:,} bytes, stored as {value.key[:12]}>"
-    text = as_json(value)
+    text = visible(as_json(value))
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -51,3 +55,14 @@ def duration(seconds: float) -> str:
 def counted(number: int, thing: str) -> str:
     """Return a number with its noun."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def visible(text: str) -> str:
+    """Return a text that others wrote so that it cannot command a terminal: what nobody can see is escaped."""
+    return text.translate(_INVISIBLE)
+
+
+_INVISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"} | {
+    code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+"""Control characters, and those that turn the direction of writing."""

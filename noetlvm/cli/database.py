@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from noetlvm.store.sqlite import SqliteReader, SqliteStore
 
 VARIABLE = "NOETLVM_DB"
+_NAMED = 3
+"""Executions that are named where an identifier is not clear."""
+_ALIKE = 0.9
+"""How alike identifiers are that somebody may have confused: those of one hour begin alike."""
 
 
 def database_path(given: str | None) -> Path:
@@ -72,5 +76,18 @@ def find_execution(reader: Reader, text: str | None) -> Execution:
     if len(found) == 1:
         return found[0]
     if found:
-        raise Refused(f"`{text}` may be any of {len(found)} executions; write more of the identifier")
-    raise Refused(f"there is no execution `{text}`; `noetlvm list` shows those that there are")
+        ids = ", ".join(row.execution_id for row in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
+        raise Refused(f"`{text}` may be any of {len(found)} executions; write more of the identifier: {ids}")
+    raise Refused(f"there is no execution `{text}`; {_hint(reader, text)}")
+
+
+def _hint(reader: Reader, text: str) -> str:
+    """Say what was probably meant: an identifier that is nearly the same, or a playbook's latest execution."""
+    from difflib import get_close_matches
+
+    rows = reader.executions()
+    for row in rows:
+        if text in (row.name, row.path):
+            return f"the latest of `{text}` is {row.execution_id}"
+    near = get_close_matches(text, [row.execution_id for row in rows], n=1, cutoff=_ALIKE)
+    return f"did you mean `{near[0]}`?" if near else "`noetlvm list` shows those that there are"

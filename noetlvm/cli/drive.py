@@ -91,8 +91,9 @@ def _hear_signals(engine: Engine, view: Quiet) -> None:
             view.say(f"stopping: {counted(engine.busy, 'task')} may still end; once more, and they are stopped too")
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` leaves it
+            loop.add_signal_handler(number, stop, number)
 
 
 def resolver(options: tuple[str, ...]) -> Resolve:

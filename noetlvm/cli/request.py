@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.cli.refused import Refused
+from noetlvm.limits import PAYLOAD_FILE_BYTES_MAX
 
 
 def payload(file: str | None, settings: Sequence[str]) -> dict[str, Any]:
@@ -25,27 +26,60 @@ def first_ctx(file: str | None) -> dict[str, Any]:
 
 def _read(file: str, why: str) -> dict[str, Any]:
     try:
-        data = Path(file).read_bytes()
+        with Path(file).open("rb") as opened:
+            data = opened.read(PAYLOAD_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise Refused(f"cannot read {file}: {error.strerror}") from None
-    found = _parsed(file, data)
+    if len(data) > PAYLOAD_FILE_BYTES_MAX:
+        raise Refused(f"{file} is larger than {PAYLOAD_FILE_BYTES_MAX} bytes; pass the name of a file instead")
+    if not data.strip():
+        raise Refused(f"{file} is empty; it must hold a mapping, for it is merged over the workload")
+    found = (_yaml if file.endswith((".yaml", ".yml")) else _json)(file, data)
     if not isinstance(found, dict):
         raise Refused(f"{file} must hold a mapping, for {why}")
     return found
 
 
-def _parsed(file: str, data: bytes) -> Any:
-    if file.endswith((".yaml", ".yml")):
-        from noetlvm.bridge import NotCompiled, read_yaml
+def _yaml(file: str, data: bytes) -> Any:
+    from noetlvm.bridge import NotCompiled, read_yaml
 
-        try:
-            return read_yaml(file, data)
-        except (NotCompiled, UnicodeDecodeError) as error:
-            raise Refused(str(error)) from None
     try:
-        return json.loads(data)
-    except ValueError as error:
-        raise Refused(f"{file} is no JSON: {error}; a YAML file must end in .yaml") from None
+        return read_yaml(file, data)
+    except NotCompiled as problem:
+        raise Refused(str(problem)) from None
+
+
+def _json(file: str, data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_mapping)
+    except UnicodeDecodeError:
+        raise Refused(f"{file} is not UTF-8 text; save it as UTF-8") from None
+    except json.JSONDecodeError as error:
+        place = f"{file}:{error.lineno}:{error.colno}"
+        raise Refused(f"{place}: no JSON: {error.msg}; a YAML file must end in .yaml or .yml") from None
+    except _NotData as problem:
+        raise Refused(f"{file}: {problem}") from None
+    except ValueError:  # the one thing left that Python's reader refuses so
+        raise Refused(f"{file} has a number of too many digits; write it as text") from None
+    except RecursionError:
+        raise Refused(f"{file} is nested too deeply") from None
+
+
+class _NotData(Exception):  # noqa: N818 - it says what happened
+    """Something that Python's reader would let pass, and that nobody can have meant."""
+
+
+def _no_number(word: str) -> Any:
+    raise _NotData(f"`{word}` is no JSON; write null, or a text")
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _NotData(f"the key `{key}` is given twice; keep one of them")
+        found[key] = value
+    return found
 
 
 def _set(asked: dict[str, Any], setting: str) -> None:
@@ -65,6 +99,6 @@ def _set(asked: dict[str, Any], setting: str) -> None:
 def _value(text: str) -> Any:
     """Read what looks like JSON as such: numbers, true, null, lists, mappings, quoted text. The rest is text."""
     try:
-        return json.loads(text)
-    except ValueError:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError, _NotData):
         return text

@@ -8,6 +8,7 @@ from noetlvm.cli.data_text import as_json, duration
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.list import row_data
 from noetlvm.cli.progress import Progress, StepProgress
+from noetlvm.cli.refused import Refused
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.table import Table, print_table
 from noetlvm.engine.actor import Ending
@@ -60,6 +61,8 @@ def show_ctx(text: str | None, at: int | None, db: str | None) -> int:
     """Print the `ctx` of an execution, now or after an event, and return the exit code."""
     with reading(db) as reader:
         row = find_execution(reader, text)
+        if at is not None and at > row.seq:
+            raise Refused(f"{row.execution_id} has {row.seq:,} events; --at takes 0 to {row.seq}")
         state = recovered(reader, row.execution_id, row.bundle, at)
     print(as_json(state.ctx, indent=2))
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.cli.data_text import counted, duration, shortened
+from noetlvm.cli.data_text import counted, duration, shortened, visible
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Ending
@@ -71,7 +71,7 @@ def summary(row: Execution, ending: Ending, failed: FirstFailure | None, folder:
         lines += _failure_lines(failed, ending, folder)
     if row.ended is None:
         lines.append(f"  to go on: noetlvm resume {row.execution_id}")
-    return lines
+    return [visible(line) for line in lines]
 
 
 _STATUS = {"running": "stopped", "paused": "paused"}
@@ -83,7 +83,8 @@ def _failure_lines(failed: FirstFailure, ending: Ending, folder: Path | None) ->
     where += [f"step {failed.step}"] if failed.step else ["the request"]
     where += [f"iteration {failed.iteration}"] if failed.iteration else []
     where += [f"attempt {failed.attempt}"] if failed.attempt > 1 else []
-    lines = [f"{title} {', '.join(where)}", f"    error: {failed.error['kind']}: {failed.error['message']}"]
+    message = str(failed.error["message"]).rstrip().replace("\n", f"\n{' ' * 11}")
+    lines = [f"{title} {', '.join(where)}", f"    error: {failed.error['kind']}: {message}"]
     rule = "do: fail, at " if failed.task else ""
     if failed.place:
         lines += [f"    rule:  {rule}{_shown_place(failed.place, folder)}", *_source_line(failed.place, folder)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from noetlvm.cli.data_text import visible
 from noetlvm.record import Record
 
 
@@ -17,8 +18,9 @@ class Table(Record):
 
 def print_table(table: Table) -> None:
     """Print a table to standard output."""
+    shown = Table(table.title, table.columns, [tuple(map(visible, row)) for row in table.rows])
     show = _print_rich if sys.stdout.isatty() else _print_plain
-    show(table)
+    show(shown)
 
 
 def _print_plain(table: Table) -> None:
@@ -33,7 +35,11 @@ def _print_rich(table: Table) -> None:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    grid = RichTable(*table.columns, title=table.title, title_justify="left", box=SIMPLE_HEAD)
+    grid = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
+    for at, column in enumerate(table.columns):
+        # The first column is what one copies, an identifier or a name: others give way to it.
+        width = max(len(row[at]) for row in (table.columns, *table.rows)) if at == 0 else None
+        grid.add_column(column, min_width=width)
     for row in table.rows:
         grid.add_row(*row)
     Console(markup=False).print(grid)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from time import time
 from typing import Any, Self
 
-from noetlvm.cli.data_text import duration
+from noetlvm.cli.data_text import duration, visible
 from noetlvm.cli.progress import Progress, StepProgress
 from noetlvm.events.event import Recorded
 from noetlvm.store.interface import Execution
 
-_ROWS_MAX = 20
-"""Step runs that a live table shows: those that run, and the latest that have ended."""
+_OTHER_ROWS = 5
+"""Rows of a terminal that a live table leaves to its head, its frame and the cursor."""
+_NARROW = 72
+"""Columns of a terminal below which only the columns are shown that matter most."""
+_COLUMNS = ("step", "", "iterations", "tasks", "retries", "rate", "time")
+_NARROW_COLUMNS = ("step", "", "iterations", "time")
 
+_CANNOT_DRAW = ("dumb", "unknown")
 _STYLES = {"failed": "red", "done": "green", "running": "cyan"}
 
 
@@ -43,7 +51,7 @@ class Quiet:
 
     def say(self, text: str) -> None:
         """Tell the user something about the run as a whole."""
-        print(f"noetlvm: {text}", file=sys.stderr, flush=True)
+        _tell(f"noetlvm: {text}")
 
 
 class Lines(Quiet):
@@ -51,7 +59,12 @@ class Lines(Quiet):
 
     def show_line(self, execution: Execution, line: str) -> None:
         whose = f"{execution.name}: " if execution.parent else ""
-        print(f"{whose}{line}", file=sys.stderr, flush=True)
+        _tell(f"{whose}{line}")
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):  # a run does not end because nobody looks at it any more
+        print(visible(line), file=sys.stderr, flush=True)
 
 
 class Live(Quiet):
@@ -62,9 +75,8 @@ class Live(Quiet):
         from rich.console import Console
         from rich.live import Live as RichLive
 
-        self._live = RichLive(
-            console=Console(stderr=True, markup=False), get_renderable=self._table, refresh_per_second=8, transient=True
-        )
+        self.console = Console(stderr=True, markup=False)
+        self._live = RichLive(console=self.console, get_renderable=self._table, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -74,42 +86,46 @@ class Live(Quiet):
         self._live.stop()
 
     def say(self, text: str) -> None:
-        self._live.console.print(f"noetlvm: {text}")
+        self.console.print(visible(f"noetlvm: {text}"))
 
     def _table(self) -> Any:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
-        table = Table("step", "", "iterations", "tasks", "retries", "rate", "time", box=SIMPLE_HEAD)
-        for progress in list(self.executions.values()):
-            for run in _shown(progress):
-                table.add_row(*_cells(progress, run), style=_STYLES.get(run.status))
+        columns = _COLUMNS if self.console.width >= _NARROW else _NARROW_COLUMNS
+        table = Table(box=SIMPLE_HEAD)
+        for column in columns:
+            # A long name gives way to the numbers.
+            table.add_column(column, no_wrap=True, max_width=self.console.width // 4 if column == "step" else None)
+        for progress, run in self._shown():
+            cells = _cells(progress, run, time())
+            table.add_row(*(visible(cells[column]) for column in columns), style=_STYLES.get(run.status))
         return table
 
+    def _shown(self) -> list[tuple[Progress, StepProgress]]:
+        """Return the step runs that there is room for: those that run, and the latest that have ended."""
+        runs = [(progress, run) for progress in list(self.executions.values()) for run in list(progress.runs.values())]
+        ended = [id(run) for _, run in runs if run.ended is not None]
+        hidden = set(ended[: max(0, len(runs) - max(1, self.console.height - _OTHER_ROWS))])
+        return [(progress, run) for progress, run in runs if id(run) not in hidden]
 
-def _shown(progress: Progress) -> list[StepProgress]:
-    runs = list(progress.runs.values())
-    ended = [run for run in runs if run.ended is not None]
-    hidden = set(map(id, ended[: max(0, len(runs) - _ROWS_MAX)]))
-    return [run for run in runs if id(run) not in hidden]
 
-
-def _cells(progress: Progress, run: StepProgress) -> tuple[str, ...]:
-    spent = (run.ended or progress.now) - run.started
+def _cells(progress: Progress, run: StepProgress, now: float) -> dict[str, str]:
+    spent = (run.ended or max(progress.now, now)) - run.started
     failed = f" ({run.failed} failed)" if run.failed else ""
-    return (
-        run.step,
-        run.status if run.ended is not None or not run.at else f"{run.status}: {run.at}",
-        f"{run.done:,}/{run.total:,}{failed}" if run.total else "",
-        f"{run.tasks:,}",
-        str(run.retries or ""),
-        f"{progress.rate(run):,.0f}/s" if run.total else "",
-        duration(spent),
-    )
+    return {
+        "step": run.step,
+        "": run.status if run.ended is not None or not run.at else f"{run.status}: {run.at}",
+        "iterations": f"{run.done:,}/{run.total:,}{failed}" if run.total else "",
+        "tasks": f"{run.tasks:,}",
+        "retries": str(run.retries or ""),
+        "rate": f"{progress.rate(run):,.0f}/s" if run.total else "",
+        "time": duration(spent),
+    }
 
 
 def view_for(*, shows: bool) -> Quiet:
     """Return the view for where standard error goes."""
     if not shows:
         return Quiet()
-    return Live() if sys.stderr.isatty() else Lines()
+    return Live() if sys.stderr.isatty() and os.environ.get("TERM") not in _CANNOT_DRAW else Lines()

@@ -63,21 +63,30 @@ def _rows(database: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _whole(data: bytes, secret: str) -> Iterator[tuple[str, int]]:
+    lowered = data.lower()
     for form, needle in _needles(secret):
         # Hexadecimal digits and escapes come in both cases.
-        searched = data.lower() if form in ("hex", "url") else data
-        offset = searched.find(needle)
+        is_any_case = form.endswith(("hex", "url"))
+        offset = lowered.find(needle.lower()) if is_any_case else data.find(needle)
         if offset >= 0:
             yield form, offset
 
 
 def _needles(secret: str) -> Iterator[tuple[str, bytes]]:
+    """Yield everything to look for, each under the plainest of its names."""
+    once = [("raw", secret.encode()), *_encoded(secret)]
+    twice = [(f"{form} in {outer}", found) for form, inner in once for outer, found in _encoded(inner.decode())]
+    for needle, form in {needle: form for form, needle in reversed(once + twice)}.items():
+        yield form, needle
+
+
+def _encoded(secret: str) -> Iterator[tuple[str, bytes]]:
     raw = secret.encode()
-    yield "raw", raw
     yield "reversed", secret[::-1].encode()
     yield "hex", raw.hex().encode()
+    yield "hex", raw.hex().upper().encode()
     for text in (quote(secret, safe=""), quote(secret), quote_plus(secret), "".join(f"%{byte:02x}" for byte in raw)):
-        yield "url", text.lower().encode()
+        yield "url", text.encode()
     for text in (json.dumps(secret), json.dumps(secret, ensure_ascii=False), json.dumps(json.dumps(secret)[1:-1])):
         yield "json", text[1:-1].encode()
     for before in (b"", b"x", b"xx"):

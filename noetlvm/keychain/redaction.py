@@ -1,9 +1,10 @@
 """Takes secrets out of everything that would be recorded or shown (S45).
 
 A secret is found as it is and in the forms that it commonly takes: reversed, hexadecimal, base64 at any alignment,
-URL-encoded, JSON-escaped; each of them in any case, with anything but letters and digits in between, and in pieces
-over neighbouring values. Of a long secret, one half is enough. What somebody computes from a secret beyond that (a
-cipher, every second letter) is not found: the linter forbids such flows, and this is the net below it.
+escaped for URLs, JSON, HTML or Python, and one of these within another; each of them in any case, with anything but
+letters and digits in between, and in pieces over neighbouring values. Of a long secret, one half is enough; of a
+shorter one, both halves anywhere in one value. What somebody computes from a secret beyond that (a cipher, a packed
+file, every second letter) is not found: the linter forbids such flows, and this is the net below it.
 
 All texts of a value are looked through at once: put side by side, with what separates them taken out. Small values,
 which are most, are sifted first: every occurrence of eight characters covers four at a position that divides by four.
@@ -17,6 +18,7 @@ import re
 import sys
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
+from html import escape
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, quote_plus
 
@@ -29,6 +31,11 @@ DISTINCT = 8
 """Forms with fewer letters and digits are masked only where they stand exactly so."""
 LONG = 2 * DISTINCT
 """Of forms with as many letters and digits, half is masked too."""
+PAIRED = 10
+"""Of a secret with as many letters and digits, both halves are masked if they stand in one value. Halves of fewer than
+five would be everyday words and numbers."""
+_TWICE_BYTES = 256
+"""Secrets that are longer are looked for in one encoding only: a key file or a certificate is found by its lines."""
 _LINE = 16
 """Lines of a secret that are as long are secrets themselves: a private key may be shown line by line."""
 _NUMBER_BITS = 128
@@ -61,6 +68,7 @@ class Redactor:
         self._short: frozenset[bytes] = frozenset()
         self._exact: tuple[bytes, ...] = ()
         self._clues: tuple[_Clue, ...] = ()
+        self._pairs: tuple[tuple[_Clue, _Clue], ...] = ()
         self._blocks: frozenset[int] = frozenset()
         """Every four bytes in a row of every clue, as numbers."""
         self.learn(secrets)
@@ -75,6 +83,7 @@ class Redactor:
         distinct = {_plain(form) for form in every}
         self._clues = tuple({clue.part: clue for whole in sorted(distinct) for clue in _clues(whole)}.values())
         self._blocks = frozenset(block for clue in self._clues for block in _blocks_within(clue.part))
+        self._pairs = tuple(pair for whole in sorted(distinct) for pair in _pair(whole))
         self._exact = tuple(sorted(form for form in every if len(_plain(form)) < DISTINCT))
         self._short = frozenset(_bytes(secret) for secret in self._known if len(secret) < SHORT)
 
@@ -98,7 +107,9 @@ class Redactor:
         """Return each text as it may be seen, None if it may be seen as it is; or None if all may."""
         stream = _BETWEEN.join(texts)
         plain = _plain(stream)
-        spans = self._distinct_spans(stream, plain) if self._may_hold(plain) else []
+        found = self._distinct_spans(plain) if self._may_hold(plain) else []
+        found += self._paired_spans(plain)
+        spans = _in_stream(stream, _merged(found)) if found else []
         if self._exact:
             spans += self._exact_spans(stream)
         if not self._short.isdisjoint(texts):
@@ -117,14 +128,17 @@ class Redactor:
             for start in _occurrences(form, stream):
                 yield start, start + len(form)
 
-    def _distinct_spans(self, stream: bytes, plain: bytes) -> list[Span]:
-        found = [
-            _extended(clue, plain, start)
-            for clue in self._clues
-            if clue.part in plain
-            for start in _occurrences(clue.part, plain)
+    def _distinct_spans(self, plain: bytes) -> list[Span]:
+        return [span for clue in self._clues if clue.part in plain for span in _spans(clue, plain)]
+
+    def _paired_spans(self, plain: bytes) -> list[Span]:
+        return [
+            span
+            for pair in self._pairs
+            if pair[0].part in plain and pair[1].part in plain
+            for clue in pair
+            for span in _spans(clue, plain)
         ]
-        return _in_stream(stream, _merged(found)) if found else []
 
     def _short_spans(self, texts: list[bytes]) -> Iterator[Span]:
         start = 0
@@ -137,16 +151,17 @@ class Redactor:
 # ---- what a secret looks like
 
 
-def forms(secret: str) -> Iterator[bytes]:
-    """Yield what a secret becomes on its way through a playbook, itself first."""
+def forms(secret: str) -> set[bytes]:
+    """Return what a secret becomes on its way through a playbook."""
     data = _bytes(secret)
-    yield data
-    yield _bytes(secret[::-1])
-    yield data.hex().encode()
-    yield data.hex().upper().encode()
-    yield from _base64_forms(data)
-    yield from (_bytes(text) for text in _escaped(secret, data))
-    yield from (_bytes(line) for line in secret.splitlines() if len(line) >= _LINE and not line.startswith("-----"))
+    encoded = {*_base64_forms(data), data.hex().encode(), data.hex().upper().encode()}
+    escaped = {_bytes(text) for text in _escaped(secret, data)}
+    once = {data, _bytes(secret[::-1]), *encoded, *escaped}
+    twice = {form for inner in once for form in _base64_forms(inner)}
+    twice |= {form for inner in encoded for form in (inner.hex().encode(), inner[::-1], _bytes(quote(inner, safe="")))}
+    twice |= {_bytes(quote(inner, safe="")) for inner in escaped}
+    lines = {_bytes(line) for line in secret.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
+    return once | lines | (twice if len(data) <= _TWICE_BYTES else set())
 
 
 def _base64_forms(data: bytes) -> Iterator[bytes]:
@@ -160,9 +175,12 @@ def _base64_forms(data: bytes) -> Iterator[bytes]:
 def _escaped(secret: str, data: bytes) -> Iterator[str]:
     for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
         yield quoted
-        yield re.sub("%..", lambda escape: escape[0].lower(), quoted)
+        yield re.sub("%..", lambda found: found[0].lower(), quoted)
     for ascii_only in (True, False):
         yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+    yield escape(secret)
+    yield repr(data)[2:-1]
+    yield ascii(secret)[1:-1]
 
 
 def _clues(whole: bytes) -> Iterator[_Clue]:
@@ -174,6 +192,15 @@ def _clues(whole: bytes) -> Iterator[_Clue]:
     middle = len(whole) // 2
     yield _Clue(whole[:middle], whole, 0)
     yield _Clue(whole[middle:], whole, middle)
+
+
+def _pair(whole: bytes) -> Iterator[tuple[_Clue, _Clue]]:
+    """Yield the beginning and the end of a form that is too short for each to be telling alone."""
+    if PAIRED <= len(whole) < LONG:
+        size = max(PAIRED // 2, len(whole) // 2 - 1)  # cut one character off the middle, and it is found all the same
+        end = len(whole) - size
+        if whole[:size] != whole[end:]:
+            yield _Clue(whole[:size], whole, 0), _Clue(whole[end:], whole, end)
 
 
 def _blocks_within(part: bytes) -> Iterator[int]:
@@ -197,6 +224,11 @@ def _occurrences(part: bytes, data: bytes) -> Iterator[int]:
     while start >= 0:
         yield start
         start = data.find(part, start + 1)
+
+
+def _spans(clue: _Clue, plain: bytes) -> Iterator[Span]:
+    for start in _occurrences(clue.part, plain):
+        yield _extended(clue, plain, start)
 
 
 def _extended(clue: _Clue, plain: bytes, start: int) -> Span:

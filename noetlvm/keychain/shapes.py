@@ -68,14 +68,19 @@ def shaped(found: Any, shape: Shape) -> Any:
     """Return what was found in the form that templates and tools read. Raises Misshapen."""
     if not shape.fields:
         return found
+    if isinstance(found, list):
+        raise Misshapen("it must be a text or a mapping, not a list")
     if not isinstance(found, Mapping):
         found = _parts(str(found), shape)
     parts = {shape.other_names.get(name, name): value for name, value in found.items()}
     missing = [name for name in shape.needs if not parts.get(name)]
     if missing:
         raise Misshapen(f"it has no {' and no '.join(f'`{name}`' for name in missing)}")
-    if shape.fields == (shape.single,) == tuple(parts):
-        return parts[shape.single]
+    for name in shape.fields:
+        if isinstance(parts.get(name), Mapping | list):
+            raise Misshapen(f"its `{name}` must be a text")
+    if shape.fields == (shape.single,):
+        return parts[shape.single]  # whatever stands beside it: a kind has one form, so that templates can rely on it
     if shape.is_url and "port" in parts:
         parts["port"] = _port(parts["port"])
     return parts

@@ -93,7 +93,8 @@ class Frame:
         told = {"result": None, **outcome, "meta": meta}
         error = told.get("error")
         if error:
-            told["error"] = error | {"message": shortened(error["message"])}
+            # Secrets go before the rest does: what a cut leaves of one may not be known as one.
+            told["error"] = error | {"message": shortened(self._scope.offload.redacted(error["message"]))}
         try:
             recorded = self._small(told)
         except (Unencodable, TooLarge) as problem:

@@ -68,6 +68,18 @@ _CLAIM = "UPDATE commands SET worker = ?, until = ? WHERE number = ?"
 _RENEW = f"UPDATE commands SET until = ? WHERE {_PART} AND lease = ? AND worker = ?"
 
 
+_ANOTHER = "; --db names another database"
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "; make room, and `noetlvm resume` goes on: what was recorded stays",
+    sqlite3.SQLITE_READONLY: "; the file and its folder must be writable, even to look at it: copy it elsewhere",
+    sqlite3.SQLITE_CANTOPEN: f"; is it a file that you may read and write, in such a folder?{_ANOTHER}",
+    sqlite3.SQLITE_NOTADB: _ANOTHER,
+    sqlite3.SQLITE_CORRUPT: f"; the file is damaged: take a copy from before{_ANOTHER}",
+    sqlite3.SQLITE_IOERR: "; look at the disk, then `noetlvm resume` goes on: what was recorded stays",
+}
+"""What to do about an error of SQLite, by its code."""
+
+
 class SqliteReader:
     """Reads a database that others may be writing to."""
 
@@ -301,7 +313,10 @@ def _explained(path: Path) -> Iterator[None]:
         raise _explanation(path, error) from error
 
 
-def _explanation(path: Path, error: Exception) -> StoreError:
+def _explanation(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     if isinstance(error, sqlite3.IntegrityError):
         return ConflictError(f"{path}: somebody else wrote to it: {error}")
-    return StoreError(f"{path}: {error}")
+    if isinstance(error, OSError):
+        return StoreError(f"{error.filename or path}: {error.strerror or error}{_ANOTHER}")
+    remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
+    return StoreError(f"{path}: {error}{remedy}")

@@ -12,10 +12,11 @@ from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.control import Request
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.testing.result import RunResult
-from noetlvm.testing.script import Script, Scripts
+from noetlvm.testing.script import Script, ScriptError, Scripts
 from noetlvm.testing.simulation import Clock, Simulated, Surroundings
 
 EXECUTION_ID = "test"
+CONTROLS = ("pause", "resume", "cancel")
 
 
 def run_playbook(
@@ -44,6 +45,8 @@ def run_playbook(
     execution = around.executions[EXECUTION_ID] = Simulated(around, program.main, request)
     clock.at(0, execution.start)
     for time, action in controls:
+        if action not in CONTROLS:
+            raise ScriptError(f"`{action}` is no control; there are {', '.join(CONTROLS)}")
         clock.at(time, partial(execution.ask, action))
     clock.run()
     return execution.result()

@@ -79,7 +79,10 @@ def _in_words(text: str, call: Call) -> Answer:
         return _in_words(rest or "ok", call)._replace(fate=word)
     if word not in _WORDS:
         raise ScriptError(f"`{call.label}` is to answer `{text}`; the first word may be {', '.join(_WORDS)}")
-    return Answer(_WORDS[word](rest, call))
+    try:
+        return Answer(_WORDS[word](rest, call))
+    except ValueError as problem:
+        raise ScriptError(f"`{call.label}` is to answer `{text}`, which cannot be read: {problem}") from None
 
 
 def _ok(text: str, _call: Call) -> Outcome:

@@ -24,7 +24,7 @@ kind: duckdb
 command: "SELECT city, count(*) AS n FROM read_csv(?) GROUP BY city"
 params: ["{{ workload.csv_path }}"]
 """,
-    result="`{rows, columns, row_count}` of the last statement; `rows` is a list of mappings",
+    result="`{rows, columns, row_count}` of the last statement; in `rows`, mappings, a second column `id` is `id_2`",
     result_fields=("rows", "columns", "row_count"),
     inputs=(
         Input(
@@ -76,6 +76,7 @@ async def run(call: ToolCall, _kept: Kept) -> Outcome:
     except asyncio.CancelledError:
         connection.interrupt()
         await asyncio.wait([work])
+        work.exception()  # that it was interrupted: heard of, or the event loop would print it
         raise
     except duckdb.Error as failed:
         return _failed(failed)

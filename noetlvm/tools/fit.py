@@ -78,6 +78,15 @@ def _check_type(name: str, types: tuple[Type, ...], value: Any) -> None:
         raise Unfit(f"{name} must be {' or '.join(types)}, but it is {_named(value)}")
 
 
+def as_text(name: str, value: Any) -> str:
+    """Return a single value as text, booleans as YAML writes them. Raises Unfit for anything else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise Unfit(f"`{name}` must be text, a number or a boolean, not {_named(value)}")
+
+
 def _named(value: Any) -> str:
     order: tuple[Type, ...] = ("null", "boolean", "integer", "number", "string", "array", "object")
     return next((name for name in order if _IS[name](value)), type(value).__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
+from noetlvm.limits import HTTP_SECONDS_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
-from noetlvm.tools.fit import Unfit
+from noetlvm.tools.fit import Unfit, as_text
 from noetlvm.tools.kind import ANY, Choice, Input, Setting, ToolKind
 
 if TYPE_CHECKING:
@@ -33,12 +33,14 @@ _INPUTS = (
     Input("body", ("string",), "Body, sent as it is."),
 )
 
+_TIMEOUTS = {"connect": 10, "read": 60}
+
 _SETTINGS = (
     Setting(
         "timeout",
         ("number", "object"),
-        "Seconds to wait: one number, or `connect` and `read` apart.",
-        {"connect": 10, "read": 60},
+        "Seconds: one number for all of it; or `connect`, and `read` for each piece, and then 900 for all of it.",
+        _TIMEOUTS,
     ),
     Setting("follow_redirects", ("boolean",), "Follow redirects to where they lead.", False),
     Setting("verify_tls", ("boolean",), "Check the server's certificate.", True),
@@ -79,20 +81,25 @@ _KEEP_ALIVE = 100
 _GIVEN = "noetlvm.given"
 """Under this, a request remembers where it was meant to go and which headers it was given."""
 
+_PORT_MAX = 65_535
 _PASSING = frozenset({408, 425, 429})
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-amz-request-id")
-_BODIES = {"json": "json", "form": "data", "body": "content"}
 
 
 async def run(call: ToolCall, kept: Kept) -> Outcome:
     """Send the request, and read no more of the response than a result may hold."""
+    from asyncio import timeout
+
     import httpx
 
     verify_tls = call.spec["verify_tls"]
+    in_all = HTTP_SECONDS_MAX if isinstance(call.spec["timeout"], dict) else None  # one number is a limit for all of it
     client = kept.get(("http", verify_tls), partial(_Client, verify_tls))
     try:
-        async with client.stream(call) as response:
+        async with timeout(in_all), client.stream(call) as response:
             body = await _read(response)
+    except TimeoutError:
+        return error("timeout", f"the response took longer than {in_all} s in all", retryable=True)
     except httpx.TransportError as lost:
         return _not_answered(lost)
     except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError, UnicodeEncodeError) as refused:
@@ -120,8 +127,8 @@ class _Client:
         return self._client.stream(
             inputs["method"],
             inputs["url"],
-            params=inputs.get("params"),
-            headers=headers,
+            params=_fields(inputs, "params"),
+            headers=_content_type(inputs, headers) | headers,
             timeout=_timeout(call.spec["timeout"]),
             follow_redirects=call.spec["follow_redirects"],
             extensions={_GIVEN: (_origin(inputs["url"]), tuple(headers))},
@@ -136,10 +143,24 @@ class _Client:
 
 
 def _headers(call: ToolCall) -> dict[str, str]:
-    given = {name: _text(value) for name, value in call.inputs.get("headers", {}).items()}
+    given = {name: _header(name, value) for name, value in call.inputs.get("headers", {}).items() if value is not None}
     taken = {name.lower() for name in given}
     own = {_IDEMPOTENCY_KEY: call.key, **_auth_headers(call.auth)}
     return {name: value for name, value in own.items() if name.lower() not in taken} | given
+
+
+def _content_type(inputs: dict[str, Any], headers: dict[str, str]) -> dict[str, str]:
+    is_given = any(name.lower() == "content-type" for name in headers)
+    return {"Content-Type": "application/json"} if "json" in inputs and not is_given else {}
+
+
+def _header(name: str, value: Any) -> str:
+    """Return a header's value. Raises Unfit, and does not quote the value, which may be secret."""
+    place = f"headers.{name}"
+    text = as_text(place, value)
+    if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
+        raise Unfit(f"`{place.encode('unicode_escape').decode()}` must be of printable ASCII characters")
+    return text
 
 
 def _auth_headers(auth: Any) -> dict[str, str]:
@@ -153,12 +174,33 @@ def _auth_headers(auth: Any) -> dict[str, str]:
         raise Unfit(f"the keychain entry that `auth` names does not fit: {problem}") from None
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _body(inputs: dict[str, Any]) -> dict[str, Any]:
-    return {_BODIES[name]: inputs[name] for name in _BODIES if name in inputs}
+    if "form" in inputs:
+        return {"data": _fields(inputs, "form")}
+    if "json" in inputs:
+        return {"content": _json(inputs["json"])}
+    return {"content": inputs["body"]} if "body" in inputs else {}
+
+
+def _json(value: Any) -> bytes:
+    import json
+
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as problem:
+        raise Unfit(f"`json` cannot be written as JSON: {problem}") from None
+
+
+def _fields(inputs: dict[str, Any], name: str) -> dict[str, str | list[str]] | None:
+    """Return query parameters or form fields: each a value or a list of values; what is null is left out."""
+    given = inputs.get(name)
+    if given is None:
+        return None
+    return {key: _field(f"{name}.{key}", value) for key, value in given.items() if value is not None}
+
+
+def _field(place: str, value: Any) -> str | list[str]:
+    return [as_text(place, item) for item in value] if isinstance(value, list) else as_text(place, value)
 
 
 def _timeout(given: Any) -> httpx.Timeout:
@@ -166,8 +208,11 @@ def _timeout(given: Any) -> httpx.Timeout:
 
     if not isinstance(given, dict):
         return Timeout(given)
-    read = given.get("read", 60)
-    return Timeout(read, connect=given.get("connect", 10))
+    for name in given:
+        if name not in _TIMEOUTS:
+            raise Unfit(f"`spec.timeout` takes {' and '.join(f'`{known}`' for known in _TIMEOUTS)}, not `{name}`")
+    limits = _TIMEOUTS | given
+    return Timeout(limits["read"], connect=limits["connect"])
 
 
 async def _drop_headers_elsewhere(request: httpx.Request) -> None:
@@ -179,9 +224,11 @@ async def _drop_headers_elsewhere(request: httpx.Request) -> None:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    from httpx import URL
+    from httpx import URL, InvalidURL
 
     parsed = URL(url)
+    if parsed.port is not None and parsed.port > _PORT_MAX:
+        raise InvalidURL(f"there is no port {parsed.port}")
     return parsed.scheme, parsed.host, parsed.port
 
 
@@ -226,7 +273,7 @@ def _parsed(response: httpx.Response, body: bytes) -> tuple[Any, bool]:
         import json
 
         try:
-            return json.loads(body), False
+            return json.loads(_decoded(body, response.charset_encoding) or body), False
         except (ValueError, RecursionError):
             return body.decode(errors="replace"), True
     return _as_text(body, response.charset_encoding), False
@@ -234,19 +281,42 @@ def _parsed(response: httpx.Response, body: bytes) -> tuple[Any, bool]:
 
 def _as_text(body: bytes, charset: str | None) -> str:
     """Return a body as text if it is text, else as base64."""
-    try:
-        return body.decode(charset or "utf-8")
-    except (UnicodeDecodeError, LookupError):
+    text = _decoded(body, charset)
+    if text is None:
         from base64 import b64encode
 
         return b64encode(body).decode()
+    return text
+
+
+def _decoded(body: bytes, charset: str | None) -> str | None:
+    """Return a body's text, by the charset it names or else as UTF-8; None if it is neither."""
+    for name in (charset, "utf-8"):
+        try:
+            if name:
+                return body.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return None
 
 
 def _not_answered(lost: httpx.TransportError) -> Outcome:
     """Return the outcome of a request without a response; only what cannot ever work is not retryable."""
     import httpx
 
-    name = type(lost).__name__
+    name, reason = type(lost).__name__, _reason(lost)
     kind = "timeout" if isinstance(lost, httpx.TimeoutException) else "connection"
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        message = f"{name}: {reason}; trust who signed it (SSL_CERT_FILE), or set `verify_tls: false`"
+        return error(kind, message, retryable=False)
     is_hopeless = isinstance(lost, httpx.UnsupportedProtocol | httpx.LocalProtocolError)
-    return error(kind, f"{name}: {lost}" if str(lost) else name, retryable=not is_hopeless)
+    return error(kind, f"{name}: {reason}" if reason else name, retryable=not is_hopeless)
+
+
+def _reason(lost: BaseException | None) -> str:
+    """Return the first thing that an error, or one that led to it, has to say."""
+    while lost is not None:
+        if str(lost):
+            return str(lost)
+        lost = lost.__cause__ or lost.__context__
+    return ""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.tools.call import Outcome, ToolCall, error
 from noetlvm.tools.fit import Unfit
 from noetlvm.tools.kind import Choice, Input, ToolKind, time_limit
-from noetlvm.tools.rows import rows_outcome
+from noetlvm.tools.rows import Rows
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import AsyncConnection
+    from psycopg.adapt import Loader
 
     from noetlvm.tools.kept import Kept
 
@@ -37,7 +38,7 @@ auth: pg_main
 command: "INSERT INTO items (id, name) VALUES (%(id)s, %(name)s)"
 params: { id: "{{ iter.item.id }}", name: "{{ iter.item.name }}" }
 """,
-    result="`{rows, columns, row_count}`; `rows` is a list of mappings",
+    result="`{rows, columns, row_count}`; `rows` is a list of mappings, in which a second column `id` is `id_2`",
     result_fields=("rows", "columns", "row_count"),
     inputs=_INPUTS,
     choices=(Choice(("auth", "host"), "at least one"),),
@@ -68,11 +69,25 @@ _CONNECT_SECONDS = 10
 _IDLE_MAX = 10
 """Connections to one database that are kept while nobody uses them."""
 
+_ROWS_AT_ONCE = 1_000
+
 _PASSING_CLASSES = ("08", "40", "53")
 _PASSING_CODES = frozenset({"55P03", "57P01", "57P02", "57P03", "57P05"})
 """Failures that pass: no connection, rolled back for another's sake, out of resources, locked, shutting down."""
 
 _QUERY_CANCELED = "57014"
+
+_REFUSED = (
+    "authentication failed",
+    "does not exist",
+    "is not permitted to log in",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "invalid sslmode value",
+    "certificate verify failed",
+    "server does not support SSL",
+)
+"""What is said of a connection that will not come about the next time either: then there is no code to tell by."""
 
 
 async def run(call: ToolCall, kept: Kept) -> Outcome:
@@ -92,15 +107,18 @@ async def run(call: ToolCall, kept: Kept) -> Outcome:
 
 
 async def _execute(connection: AsyncConnection, call: ToolCall) -> Outcome:
+    from asyncio import sleep
+
     cursor = await connection.execute(call.inputs["command"], _params(call))
     while cursor.nextset():  # of several statements the last one counts
         pass
-    rows = await cursor.fetchall() if cursor.description else []
     if connection.pgconn.transaction_status:
         message = "the command leaves a transaction open, so it was rolled back; end it with `COMMIT`, or drop `BEGIN`"
         return error("postgres", message)
-    columns = [column.name for column in cursor.description or ()]
-    return rows_outcome(columns, rows, cursor.rowcount)
+    rows = Rows([column.name for column in cursor.description or ()])
+    while cursor.description and rows.add(some := await cursor.fetchmany(_ROWS_AT_ONCE)) and some:
+        await sleep(0)  # others have a turn, and so has the time limit
+    return rows.outcome(cursor.rowcount)
 
 
 def _where(call: ToolCall) -> dict[str, Any]:
@@ -148,7 +166,10 @@ class _Pool:
                 return connection
             await connection.close()
         # Prepared statements do not outlive `DISCARD ALL`.
-        return await AsyncConnection.connect(**self._where, autocommit=True, prepare_threshold=None)
+        connection = await AsyncConnection.connect(**self._where, autocommit=True, prepare_threshold=None)
+        for name, loader in _lenient_loaders().items():
+            connection.adapters.register_loader(name, loader)
+        return connection
 
     async def give_back(self, connection: AsyncConnection) -> None:
         import psycopg
@@ -168,6 +189,31 @@ class _Pool:
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.close()
+
+
+@cache
+def _lenient_loaders() -> dict[str, type[Loader]]:
+    """Return loaders, by type, that give as text what Python has no date or time for: `infinity`, 44 BC, 24:00."""
+    from psycopg import DataError
+    from psycopg.types import datetime
+
+    def lenient(strict: type[Loader]) -> type[Loader]:
+        class Lenient(strict):  # type: ignore[misc, valid-type]  # a class for each type, made when first needed
+            def load(self, data: Any) -> Any:
+                try:
+                    return super().load(data)
+                except DataError:
+                    return bytes(data).decode()
+
+        return Lenient
+
+    return {
+        "date": lenient(datetime.DateLoader),
+        "time": lenient(datetime.TimeLoader),
+        "timetz": lenient(datetime.TimetzLoader),
+        "timestamp": lenient(datetime.TimestampLoader),
+        "timestamptz": lenient(datetime.TimestamptzLoader),
+    }
 
 
 def _has_news(connection: AsyncConnection) -> bool:
@@ -190,7 +236,8 @@ def _failed(failed: psycopg.Error) -> Outcome:
     if state is None:
         is_lost = isinstance(failed, OperationalError)
         message = str(failed) or type(failed).__name__
-        return error("connection" if is_lost else "postgres", message, retryable=is_lost)
+        is_passing = is_lost and not any(words in message for words in _REFUSED)
+        return error("connection" if is_lost else "postgres", message, retryable=is_passing)
     is_passing = state.startswith(_PASSING_CLASSES) or state in _PASSING_CODES
     diagnosis = failed.diag
     details = {"sqlstate": state, "constraint": diagnosis.constraint_name, "table": diagnosis.table_name}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KIND = ToolKind(
     name="python",
-    summary="Runs Python in a child process with limits on time and memory.",
+    summary="Runs Python in a child process that has limits on time and memory, no network, and changes no file.",
     example="""\
 kind: python
 args: { items: "{{ _prev.data }}" }
@@ -111,4 +111,15 @@ def _failed(
 
 
 def _part(exception_type: str | None, printed: str) -> dict[str, Any]:
-    return {"exception_type": exception_type} | ({"stdout": printed} if printed else {})
+    kept = _whole_words(printed)
+    return {"exception_type": exception_type} | ({"stdout": kept} if kept else {})
+
+
+def _whole_words(printed: str) -> str:
+    """Return what was printed without a word that the limit cut in two: half a secret may not be known as one."""
+    if len(printed.encode()) < PRINTED_BYTES_MAX:
+        return printed
+    end = len(printed)
+    while end and not printed[end - 1].isspace():
+        end -= 1
+    return printed[:end]

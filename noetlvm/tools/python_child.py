@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import resource
 import select
 import signal
+import struct
 import sys
 import traceback
 from typing import Any
@@ -25,6 +27,8 @@ from typing import Any
 IN, OUT = 0, 1
 CHUNK = 64 * 1024
 TRACEBACK_CHARS = 4_000
+NUMBER_MAX = 10**4_000
+"""Python writes and reads no whole numbers of more than 4,300 digits."""
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
@@ -38,6 +42,29 @@ CONNECTS = {4: 0b11}
 SCOPES = {6: 0b11}
 """Abstract sockets, and signals to processes outside."""
 
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+SECCOMP_ALLOW, SECCOMP_REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+BPF_LOAD, BPF_IF_EQUAL, BPF_IF_GREATER, BPF_RETURN = 0x20, 0x15, 0x35, 0x06
+CALL_AT, MACHINE_AT, CALLS_MAX = 0, 4, 0x3FFFFFFF
+REFUSED_CALLS = {
+    "x86_64": (
+        0xC000003E,
+        (
+            *(41, 425),  # socket: a pair of them has a call of its own; io_uring_setup, which goes round all of this
+            *(90, 91, 268, 452),  # chmod, fchmod, fchmodat, fchmodat2
+            *(92, 93, 94, 260),  # chown, fchown, lchown, fchownat
+            *(132, 235, 261, 280),  # utime, utimes, futimesat, utimensat
+            *(188, 189, 190, 463, 197, 198, 199, 466, 469),  # setxattr, removexattr and their like; file_setattr
+            *(101, 310, 311, 438),  # ptrace, process_vm_readv, process_vm_writev, pidfd_getfd
+        ),
+    ),
+    "aarch64": (
+        0xC00000B7,
+        (198, 425, 52, 53, 452, 54, 55, 88, 5, 6, 7, 463, 14, 15, 16, 466, 469, 117, 270, 271, 438),  # the same ones
+    ),
+}
+"""By machine: how the kernel names it, and the calls that tasks have no need of and Landlock does not know."""
+
 
 class Answerless(Exception):  # noqa: N818 - it says what happened
     """Nobody waits for an answer any more."""
@@ -50,8 +77,10 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    missing = [] if shut_network() else ["reaching the network"]
+    filters = can_filter()
+    missing = [] if shut_network() or filters else ["reaching the network"]
     missing += [] if landlock_version() else ["making and removing files"]
+    missing += [] if filters else ["changing the modes and times of files", "talking to local sockets"]
     answer({"missing": missing}, b"")
     while request := read_request():
         serve(request, wakes)
@@ -209,6 +238,7 @@ def give_up(limits: dict[str, int]) -> None:
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     # Else a task that writes a file would be killed; so it meets an error that it can read.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    refuse_calls()
 
 
 def outcome(code: str, args: dict[str, Any]) -> bytes:
@@ -237,6 +267,8 @@ def run(code: str, args: dict[str, Any]) -> Any:
 
 def plain(value: Any, place: str) -> Any:
     """Return the value as plain data, or say where in it something else stands."""
+    if isinstance(value, int) and abs(value) >= NUMBER_MAX:
+        raise ValueError(f"`{place}` has too many digits; give it as text")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -255,7 +287,7 @@ def described(failed: BaseException) -> dict[str, Any]:
     frames = [frame for frame in traceback.extract_tb(failed.__traceback__) if frame.filename == "<code>"]
     line = frames[-1].lineno if frames else getattr(failed, "lineno", None)
     try:
-        message = str(failed)
+        message = failed.msg if isinstance(failed, SyntaxError) else str(failed)
     except Exception:  # an exception of the code's own may not even be able to say what it is
         message = ""
     told = "".join(traceback.format_list(frames))[-TRACEBACK_CHARS:]
@@ -312,6 +344,41 @@ def lock_files() -> None:
         raise OSError(ctypes.get_errno(), "Landlock refuses")
     os.close(nothing)
     os.close(rules)
+
+
+def refuse_calls() -> None:
+    """Let the kernel refuse the calls that no task has a need of, from this process and all it starts."""
+    if not can_filter():
+        return
+    program = call_filter(os.uname().machine)
+    held = ctypes.create_string_buffer(program, len(program))
+    # The number of instructions, and where they are: two bytes, padding, an address.
+    pointer = struct.pack("@HP", len(program) // 8, ctypes.addressof(held))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if libc().prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, pointer, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp refuses")
+
+
+def can_filter() -> bool:
+    """Tell whether the kernel filters calls, of which it complains that there is no filter, and we know its calls."""
+    if not sys.platform.startswith("linux") or os.uname().machine not in REFUSED_CALLS:
+        return False
+    is_refused = libc().prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, None, 0, 0) != 0
+    return is_refused and ctypes.get_errno() == errno.EFAULT
+
+
+def call_filter(machine: str) -> bytes:
+    """Return the filter for a machine, as the kernel reads it.
+
+    An instruction is a code, how many to skip if it holds and if it does not, and an operand.
+    """
+    name, calls = REFUSED_CALLS[machine]
+    refuse = (BPF_RETURN, 0, 0, SECCOMP_REFUSE)
+    steps = [(BPF_LOAD, 0, 0, MACHINE_AT), (BPF_IF_EQUAL, 1, 0, name), refuse, (BPF_LOAD, 0, 0, CALL_AT)]
+    steps += [(BPF_IF_GREATER, 0, 1, CALLS_MAX + 1), refuse]  # calls of another numbering
+    for call in calls:
+        steps += [(BPF_IF_EQUAL, 0, 1, call), refuse]
+    return b"".join(struct.pack("=HBBI", *step) for step in (*steps, (BPF_RETURN, 0, 0, SECCOMP_ALLOW)))
 
 
 if __name__ == "__main__":

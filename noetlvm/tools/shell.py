@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
-from noetlvm.tools.fit import Unfit
+from noetlvm.tools.fit import Unfit, as_text
 from noetlvm.tools.kind import Input, ToolKind, time_limit
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ def _arguments(command: str | list[Any]) -> list[str]:
         return ["/bin/sh", "-c", command]
     if not command:
         raise Unfit("`command` is empty; give a program, and its arguments after it")
-    return [str(argument) for argument in command]
+    return [as_text(f"command[{at}]", argument) for at, argument in enumerate(command)]
 
 
 def _environment(given: dict[str, Any]) -> dict[str, str]:
     from os import environ
 
     return {name: environ[name] for name in _KEPT_VARIABLES if name in environ} | {
-        name: str(value) for name, value in given.items()
+        name: as_text(f"env.{name}", value) for name, value in given.items() if value is not None
     }
 
 

@@ -121,6 +121,28 @@ def test_ctrl_c_waits_for_the_task_and_a_second_one_does_not(running: Running, n
     assert noetlvm("resume", "--json").data["status"] == "success"
 
 
+def test_a_terminal_that_is_closed_stops_a_run_in_good_order(running: Running, noetlvm: Command) -> None:
+    running.process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    running.gate.touch()
+    assert running.ended()["status"] == "running"
+    assert running.process.returncode == 130
+    assert "task.done" in running.names()
+    assert noetlvm("resume", "--json").data["status"] == "success"
+
+
+def test_nohup_lets_a_run_outlive_its_terminal(noetlvm: Command, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        running = Running(tmp_path)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    running.process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    running.gate.touch()
+    assert running.ended()["status"] == "success"
+
+
 def test_what_nobody_runs_is_cancelled_on_the_spot(running: Running, noetlvm: Command) -> None:
     running.process.kill()
     running.process.wait()

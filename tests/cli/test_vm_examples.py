@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,3 +73,20 @@ def test_an_example_runs(name: str, server: str, noetlvm: Command, tmp_path: Pat
     assert answer.data["ctx"] == CTX[name]
     if name in RESULTS:
         assert answer.data["result"] == RESULTS[name]
+
+
+@pytest.mark.parametrize("name", CTX)
+def test_the_command_in_the_header_of_an_example_runs_it(name: str, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    header = (EXAMPLES / f"{name}.yaml").read_text().partition("apiVersion")[0]
+    command = header.partition("Run it: ")[2].strip()
+    for program, words in (("python", ""), ("noetlvm", "-m noetlvm")):
+        script = tmp_path / "bin" / program
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        script.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent), "NOETLVM_DB": str(tmp_path / "runs.db")}
+    environment["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"{name}: success" in done.stdout

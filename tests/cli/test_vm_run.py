@@ -156,6 +156,20 @@ def test_a_file_that_is_no_bundle_is_refused(noetlvm: Command, tmp_path: Path) -
     assert "no bundle that can run" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("database", "message"),
+    [
+        ("counting.yaml", "counting.yaml: file is not a database; --db names another database"),
+        (".", "is it a file that you may read and write"),
+        ("counting.yaml/runs.db", "counting.yaml: File exists; --db names another database"),
+    ],
+)
+def test_what_cannot_be_a_database_is_refused_with_what_to_do(noetlvm: Command, database: str, message: str) -> None:
+    answer = noetlvm("run", "counting.yaml", "--db", database)
+    assert answer.code == 2
+    assert message in answer.err
+
+
 def test_relaxed_durability_runs_too(noetlvm: Command) -> None:
     assert noetlvm("run", "counting.yaml", "--durability", "relaxed", "-q").code == 0
 
@@ -178,6 +192,16 @@ def test_one_execution_is_shown_by_any_clear_part_of_its_identifier(noetlvm: Com
     assert (answer.code, "there is no execution `nobody`" in answer.err) == (2, True)
 
 
+def test_an_identifier_that_is_not_clear_or_not_there_gets_a_hint(noetlvm: Command) -> None:
+    first, second = (str(noetlvm("run", "counting.yaml", "--json").data["execution_id"]) for _ in range(2))
+    shared = first[:6]
+    assert second.startswith(shared)
+    assert noetlvm("show", shared).err.endswith(f"write more of the identifier: {second}, {first}\n")
+    mistyped = f"{first[:-1]}{'0' if first[-1] != '0' else '1'}"
+    assert f"did you mean `{first}`?" in noetlvm("cancel", mistyped).err
+    assert f"the latest of `counting` is {second}" in noetlvm("events", "counting").err
+
+
 def test_events_are_lines_or_envelopes(noetlvm: Command) -> None:
     count = noetlvm("run", "counting.yaml", "--json").data["event_count"]
     envelopes = [json.loads(line) for line in noetlvm("events", "--json").out.splitlines()]
@@ -190,6 +214,8 @@ def test_ctx_can_be_seen_as_it_was(noetlvm: Command) -> None:
     noetlvm("run", "counting.yaml", "-q")
     assert noetlvm("ctx").data == {"total": 6}
     assert noetlvm("ctx", "--at", "3").data == {}
+    answer = noetlvm("ctx", "--at", "999")
+    assert (answer.code, "--at takes 0 to " in answer.err) == (2, True)
 
 
 def test_replay_finds_a_log_whole_and_a_bundle_that_is_another(noetlvm: Command, tmp_path: Path) -> None:

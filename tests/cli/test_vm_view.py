@@ -72,15 +72,66 @@ def test_a_very_long_log_is_warned_of_once() -> None:
     assert f"{EVENTS_WARNING:,} events" in told[0]
 
 
-def test_the_table_shows_iterations_retries_and_rates() -> None:
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> Live:
+    """A view for which no time passes but that of the log."""
+    monkeypatch.setattr("noetlvm.cli.view.time", lambda: 0.0)
+    return Live()
+
+
+def drawn(view: Live, width: int, height: int = 40) -> list[str]:
     from rich.console import Console
 
-    view = Live()
-    view.hear(ROW, recorded(LOG))
     shown = io.StringIO()
-    Console(file=shown, width=120).print(view._table())
-    (row,) = [line for line in shown.getvalue().splitlines() if "fetch" in line]
+    view.console = Console(file=shown, width=width, height=height)
+    view.console.print(view._table())
+    return [line for line in shown.getvalue().splitlines() if line.strip()]
+
+
+def test_the_table_shows_iterations_retries_and_rates(live: Live) -> None:
+    live.hear(ROW, recorded(LOG))
+    row = drawn(live, 120)[-1]
     assert row.split() == ["fetch", "running:", "get", "2/4", "(1", "failed)", "1", "1", "29/s", "0.07", "s"]
+
+
+def test_a_narrow_terminal_is_shown_fewer_columns_and_no_broken_rows(live: Live) -> None:
+    named = Event("step.scheduled", {"token": 1, "step": "fetch_what_has_a_long_name", "form": "loop"}, 1)
+    live.hear(ROW, recorded([named, *LOG[1:]]))
+    head, _line, row = drawn(live, 60)
+    assert head.split() == ["step", "iterations", "time"]
+    assert "fetch_what" in row
+    assert "2/4 (1 failed)" in row
+    assert "0.07 s" in row
+
+
+def test_a_low_terminal_is_shown_what_runs_and_the_latest_that_ended(live: Live) -> None:
+    for run in range(1, 41):
+        name = ROW._replace(execution_id=f"e{run}")
+        ended = [Event("step.done", {"result": None}, run)] if run not in (2, 40) else []
+        scheduled = Event("step.scheduled", {"token": 1, "step": f"s{run}"}, run)
+        live.hear(name, recorded([scheduled, Event("step.started", {}, run), *ended]))
+    rows = [line.split()[0] for line in drawn(live, 100, height=12)[2:]]
+    assert rows == ["s2", "s35", "s36", "s37", "s38", "s39", "s40"]
+
+
+def test_time_goes_on_while_nothing_is_heard(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.hear(ROW, recorded(LOG))
+    monkeypatch.setattr("noetlvm.cli.view.time", lambda: 125.01)
+    assert "2 min 5 s" in drawn(live, 100)[-1]
+
+
+def test_a_terminal_that_cannot_draw_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    assert type(view_for(shows=True)) is Lines
+    monkeypatch.setenv("TERM", "xterm")
+    assert type(view_for(shows=True)) is Live
+
+
+def test_what_others_wrote_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    error = ERROR | {"message": "\x1b]0;gotcha\x07 \x9b31m \u202e bad"}
+    Lines().hear(ROW, recorded([*LOG, Event("step.failed", {"error": error}, 1)]))
+    assert capsys.readouterr().err.endswith("\\x1b]0;gotcha\\x07 \\x9b31m \\u202e bad\n")
 
 
 def test_a_child_is_told_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,6 +168,33 @@ def test_a_bearer_token_is_a_text_however_it_is_kept(monkeypatch: pytest.MonkeyP
     assert only(credential) == "in-part"
     monkeypatch.setenv("SHOP", "as-a-whole")
     assert only(credential) == "as-a-whole"
+    monkeypatch.setenv("SHOP", '{"token": "in-json", "expires": 3600}')
+    assert only(credential) == "in-json"
+
+
+@pytest.mark.parametrize("written", ["shop: flat", "shop: {token: flat}", "shop: {token: flat, refresh_token: other}"])
+def test_a_bearer_token_in_a_file_is_a_text_whatever_stands_beside_it(tmp_path: Path, written: str) -> None:
+    (tmp_path / "secrets.yaml").write_text(written)
+    found = resolve([Credential("shop", "bearer_token", {})], [f"file:{tmp_path / 'secrets.yaml'}"])
+    assert found == Keychain({"shop": "flat"}, frozenset({"flat"}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        ("bearer_token", "shop: {token: {token: s3cr3t}}"),
+        ("bearer_token", "shop: [s3cr3t]"),
+        ("basic_auth", "shop: {username: me, password: [s3cr3t]}"),
+        ("api_key", "shop: {value: {a: s3cr3t}}"),
+        ("postgres_credential", "shop: {host: db, password: {a: s3cr3t}}"),
+    ],
+)
+def test_a_part_that_is_no_text_is_refused_by_name(tmp_path: Path, kind: str, written: str) -> None:
+    (tmp_path / "secrets.yaml").write_text(written)
+    told = refusal(Credential("shop", kind, {}), f"file:{tmp_path / 'secrets.yaml'}")
+    assert f"`shop` is no `{kind}`: " in told
+    assert "must be a text" in told
+    assert "s3cr3t" not in told
 
 
 def test_a_playbook_may_name_the_parts_itself(monkeypatch: pytest.MonkeyPatch) -> None:

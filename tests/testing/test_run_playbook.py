@@ -7,6 +7,7 @@ import pytest
 from noetlc.rules.examples import whole_playbook
 from noetlvm.bridge import NotCompiled, compile_texts
 from noetlvm.events.event import Event
+from noetlvm.limits import MESSAGE_CHARS_MAX
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.state import State
 from noetlvm.testing import ScriptError, run_playbook
@@ -66,10 +67,17 @@ def test_a_list_must_be_long_enough() -> None:
         run_playbook(FETCH, {"fetch": ["http 500"]})
 
 
-@pytest.mark.parametrize("answer", ["okay", 7, {"takes": 3}])
+@pytest.mark.parametrize(
+    "answer", ["okay", 7, {"takes": 3}, "http", "http many", "http 200 {", "ok {bad", "bulk x", ""]
+)
 def test_an_answer_that_cannot_be_read_is_told(answer: object) -> None:
     with pytest.raises(ScriptError, match="`fetch` is to answer"):
         run_playbook(FETCH, {"fetch": answer})
+
+
+def test_a_control_that_there_is_not_is_told() -> None:
+    with pytest.raises(ScriptError, match="`stop` is no control; there are pause, resume, cancel"):
+        run_playbook(FETCH, {"fetch": "http 200", "save": "ok"}, controls=[(1, "stop")])
 
 
 def test_the_most_exact_key_answers() -> None:
@@ -114,3 +122,21 @@ def test_a_simulation_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch
     again()
     with pytest.raises(Endless):
         clock.run()
+
+
+def test_a_message_that_is_cut_leaves_no_piece_of_a_secret() -> None:
+    secret = "cAnary7f3e9d2b41aa86c5"
+    playbook = """
+        apiVersion: noetl.io/v2
+        kind: Playbook
+        metadata: { name: long, path: tests/long }
+        keychain: [{ name: token, kind: secret_manager }]
+        workflow:
+          - step: start
+            tool:
+              - call: { kind: http, url: "https://example.com", auth: token }
+    """
+    message = f"{'x' * (MESSAGE_CHARS_MAX - 5)}{secret} and more"
+    ran = run_playbook(playbook, {"call": f"error http {message}"}, keychain={"token": secret})
+    told = ran.failures[0]["error"]["message"]
+    assert told == f"{'x' * (MESSAGE_CHARS_MAX - 5)}*** a…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,19 @@ def test_a_command_that_fails_is_an_error_that_does_not_pass(run: Run, command: 
 def test_a_command_that_takes_too_long_is_interrupted(run: Run) -> None:
     outcome = run("duckdb", {"command": ENDLESS}, {"timeout": 0.3})
     assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("timeout", True)
+
+
+def test_an_interrupted_command_leaves_nothing_for_the_event_loop_to_print(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    run("duckdb", {"command": "SELECT count(*) FROM range(100000000000) a, range(1000) b"}, {"timeout": 0.2})
+    gc.collect()
+    assert caplog.records == []
+
+
+def test_columns_of_one_name_are_told_apart(run: Run) -> None:
+    outcome = run("duckdb", {"command": "SELECT 1 AS id, 2 AS id"})
+    assert outcome["result"] == {"rows": [{"id": 1, "id_2": 2}], "columns": ["id", "id_2"], "row_count": 1}
 
 
 def test_a_cancelled_command_is_interrupted(cancel: Callable[..., None]) -> None:

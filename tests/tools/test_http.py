@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,6 +57,21 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer_bytes_of(self, size: str) -> None:
         self.send(200, "x" * int(size), {"Content-Type": "text/plain"})
+
+    def answer_latin(self, kind: str) -> None:
+        self.send(200, '{"a": "grün"}'.encode("latin-1"), {"Content-Type": f"{kind}; charset=latin-1"})
+
+    def answer_charset(self, name: str) -> None:
+        self.send(200, "grün", {"Content-Type": f"text/plain; charset={name}"})
+
+    def answer_drip(self, _: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        with suppress(OSError):  # until nobody listens
+            while not self.released.wait(0.05):
+                self.wfile.write(b"x")
+        self.close_connection = True
 
     def answer_stuck(self, _: str) -> None:
         self.released.wait(20)
@@ -230,3 +248,78 @@ def test_a_redirect_to_another_server_takes_no_headers_along(run: Run, server: s
     assert same["result"]["data"]["headers"]["x-api-key"] == "secret"
     other = run("http", {"url": f"{server}/to/{other_server}/echo", "headers": headers}, spec, "t0ken")
     assert not {"x-api-key", "authorization", "idempotency-key"} & other["result"]["data"]["headers"].keys()
+
+
+def test_a_charset_is_heeded_and_an_unknown_one_is_not(run: Run, server: str) -> None:
+    assert run("http", {"url": f"{server}/latin/text/plain"})["result"]["data"] == '{"a": "grün"}'
+    assert run("http", {"url": f"{server}/latin/application/json"})["result"]["data"] == {"a": "grün"}
+    for name in ("nosuch", "rot13", "zlib"):
+        assert run("http", {"url": f"{server}/charset/{name}"})["result"]["data"] == "grün"
+
+
+def test_a_server_that_drips_is_left_in_the_end(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlvm.tools.http.HTTP_SECONDS_MAX", 0.5)
+    error = run("http", {"url": f"{server}/drip"}, {"timeout": {"connect": 5, "read": 5}})["error"]
+    assert (error["kind"], error["retryable"]) == ("timeout", True)
+    assert "0.5 s" in error["message"]
+    patient = run("http", {"url": f"{server}/drip"}, {"timeout": 1})["error"]  # its own limit goes before ours
+    assert "1 s" in patient["message"]
+
+
+def test_a_port_that_there_is_not_is_told_as_such(run: Run, server: str) -> None:
+    for url in ("http://127.0.0.1:99999/", f"{server}/to/http://127.0.0.1:99999/"):
+        error = run("http", {"url": url}, {"follow_redirects": True})["error"]
+        assert (error["kind"], error["retryable"]) == ("http", False)
+        assert "99999" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "spec", "named"),
+    [
+        ({"headers": {"X": {"a": 1}}}, {}, "`headers.X` must be text, a number or a boolean, not object"),
+        ({"headers": {"X": "\u2603"}}, {}, "`headers.X`"),
+        ({"headers": {"X\n": "a"}}, {}, "`headers.X\\n`"),
+        ({"headers": {"X": "a\r\nB: c"}}, {}, "`headers.X`"),
+        ({"params": {"a": {"b": 1}}}, {}, "`params.a`"),
+        ({"form": {"a": [1, {"b": 1}]}, "method": "POST"}, {}, "`form.a`"),
+        ({"json": {"a": float("nan")}, "method": "POST"}, {}, "`json`"),
+        ({}, {"timeout": {"raed": 3}}, "`spec.timeout` takes `connect` and `read`, not `raed`"),
+    ],
+)
+def test_an_input_that_cannot_be_sent_is_named(run: Run, server: str, inputs: Any, spec: Any, named: str) -> None:
+    error = run("http", {"url": f"{server}/echo", **inputs}, spec)["error"]
+    assert error["kind"] == "input"
+    assert named in error["message"]
+
+
+def test_what_is_null_is_not_sent(run: Run, server: str) -> None:
+    inputs = {"url": f"{server}/echo", "headers": {"X-A": None, "X-B": True}, "params": {"a": None, "b": [1, True]}}
+    sent = run("http", inputs)["result"]["data"]
+    assert "x-a" not in sent["headers"]
+    assert sent["headers"]["x-b"] == "true"
+    assert sent["path"] == "/echo?b=1&b=true"
+
+
+@pytest.fixture
+def untrusted() -> Iterator[str]:
+    """A server whose certificate nobody vouches for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(Path(__file__).with_name("tls") / "self_signed.pem")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        made.socket = context.wrap_socket(made.socket, server_side=True)
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield f"https://localhost:{made.server_address[1]}"
+        made.shutdown()
+
+
+def test_a_certificate_that_does_not_fit_will_not_fit_next_time(run: Run, untrusted: str) -> None:
+    error = run("http", {"url": f"{untrusted}/text"})["error"]
+    assert (error["kind"], error["retryable"]) == ("connection", False)
+    assert "CERTIFICATE_VERIFY_FAILED" in error["message"]
+    assert "verify_tls" in error["message"]
+    assert run("http", {"url": f"{untrusted}/text"}, {"verify_tls": False})["result"]["data"] == "grüße"
+
+
+def test_a_server_that_speaks_no_tls_is_told_with_a_reason(run: Run, server: str) -> None:
+    message = run("http", {"url": f"{server.replace('http', 'https')}/text"})["error"]["message"]
+    assert message.startswith("ConnectError: ")

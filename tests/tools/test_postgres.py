@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from noetlvm.keychain.auth import postgres_parts
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome
 
@@ -214,3 +215,33 @@ def test_fields_of_a_keychain_entry_say_where_to_connect(run: Run, dsn: str) -> 
     parts = conninfo_to_dict(dsn)
     entry = {"host": parts["host"], "username": parts["user"], "database": "postgres", "password": "any"}
     assert run("postgres", {"command": "SELECT 1 AS one"}, None, entry)["result"]["rows"] == [{"one": 1}]
+
+
+def test_columns_of_one_name_are_told_apart(sql: Sql) -> None:
+    result = sql("SELECT 1 AS id, 2 AS id, 3 AS id_2, 4 AS id")["result"]
+    assert result["columns"] == ["id", "id_3", "id_2", "id_4"]
+    assert list(result["rows"][0].values()) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("'infinity'::timestamp", "infinity"),
+        ("'-infinity'::timestamptz", "-infinity"),
+        ("'infinity'::date", "infinity"),
+        ("'0044-03-15 BC'::date", "0044-03-15 BC"),
+        ("'294276-12-31'::timestamp", "294276-12-31 00:00:00"),
+        ("'24:00'::time", "24:00:00"),
+        ("ARRAY['infinity'::date, '2020-01-01'::date]", ["infinity", "2020-01-01"]),
+        ("'2020-01-01 10:00'::timestamp", "2020-01-01T10:00:00"),
+    ],
+)
+def test_a_time_that_python_does_not_know_is_text(sql: Sql, expression: str, text: Any) -> None:
+    assert sql(f"SELECT {expression} AS x")["result"]["rows"] == [{"x": text}]
+
+
+@pytest.mark.parametrize(("name", "value"), [("user", "stranger"), ("database", "nowhere"), ("sslmode", "perhaps")])
+def test_a_connection_that_the_server_refuses_is_not_tried_again(run: Run, dsn: str, name: str, value: str) -> None:
+    auth = postgres_parts(dsn) | {name: value}
+    error = run("postgres", {"command": "SELECT 1"}, None, auth)["error"]
+    assert (error["kind"], error["retryable"]) == ("connection", False)

@@ -74,15 +74,33 @@ def test_a_result_that_is_no_data_is_told_where(run: Run, code: str, place: str)
 
 def test_what_is_printed_is_kept_up_to_a_limit(run: Run) -> None:
     assert run("python", {"code": "print('hello'); result = 1"})["py"]["stdout"] == "hello\n"
-    outcome = run("python", {"code": f"print('x' * {PRINTED_BYTES_MAX * 3}); result = 1"})
-    assert outcome["result"] == 1
-    assert outcome["py"]["stdout"] == "x" * PRINTED_BYTES_MAX
+    for size, kept in ((PRINTED_BYTES_MAX, PRINTED_BYTES_MAX), (PRINTED_BYTES_MAX * 3, PRINTED_BYTES_MAX)):
+        outcome = run("python", {"code": f"print('x' * 7, end=' ' * ({size} - 7)); result = 1"})
+        assert outcome["result"] == 1
+        assert len(outcome["py"]["stdout"]) == kept
+
+
+def test_a_word_that_the_limit_cuts_in_two_is_not_kept(run: Run) -> None:
+    """Half of a secret may be too little to be recognized as one."""
+    code = f"print('x' * {PRINTED_BYTES_MAX - 5}, 'cAnary7f3e9d2b41aa'); result = 1"
+    assert run("python", {"code": code})["py"]["stdout"] == "x" * (PRINTED_BYTES_MAX - 5) + " "
+    assert "stdout" not in run("python", {"code": f"print('x' * {PRINTED_BYTES_MAX + 1}); result = 1"})["py"]
 
 
 def test_a_result_past_the_limit_is_an_error(run: Run) -> None:
     room = TOOL_OUTPUT_BYTES_MAX - len('{"result": ""}')
     assert len(run("python", {"code": f"result = 'x' * {room - 1}"})["result"]) == room - 1
     assert run("python", {"code": f"result = 'x' * {room + 1}"})["error"]["kind"] == "output"
+
+
+def test_a_syntax_error_says_its_line_once(run: Run) -> None:
+    message = run("python", {"code": "x = 1\ndef f(:\n  pass"})["error"]["message"]
+    assert message == "SyntaxError: invalid syntax (line 2 of `code`)"
+
+
+def test_a_number_that_is_too_long_is_told_as_such(run: Run) -> None:
+    message = run("python", {"code": "result = {'n': [10 ** 5000]}"})["error"]["message"]
+    assert message == "ValueError: `result.n[0]` has too many digits; give it as text"
 
 
 def test_code_that_takes_too_long_is_ended(run: Run) -> None:
@@ -212,3 +230,56 @@ def wait_for(look: Callable[[], list[int]], is_there: Callable[[list[int]], bool
 @pytest.mark.parametrize("spec", [{"timeout": "soon"}, {"timeout": 0}, {"memory_mb": 1.5}])
 def test_a_setting_that_does_not_fit_is_refused(run: Run, spec: dict[str, Any]) -> None:
     assert run("python", {"code": "result = 1"}, spec)["error"]["kind"] == "input"
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "os.chmod(FILE, 0o777)",
+        "os.utime(FILE, (0, 0))",
+        "os.setxattr(FILE, 'user.a', b'x')",
+        "socket.socket(socket.AF_UNIX).connect(SOCKET)",
+        "socket.create_connection(('127.0.0.1', 80), 1)",
+        "socket.socket(40, socket.SOCK_STREAM)",
+        "subprocess.run([sys.executable, '-c', f'import os; os.chmod({FILE!r}, 0o777)'], check=True)",
+    ],
+)
+def test_code_cannot_change_what_a_file_is_nor_open_a_socket(run: Run, attempt: str, tmp_path: Path) -> None:
+    file, path = tmp_path / "file", tmp_path / "socket"
+    file.touch(mode=0o600)
+    os.utime(file, (1, 1))
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        code = f"import os, socket, subprocess, sys\nFILE, SOCKET = {str(file)!r}, {str(path)!r}\n{attempt}\nresult = 1"
+        outcome = run("python", {"code": code})
+    assert outcome["py"]["exception_type"] in ("PermissionError", "CalledProcessError")
+    assert (file.stat().st_mode & 0o777, file.stat().st_mtime) == (0o600, 1)
+
+
+def test_code_may_use_threads_processes_and_an_event_loop(run: Run) -> None:
+    code = """
+import asyncio, subprocess, threading
+def main():
+    said = []
+    thread = threading.Thread(target=said.append, args=("thread",))
+    thread.start()
+    thread.join()
+    async def later():
+        await asyncio.sleep(0)
+        return "loop"
+    said.append(asyncio.run(later()))
+    said.append(subprocess.run(["echo", "process"], capture_output=True, text=True).stdout.strip())
+    return said
+"""
+    assert run("python", {"code": code})["result"] == ["thread", "loop", "process"]
+
+
+def test_the_filter_of_calls_refuses_those_listed_and_then_allows() -> None:
+    from noetlvm.tools.python_child import CALLS_MAX, REFUSED_CALLS, SECCOMP_ALLOW, call_filter
+
+    for machine, (_, calls) in REFUSED_CALLS.items():
+        program = call_filter(machine)
+        assert len(program) == 8 * (7 + 2 * len(set(calls)))
+        assert program.endswith(SECCOMP_ALLOW.to_bytes(4, sys.byteorder))
+        assert max(calls) < CALLS_MAX

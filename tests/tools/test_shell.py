@@ -32,6 +32,27 @@ def test_env_cwd_and_stdin_are_given_and_nothing_else_of_ours(
     assert run("shell", inputs)["result"]["stdout"] == f"{tmp_path.resolve()}\nin\n1\n"
 
 
+def test_numbers_and_booleans_are_written_as_in_yaml_and_null_is_no_variable(run: Run) -> None:
+    command = ["sh", "-c", 'echo "$0 $1 $A ${B-unset}"', 1, True]
+    assert (
+        run("shell", {"command": command, "env": {"A": False, "B": None}})["result"]["stdout"] == "1 true false unset\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "named"),
+    [
+        ({"command": ["echo", None]}, "`command[1]` must be text, a number or a boolean, not null"),
+        ({"command": ["echo", {"a": 1}]}, "`command[1]`"),
+        ({"command": "true", "env": {"A": [1]}}, "`env.A`"),
+    ],
+)
+def test_what_is_no_argument_is_refused_by_name(run: Run, inputs: dict[str, Any], named: str) -> None:
+    error = run("shell", inputs)["error"]
+    assert error["kind"] == "input"
+    assert named in error["message"]
+
+
 def test_an_exit_code_other_than_0_is_an_error_with_its_output(run: Run) -> None:
     outcome = run("shell", {"command": "echo out; echo 'no such thing' >&2; exit 3"})
     assert outcome["error"]["kind"] == "shell"
