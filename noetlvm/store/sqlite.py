@@ -35,6 +35,11 @@ _Done = TypeVar("_Done")
 _SYNCHRONOUS = {"full": "FULL", "relaxed": "NORMAL"}
 """In WAL mode NORMAL syncs at checkpoints only, which keeps the file whole; OFF would not."""
 
+_CHECKPOINT_PAGES = {"full": 64, "relaxed": 1_000}
+"""How long the write-ahead log grows before it is written to the database and used again from its beginning. To sync a
+file that grows takes half as long again as to sync one that is written over, so where every commit is synced the log
+is short; else SQLite's own number is right, since only checkpoints sync."""
+
 _BUSY_SECONDS = 30
 """How long to wait for another connection's transaction: a request from outside, or its checkpoint."""
 
@@ -139,6 +144,7 @@ class SqliteStore(BufferedStore, SqliteReader):
                 schema_version(self._connection, path)  # refuses a file of somebody else before anything is changed
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+                self._connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES[durability]}")
                 migrate(self._connection, path)
                 self._last_key = int(self._connection.execute(_SELECT_LAST_KEY).fetchone()[0])
                 self._reading = _connect(path, "ro")
