@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -196,7 +196,7 @@ class SqliteStore(BufferedStore, SqliteReader):
             connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
 
     def _write_execution(self, execution: Execution) -> None:
-        key, counts = self._known_key(execution.execution_id), json.dumps(execution.counts)
+        key, counts = self._known_key(execution.execution_id), _counts_text(execution.counts)
         values = (execution.status, execution.started, execution.ended, counts, execution.seq, key)
         if not self._connection.execute(_UPDATE_EXECUTION, values).rowcount:
             self._connection.execute(_INSERT_EXECUTION, (key, *execution[:-2], counts, execution.seq))
@@ -296,6 +296,11 @@ def _version(path: Path) -> int:
 def _execution(row: Sequence[Any]) -> Execution:
     *known, counts, seq = row
     return Execution._make((*known, json.loads(counts), seq))
+
+
+def _counts_text(counts: Mapping[str, int]) -> str:
+    """Return counts as JSON. Their names are plain words, and every commit asks: `json` takes three times as long."""
+    return "{" + ", ".join([f'"{name}": {count}' for name, count in counts.items()]) + "}"
 
 
 @contextmanager
