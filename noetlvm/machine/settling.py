@@ -69,14 +69,19 @@ class Settling:
         """Do what can be done now; tell whether anything was."""
         state = self._state
         before = state.seq
-        for run in list(state.ended):
-            self._route(run)
-        for run, iteration in list(state.unstarted):
-            self._start_loop(run, iteration)
-        for run, iteration in list(state.complete):
-            self._end_loop(run, iteration)
-        for number, token in list(state.tokens.items()):
-            self._admit(number, token)
+        # Mostly one of these waits and the others are empty: to ask first costs a tenth of copying nothing.
+        if state.ended:
+            for run in list(state.ended):
+                self._route(run)
+        if state.unstarted:
+            for run, iteration in list(state.unstarted):
+                self._start_loop(run, iteration)
+        if state.complete:
+            for run, iteration in list(state.complete):
+                self._end_loop(run, iteration)
+        if state.tokens:
+            for number, token in list(state.tokens.items()):
+                self._admit(number, token)
         return state.seq > before
 
     def _names(self, args: dict[str, Any], ctx: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -95,6 +95,16 @@ def test_full_durability_syncs_every_commit_and_relaxed_does_not(path: Path, dur
         assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+def test_where_every_commit_is_synced_the_write_ahead_log_is_written_over_instead_of_growing(path: Path) -> None:
+    sizes = []
+    with closing(SqliteStore(path)) as store:
+        for seq in range(300):
+            store.append("x", seq, events([seq + 1]), execution())
+            store.commit()
+            sizes.append(path.with_name(f"{path.name}-wal").stat().st_size)
+    assert sizes[0] < sizes[99] == sizes[299]
+
+
 def test_the_events_of_a_step_take_little_of_the_file(tmp_path: Path) -> None:
     names = ("step.scheduled", "step.started", "task.done", "step.done", "next.evaluated")
     outcome = {"status": "ok", "result": None, "meta": {"attempt": 1, "duration_ms": 0.02, "ts": 1_700_000_000.0}}
