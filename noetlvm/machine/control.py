@@ -239,7 +239,7 @@ class Control:
 
     def next_timer(self) -> float | None:
         """Return when `timer` has something to do next; not while paused, for then it does nothing."""
-        if self.state.paused or not (self._parents or self._deadlines.exist):
+        if self.state.paused or not (self._parents or self._deadlines):
             return None
         due = [child.due for _, _, child in self._children() if child.due is not None]
         first = min([*due, self._deadlines.next()])

@@ -2,8 +2,8 @@
 
 The request, what workers told, lost leases, time limits that were over and what people asked for came from outside; all
 else was decided, and must be decided again in the same way, event by event. What a worker told is taken as it is: its
-pipelines do not run again. With another bundle than the log's own, the first difference shows where an edit would have
-changed what happened.
+pipelines do not run again. Time limits are looked at where the log says that one struck, and nowhere else. With another
+bundle than the log's own, the first difference shows where an edit would have changed what happened.
 """
 
 from __future__ import annotations
@@ -81,10 +81,9 @@ class _Rehearsal:
         return self._compare(take(self, recorded.event))
 
     def _settle(self) -> list[Event]:
-        runs = self._state.runs
-        self._state.opened = {
-            (run, iteration): None for run, iteration in self._untaken if run in runs and iteration in runs[run].threads
-        }
+        failing = [(number, run) for number, run in self._state.runs.items() if run.failure is not None]
+        threads = [(number, iteration) for number, run in failing for iteration in run.threads]
+        self._state.opened = {thread: None for thread in threads if thread in self._untaken}
         return self._control.settle()
 
     # ---- comparing

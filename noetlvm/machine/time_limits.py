@@ -56,7 +56,7 @@ def _is_duration(value: Any) -> bool:
 
 
 class Deadlines:
-    """When the open runs of an execution are due. It goes through all of them, if any step has a limit at all."""
+    """When the open runs of an execution are due. It goes through all of them each time."""
 
     __slots__ = ("_limits", "_state")
 
@@ -64,8 +64,7 @@ class Deadlines:
         self._limits = {step.name: step.limits for step in net.steps.values() if step.limits != NO_LIMITS}
         self._state = state
 
-    @property
-    def exist(self) -> bool:
+    def __bool__(self) -> bool:
         """Tell whether any step has a limit."""
         return bool(self._limits)
 
@@ -78,8 +77,6 @@ class Deadlines:
         return [number for number, due in self._open() if due <= now]
 
     def _open(self) -> Iterator[tuple[int, float]]:
-        if not self._limits:
-            return
         state = self._state
         for number, run in state.runs.items():
             limits = self._limits.get(run.step)

@@ -10,7 +10,7 @@ import pytest
 from noetlvm.engine.clock import FakeClock
 from noetlvm.engine.engine import Engine
 from noetlvm.engine.recovery import recovered
-from noetlvm.events.event import Recorded
+from noetlvm.events.event import Recorded, moment
 from noetlvm.store.interface import Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.engine.runs import Session, bundle_of, labels
@@ -62,6 +62,29 @@ def test_a_step_in_time_is_not_held_up_by_its_limit() -> None:
     sleeping(session, 1)
     assert session.run(SLOW).status == "success"
     assert session.clock.now() - began < 5
+
+
+class TickingClock(FakeClock):
+    """Never tells the same time twice."""
+
+    def now(self) -> float:
+        self.advance(0.001)
+        return super().now()
+
+
+def test_what_a_template_sees_as_time_is_what_the_log_has() -> None:
+    session = Session(clock=TickingClock())
+    ending = session.run("""
+    - step: start
+      tool: { kind: noop }
+      next: { arcs: [{ step: end, args: { at: "{{ event.timestamp }}" } }] }
+    - step: end
+      tool: { kind: noop }
+    """)
+    log = list(session.store.events(ending.execution_id))
+    done = next(one for one in log if one.event.name == "step.done")
+    routed = next(one for one in log if one.event.name == "next.evaluated")
+    assert routed.event.data["tokens"][0]["args"] == {"at": moment(done.timestamp)}
 
 
 def left_in_the_middle(session: Session) -> str:
