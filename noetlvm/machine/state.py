@@ -233,7 +233,7 @@ class Token(NamedTuple):
 
 _PLAIN = (
     *("execution_id", "bundle", "path", "parent", "depth", "status", "paused", "seq"),
-    *("workload", "ctx", "results", "result", "failures", "failure_count", "counts"),
+    *("workload", "ctx", "results", "result", "result_place", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "final_given"),
 )
 _WAITING = ("unstarted", "complete", "ended")
@@ -261,7 +261,9 @@ class State:
         self.results: dict[str, Any] = {}
         """Result of the last completed run of each step."""
         self.result: Any = None
-        """Result of the last step run that no arc led on from."""
+        """Result of a step run that no arc led on from: of the step that stands last in the workflow, its last run."""
+        self.result_place = 0
+        """Where that step stands."""
         self.failures: list[dict[str, Any]] = []
         self.failure_count = 0
         """Failures that nobody handled (S31)."""
@@ -303,7 +305,7 @@ class State:
         """Return the state that `to_data` told of; every open thread is ready in it."""
         made = cls()
         for name in _PLAIN:
-            setattr(made, name, data[name])
+            setattr(made, name, data.get(name, getattr(made, name)))  # a snapshot of an earlier version has fewer
         made.failures, made.counts, made.results = list(data["failures"]), list(data["counts"]), dict(data["results"])
         made.tokens = {number: Token(*token) for number, token in data["tokens"]}
         made.runs = {number: Run.from_data(run) for number, run in data["runs"]}
