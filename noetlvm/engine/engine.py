@@ -17,7 +17,7 @@ from noetlvm.engine.children import objection_to, outcome_of, payload_of, refusa
 from noetlvm.engine.clock import Clock, SystemClock
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved, no_credentials
 from noetlvm.engine.identity import NewIds, child_id, new_ids
-from noetlvm.engine.recovery import recovered, wants_snapshot
+from noetlvm.engine.recovery import is_orphan, recovered, wants_snapshot
 from noetlvm.engine.worker import Surroundings, Worker
 from noetlvm.events.event import Event, Recorded
 from noetlvm.machine.control import Control, Request
@@ -125,10 +125,13 @@ class Engine:
         return request.execution_id
 
     def resume(self, execution_id: str) -> str:
-        """Go on with an execution that was left; one that has ended only has its ending told."""
+        """Go on with an execution that was left; one that has ended only has its ending told.
+
+        A child whose parent has ended without it is cancelled: a crash came before that.
+        """
         actor = self._restore(execution_id)
         if not actor.state.is_over:
-            actor.inbox.append(actor.control.resume)
+            actor.inbox.append(actor.control.cancel if is_orphan(self.store, actor.row) else actor.control.resume)
             self._touch(actor)
         return execution_id
 
