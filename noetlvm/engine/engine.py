@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from noetlvm.engine.actor import Actor, Ending
-from noetlvm.engine.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.engine.children import came_too_late, objection_to, outcome_of, payload_of, refusal
 from noetlvm.engine.clock import Clock, SystemClock
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved, no_credentials
 from noetlvm.engine.identity import NewIds, child_id, new_ids
@@ -335,8 +335,11 @@ class Engine:
     def _start_child(self, asked: _Asked, child: Child) -> None:
         """Start the child that a task asks for; or go on with it, if it was started before a crash."""
         id = child_id(asked.key)
+        before = self.store.execution(id)
+        if before is not None and came_too_late(child, before.ended):
+            return
         self._asked[id] = asked
-        if self.store.execution(id) is not None:
+        if before is not None:
             self.resume(id)
             return
         parent = asked.parent
