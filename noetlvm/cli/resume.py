@@ -32,15 +32,18 @@ def resume_executions(text: str | None, manner: Manner) -> int:
 
 
 def _chosen(reader: Reader, text: str | None) -> list[Execution]:
-    """Return what to go on with. A child comes with its parent, which waits for it."""
+    """Return what to go on with. A child comes with its parent, which waits for it, unless that has ended."""
+    from noetlvm.engine.recovery import is_orphan
+
     if text is None:
-        return [row for row in reader.unfinished() if not row.parent]
-    row: Execution | None = find_execution(reader, text)
-    chosen = row
-    while row is not None:
-        chosen = row
-        row = reader.execution(row.parent) if row.parent else None
-    return [chosen] if chosen else []
+        return [row for row in reader.unfinished() if not row.parent or is_orphan(reader, row)]
+    row: Execution = find_execution(reader, text)
+    while row.parent and not is_orphan(reader, row):
+        parent = reader.execution(row.parent)
+        if parent is None:
+            break
+        row = parent
+    return [row]
 
 
 def _ask_its_process(manner: Manner, row: Execution) -> int:

@@ -42,6 +42,11 @@ def refusal(child: Child, playbook: LoadedPlaybook | None, program: LoadedProgra
     return {}
 
 
+def came_too_late(child: Child, ended: float | None) -> bool:
+    """Tell whether a child ended when nobody waited for it any more. Its parent's timer tells what that means."""
+    return ended is not None and child.due is not None and ended >= child.due
+
+
 def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[str, Any]) -> str:
     """Return why a request cannot be recorded; empty: it can."""
     offload = Offload(playbook.limits.max_payload_bytes)

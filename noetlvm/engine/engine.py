@@ -19,11 +19,11 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from noetlvm.engine.actor import Actor, Ending
-from noetlvm.engine.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.engine.children import came_too_late, objection_to, outcome_of, payload_of, refusal
 from noetlvm.engine.clock import Clock, SystemClock
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved, no_credentials
 from noetlvm.engine.identity import NewIds, child_id, new_ids
-from noetlvm.engine.recovery import recovered, wants_snapshot
+from noetlvm.engine.recovery import is_orphan, recovered, wants_snapshot
 from noetlvm.engine.worker import Surroundings, Worker
 from noetlvm.events.event import Event, Recorded
 from noetlvm.machine.control import Control, Request
@@ -150,11 +150,17 @@ class Engine:
         return request.execution_id
 
     def resume(self, execution_id: str) -> str:
-        """Go on with an execution that was left; one that has ended only has its ending told."""
+        """Go on with an execution that was left; one that has ended only has its ending told.
+
+        A child whose parent has ended without it is cancelled: a crash came before that.
+        """
         actor = self._restore(execution_id)
         if not actor.state.is_over:
-            # What ran out of time while nobody ran it is not begun again.
-            actor.inbox += [actor.control.resume, actor.control.timer]
+            if is_orphan(self.store, actor.row):
+                actor.inbox.append(actor.control.cancel)
+            else:
+                # What ran out of time while nobody ran it is not begun again.
+                actor.inbox += [actor.control.resume, actor.control.timer]
             self._touch(actor)
             self._cancel_orphans(actor)
         return execution_id
@@ -385,9 +391,12 @@ class Engine:
     def _start_child(self, asked: _Asked, child: Child) -> None:
         """Start the child that a task asks for; or go on with it, if it was started before a crash."""
         id = child_id(asked.key)
-        self._asked[id] = asked
         self._commit()  # the parent's wish comes first, and the store shows nothing that waits
-        if self.store.execution(id) is not None:
+        before = self.store.execution(id)
+        if before is not None and came_too_late(child, before.ended):
+            return
+        self._asked[id] = asked
+        if before is not None:
             self.resume(id)
             return
         parent = asked.parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetlvm.machine.fold import apply
 from noetlvm.machine.state import LAYOUT, State
-from noetlvm.store.interface import Reader
+from noetlvm.store.interface import Execution, Reader
 
 SNAPSHOT_EVENTS = 5_000
 """An execution of fewer events has no snapshot: folding them takes no time."""
@@ -33,6 +33,12 @@ def fold(reader: Reader, execution_id: str, state: State, until: int | None = No
     """Apply the events that a state does not know yet."""
     for recorded in reader.events(execution_id, state.seq, until):
         apply(state, recorded.event, recorded.timestamp)
+
+
+def is_orphan(reader: Reader, row: Execution) -> bool:
+    """Tell whether nobody waits for an execution that was started for somebody."""
+    parent = reader.execution(row.parent) if row.parent else None
+    return parent is not None and parent.ended is not None
 
 
 def wants_snapshot(seq: int, last: int) -> bool:

@@ -119,6 +119,8 @@ class Worker:
             return self._ask_for_child(call)
         around, frame = self._around, self._frame
         async with around.slots:
+            if self._gives_back():
+                return False
             began = around.clock.now()
             if frame.events:
                 frame.events.append(frame.started(ts=began))
@@ -131,6 +133,15 @@ class Worker:
             ended = around.clock.now()
         meta = {"duration_ms": round((ended - began) * 1000), "ts": ended}
         frame.complete({**outcome, "meta": meta}, repeatable=gives_secret(call.kind))
+        return True
+
+    def _gives_back(self) -> bool:
+        """Leave a pipeline whose loop has failed while it waited for its first tool, as if it had never begun."""
+        command, control = self._command, self._actor.control
+        if not control.is_in_vain(command.run, command.iteration):
+            return False
+        self._frame.take_events()
+        self._actor.inbox.append(partial(control.give_back, command.run, command.iteration, command.lease))
         return True
 
     async def _run_tool(self, call: ToolCall) -> Outcome:

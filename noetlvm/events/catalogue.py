@@ -310,6 +310,7 @@ _ROWS = (
             tokens="`[{id, step, args}]`, one for each arc.",
             handled="?An arc that reads `event` took care of a failure.",
             error="?Why the arcs could not be evaluated, or that none held where one must.",
+            place="?Where the step stands in the workflow, if no arc fired.",
         ),
     ),
     EventKind(

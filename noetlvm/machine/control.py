@@ -128,6 +128,18 @@ class Control:
                 take(self, told)
         return self.journal.take()
 
+    def is_in_vain(self, run: int, iteration: str) -> bool:
+        """Tell whether a thread that nothing was heard of yet belongs to a loop that is to fail (S27)."""
+        thread = self._thread(run, iteration)
+        return thread is not None and not thread.started and self.state.runs[run].failure is not None
+
+    def give_back(self, run: int, iteration: str, lease: int) -> list[Event]:
+        """Take a thread back that its holder has not begun: it is ready again, or cancelled if its loop fails."""
+        thread = self._held(run, iteration, lease)
+        if thread is not None and not thread.started:
+            self.state.opened[run, iteration] = None
+        return self.journal.take()
+
     def child_finished(self, run: int, iteration: str, key: str, outcome: dict[str, Any]) -> list[Event]:
         """Take the outcome of a child execution: the thread that waits for it is ready again."""
         thread = self._thread(run, iteration)
@@ -186,7 +198,7 @@ class Control:
     def take_ready(self, limit: int | None = None) -> list[Command]:
         """Return threads that became ready since the last time, with their leases; none while paused.
 
-        Take only what can be run at once: what was not taken is cancelled when its loop fails (S27).
+        What was taken and not begun when its loop fails is to be given back (S27).
         """
         state = self.state
         if state.paused or state.status != "running":

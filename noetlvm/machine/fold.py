@@ -123,7 +123,9 @@ def _routed(state: State, event: Event) -> None:
     if boundary["status"] == "error":
         _take_failure(state, event, run)
     elif not event.data["tokens"]:
-        state.result = boundary.get("result")
+        place = event.data.get("place", state.result_place)
+        if place >= state.result_place:
+            state.result, state.result_place = boundary.get("result"), place
     error = event.data.get("error")
     if error:
         _fail(state, {"step": run.step, "run": event.run, "error": error})

@@ -39,7 +39,7 @@ def merge_patches(
 
 def _merge(key: str, reducer: str | None, writes: list[tuple[int, Any]], read: Callable[[Any], Any]) -> Any:
     if reducer is None:
-        return _agreed(key, writes)
+        return _agreed(key, writes, read)
     values = [value for _, value in writes]
     if reducer in _BY_CONTENT:
         values = [read(value) for value in values]
@@ -50,10 +50,11 @@ def _merge(key: str, reducer: str | None, writes: list[tuple[int, Any]], read: C
         raise CannotMerge(failure("reducer", message, key=key)) from None
 
 
-def _agreed(key: str, writes: list[tuple[int, Any]]) -> Any:
+def _agreed(key: str, writes: list[tuple[int, Any]], read: Callable[[Any], Any]) -> Any:
     first, value = writes[0]
     for index, other in writes:
-        if other != value:
+        # Of two equal values one may be stored elsewhere, for want of room beside what else its iteration wrote.
+        if other != value and read(other) != read(value):
             message = (
                 f"iterations {first} and {index} write different values to `ctx.{key}`; "
                 f"name a reducer for it in `loop.spec.policy.reducers`, such as `{key}: last`"

@@ -31,6 +31,7 @@ class Settling:
         self.net = net
         self.elements = Elements(offload)
         self.results = LoopResults(offload)
+        self._places = {name: place for place, name in enumerate(net.steps, 1)}
         self._journal = journal
         self._state = journal.state
         self._offload = offload
@@ -139,14 +140,19 @@ class Settling:
         run = self._state.runs[number]
         step = self.net.steps[run.step]
         if run.final or not step.arcs:
-            self._journal.emit("next.evaluated", {"arcs": [], "tokens": []}, number)
+            self._journal.emit("next.evaluated", {"arcs": [], "tokens": []} | self._place(run), number)
             return
         # Making the names costs more than all the rest, and most arcs have no template.
         reads = any(arc.guard or arc.args for arc in step.arcs)
         names = self._names(run.args, self._state.ctx, event=run.boundary) if reads else {}
         failed = run.boundary is not None and run.boundary["status"] == "error"
         routing = Routing(self.net, step, names, run.args, failed, self._offload.fit)
-        self._journal.emit("next.evaluated", routing.route(self._state.last_token), number)
+        data = routing.route(self._state.last_token)
+        self._journal.emit("next.evaluated", data if data["tokens"] else data | self._place(run), number)
+
+    def _place(self, run: Run) -> dict[str, int]:
+        """Return where the step of a run that leads nowhere stands in the workflow, to choose one result of several."""
+        return {} if run.final else {"place": self._places[run.step]}
 
     # ---- loops
 

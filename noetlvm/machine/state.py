@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
-LAYOUT = 2
+LAYOUT = 3
 """Number of the form in which a state is written down. One in another form is not read: the log has it all."""
 
 FAILURES_KEPT = 100
@@ -231,7 +231,7 @@ class Token(NamedTuple):
 _PLAIN = (
     *("execution_id", "bundle", "path", "parent", "depth", "trace", "status", "paused", "seq"),
     *("now", "since"),
-    *("workload", "ctx", "results", "result", "failures", "failure_count", "counts"),
+    *("workload", "ctx", "results", "result", "result_place", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "final_given"),
 )
 _WAITING = ("unstarted", "complete", "ended")
@@ -265,7 +265,9 @@ class State:
         self.results: dict[str, Any] = {}
         """Result of the last completed run of each step."""
         self.result: Any = None
-        """Result of the last step run that no arc led on from."""
+        """Result of a step run that no arc led on from: of the step that stands last in the workflow, its last run."""
+        self.result_place = 0
+        """Where that step stands."""
         self.failures: list[dict[str, Any]] = []
         self.failure_count = 0
         """Failures that nobody handled (S31)."""
@@ -307,7 +309,7 @@ class State:
         """Return the state that `to_data` told of; every open thread is ready in it."""
         made = cls()
         for name in _PLAIN:
-            setattr(made, name, data[name])
+            setattr(made, name, data.get(name, getattr(made, name)))  # a snapshot of an earlier version has fewer
         made.failures, made.counts, made.results = list(data["failures"]), list(data["counts"]), dict(data["results"])
         made.tokens = {number: Token(*token) for number, token in data["tokens"]}
         made.runs = {number: Run.from_data(run) for number, run in data["runs"]}

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from noetlvm.engine.engine import Engine
 from noetlvm.limits import CHILD_DEPTH_MAX, INLINE_BYTES
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.engine.runs import Session, bundle_of, labels
@@ -132,6 +133,37 @@ def test_cancelling_a_parent_cancels_its_child() -> None:
     parent = asyncio.run(go())
     assert {row.status for row in session.store.executions()} == {"cancelled"}
     assert session.names(parent)[-1] == "playbook.processed"
+
+
+def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_resumed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Session()
+
+    async def go() -> None:
+        engine = session.engine()
+
+        async def play(call: ToolCall) -> Outcome:
+            if call.label == "greet":
+                engine.ask(parent, "cancel")
+                await asyncio.sleep(3600)
+            return ok("x")
+
+        session.tools.play = play
+        parent = engine.start(bundle_of(PARENT, CHILD), {})
+        await engine.run()
+
+    def crash(_engine: Engine, _id: str) -> None:
+        raise ConnectionAbortedError("the power is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "_cancel_child", crash)
+        with pytest.raises(ConnectionAbortedError):
+            asyncio.run(go())
+    (child,) = session.store.unfinished()
+    calls = len(session.tools.calls)
+    assert session.resume(child.execution_id).status == "cancelled"
+    assert len(session.tools.calls) == calls
 
 
 def test_a_child_that_takes_too_long_is_given_up() -> None:

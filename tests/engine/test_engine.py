@@ -309,3 +309,37 @@ def test_a_first_ctx_that_cannot_be_is_refused_before_anything_is_recorded(ctx: 
     with pytest.raises(BadRequest, match=why):
         session.engine().start(bundle_of(NOOPS), {}, ctx=ctx)
     assert session.store.executions() == []
+
+
+FAILING = """
+- step: start
+  MODE
+  loop: { in: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], iterator: n, spec: { mode: parallel } }
+  tool:
+    - prepare: { kind: noop, spec: { policy: { rules: [{ else: { then: { do: continue, set_iter: { a: 1 } } } }] } } }
+    - work: { kind: shell, command: ["{{ (iter.n + iter.a) | string }}"] }
+"""
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_iterations_that_wait_for_their_first_tool_when_their_loop_fails_do_not_begin(width: int) -> None:
+    async def play(call: ToolCall) -> Outcome:
+        return error("boom", "no") if call.inputs["command"] == ["1"] else ok()
+
+    session = Session(play)
+    ending = session.run(FAILING.replace("MODE", "desc: fails fast"), max_parallel=width)
+    assert ending.status == "failed"
+    called = len(session.tools.calls)
+    assert called <= 2 * width  # one that waits may have its turn before the failure is durable
+    cancelled = [one.event for one in session.heard if one.event.data.get("cancelled")]
+    assert len(cancelled) == 10 - called
+
+
+def test_iterations_that_wait_go_on_if_their_loop_does_its_best() -> None:
+    async def play(call: ToolCall) -> Outcome:
+        return error("boom", "no") if call.inputs["command"] == ["1"] else ok()
+
+    session = Session(play)
+    mode = "spec: { policy: { failure: { mode: best_effort } } }"
+    assert session.run(FAILING.replace("MODE", mode), max_parallel=1).status == "success"
+    assert len(session.tools.calls) == 10
