@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from noetlc.codegen.net import Place, Written, lower_step
 from noetlc.codegen.plain_data import entries_data, struct_data
@@ -11,6 +11,7 @@ from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Source
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.program import Credential, DebugEntry, DebugMap, Mark, Playbook, Program, Value
+from noetlvm.record import changed
 
 FIRST_STEP = "start"
 """The step that gets the first token where the playbook does not say and a step has this name (S4)."""
@@ -69,7 +70,7 @@ def link(lowered: Sequence[LoweredPlaybook]) -> Program:
     """Put playbooks into one program; the first is the main one, the others go by their paths."""
     ordered = [lowered[0], *sorted(lowered[1:], key=lambda one: one.playbook.path)]
     program = Program(tuple(one.playbook for one in ordered))
-    return replace(program, debug=_debug(program, ordered))
+    return changed(program, debug=_debug(program, ordered))
 
 
 def _text(scalar: nodes.Scalar | None) -> str:
