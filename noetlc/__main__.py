@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import Any
 
+from noetlvm.process import begin, leave
+
 CANNOT_RUN = 2
 INTERRUPTED = 130
+
+
+def command() -> None:
+    """Be the process that runs the command line."""
+    begin()
+    leave(main())
 
 
 def main() -> int:
@@ -44,8 +51,6 @@ def _guarded(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    # A short process that builds large trees and drops none of them: looking for garbage in between is wasted time.
-    gc.set_threshold(200_000, 50, 50)
     if _is_plain_lint(arguments):
         from noetlc.lint.options import Options
         from noetlc.lint.run import lint
@@ -84,4 +89,4 @@ def _internal_error(error: Exception) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

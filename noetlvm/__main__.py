@@ -6,6 +6,13 @@ import os
 import sys
 
 from noetlvm import __version__
+from noetlvm.process import begin, leave
+
+
+def command() -> None:
+    """Be the process that runs the command line."""
+    begin()
+    leave(main())
 
 
 def main() -> int:
@@ -63,4 +70,4 @@ def _internal_error(error: Exception, code: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -14,6 +14,7 @@ from noetlvm.cli.database import results_of, writing
 from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
+from noetlvm.process import settle
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Ending
@@ -54,6 +55,7 @@ def _endings(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[st
     from noetlvm.engine.engine import BadRequest, NotFound
     from noetlvm.expr.errors import ExpressionError
 
+    settle()
     try:
         return asyncio.run(_run(manner, store, begin, view))
     except (BadRequest, NotFound, Unresolved) as problem:

@@ -57,7 +57,7 @@ def imported_by(folder: Path, *arguments: str) -> set[str]:
 def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
     assert start("-m", "noetlc", "--version", folder=tmp_path).stdout == f"noetlc {__version__}\n"
     ours = {name for name in imported_by(tmp_path, "--version") if name.startswith("noetl")}
-    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm"}
+    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm", "noetlvm.process"}
 
 
 def test_linting_a_file_loads_no_slow_library(tmp_path: Path) -> None:
