@@ -14,7 +14,7 @@ ALLOWED_OF_VM = (
     "noetlvm.events",
     "noetlvm.tools",
     "noetlvm.record",
-    "noetlvm.process",
+    "noetlvm.command_line",
 )
 BRIDGE = ROOT / "noetlvm" / "bridge.py"
 HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}

@@ -14,7 +14,7 @@ from noetlvm.cli.database import results_of, writing
 from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
-from noetlvm.process import settle
+from noetlvm.command_line.process import settle
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Ending

@@ -11,7 +11,7 @@ from noetlvm.cli.database import database_path, find_execution, reading, results
 from noetlvm.cli.refused import Refused
 
 if TYPE_CHECKING:
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
     from noetlvm.machine.state import State
     from noetlvm.store.interface import Execution, Reader
 
@@ -34,7 +34,7 @@ def replay_execution(text: str | None, bundle_file: str | None, db: str | None) 
 
 def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
 
     try:
         data = Path(file).read_bytes() if file else reader.bundle(row.bundle)

@@ -11,7 +11,7 @@ from noetlvm.cli.drive import Manner, drive
 from noetlvm.cli.refused import Refused
 
 if TYPE_CHECKING:
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
 
 SUFFIX = ".nbc"
 
@@ -24,7 +24,7 @@ def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner) -> 
 
 def _bundle(files: Sequence[str]) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
 
     data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files)
     try:

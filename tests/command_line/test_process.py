@@ -8,7 +8,9 @@ import sys
 
 
 def process(text: str, stdout: int | None = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    program = f"import atexit, sys, threading, time\nfrom noetlvm.process import begin, leave, settle\n{text}"
+    program = (
+        f"import atexit, sys, threading, time\nfrom noetlvm.command_line.process import begin, leave, settle\n{text}"
+    )
     return subprocess.run(
         [sys.executable, "-c", program], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
     )
