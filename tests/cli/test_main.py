@@ -73,7 +73,7 @@ def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
 def test_no_command_loads_a_slow_library(tmp_path: Path, arguments: tuple[str, ...], needed: str) -> None:
     (tmp_path / "a.yaml").write_text(WHOLE)
     start("-m", "noetlc", "lint", "a.yaml", folder=tmp_path)  # builds the parse tables, for which it needs lark
-    slow = {"typer", "click", "rich", "lark", "jinja2", "networkx", "pydantic", "importlib.metadata", "asyncio"}
+    slow = {"typer", "click", "rich", "lark", "jinja2", "networkx", "importlib.metadata", "asyncio", "dataclasses"}
     (tmp_path / "a.yaml").write_text(f"{WHOLE}\n")
     loaded = imported_by(tmp_path, *arguments)
     assert needed in loaded
