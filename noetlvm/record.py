@@ -58,10 +58,10 @@ class Record(metaclass=_RecordType):
     def _complete(self, given: int, named: dict[str, Any]) -> None:
         """Set what was given by name, and what was not given to its default."""
         cls = type(self)
+        if given + len(named) > len(cls._fields) or not named.keys() <= cls._setters.keys():
+            raise TypeError(f"{cls.__name__} has the fields {', '.join(cls._fields)} and no more")
         for field, value in named.items():
             cls._setters[field](self, value)
-        if given + len(named) > len(cls._fields):
-            raise TypeError(f"{cls.__name__} has the fields {', '.join(cls._fields)} and no more")
         for field in cls._fields[given:]:
             if field not in named:
                 if field not in cls._defaults:

@@ -26,11 +26,11 @@ def settle() -> None:
 def leave(code: int) -> None:
     """End the process, without first taking apart what the system takes back at once.
 
-    Exit functions have run and all that was printed is out by then. A thread that is still at work, or a stream that
-    takes no more, is left to Python's own way to end.
+    Exit functions have run and all that was printed is out by then. Where a thread is still at work, a profiler or
+    debugger watches or a stream takes no more, Python ends the process in its own way.
     """
     threading = sys.modules.get("threading")
-    if threading and threading.active_count() > 1:
+    if (threading and threading.active_count() > 1) or sys.getprofile() or sys.gettrace():
         sys.exit(code)
     atexit._run_exitfuncs()  # the only way to have them run and then leave
     try:

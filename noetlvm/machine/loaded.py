@@ -6,7 +6,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Arc, Credential, DebugEntry, Expression, LoopHeader, Pipeline, Playbook, Program
@@ -17,6 +17,7 @@ from noetlvm.expr.fuel import Fuel
 from noetlvm.limits import Limits
 from noetlvm.machine.effects import failure
 from noetlvm.machine.instructions import bind
+from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
@@ -145,7 +146,7 @@ class LoadedPipeline:
 # ---- the net
 
 
-class LoadedLoop(NamedTuple):
+class LoadedLoop(Record):
     """One level of a loop."""
 
     collection: Evaluator
@@ -156,7 +157,7 @@ class LoadedLoop(NamedTuple):
     reducers: tuple[tuple[str, str], ...]
 
 
-class LoadedArc(NamedTuple):
+class LoadedArc(Record):
     """A way out of a step."""
 
     target: str
@@ -165,7 +166,7 @@ class LoadedArc(NamedTuple):
     handles_failure: bool
 
 
-class LoadedStep(NamedTuple):
+class LoadedStep(Record):
     """A step."""
 
     name: str
@@ -187,7 +188,7 @@ class LoadedStep(NamedTuple):
         return ".".join(iteration.split(".")[: self.leased_levels])
 
 
-class LoadedPlaybook(NamedTuple):
+class LoadedPlaybook(Record):
     """One playbook."""
 
     name: str
@@ -210,7 +211,7 @@ class LoadedPlaybook(NamedTuple):
         return self.places.locate(self.prefix + address, instruction)
 
 
-class LoadedProgram(NamedTuple):
+class LoadedProgram(Record):
     """Everything in a bundle."""
 
     main: LoadedPlaybook
@@ -219,7 +220,7 @@ class LoadedProgram(NamedTuple):
     places: Places
 
 
-class _Setting(NamedTuple):
+class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
 
     places: Places

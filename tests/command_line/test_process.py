@@ -31,6 +31,11 @@ def test_a_thread_that_is_still_at_work_ends_it() -> None:
     assert (done.returncode, done.stdout) == (4, "done\n")
 
 
+def test_whoever_watches_sees_the_end() -> None:
+    done = process("sys.setprofile(lambda *_: None)\ntry:\n    leave(5)\nfinally:\n    print('seen')")
+    assert (done.returncode, done.stdout) == (5, "seen\n")
+
+
 def test_output_that_nobody_takes_is_told_as_python_tells_it() -> None:
     reading, writing = os.pipe()
     os.close(reading)
