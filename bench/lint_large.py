@@ -39,7 +39,7 @@ def sizes(workplace: Workplace) -> tuple[int, ...]:
 
 
 def checked_seconds(workplace: Workplace, file: Path, *options: str) -> dict[str, float]:
-    """Check a file in a fresh process and return the seconds of each stage."""
+    """Check a file in a fresh process and return the seconds of processor time of each stage."""
     said = workplace.run([sys.executable, "-m", "bench.check_once", str(file), *options])
     seconds: dict[str, float] = json.loads(said)
     return seconds
@@ -63,7 +63,7 @@ def _linearity(workplace: Workplace, files: dict[int, Path]) -> list[Row]:
         for lines, file in files.items():
             cost[lines] = min(cost[lines], _cost(workplace, file))
     shortest = min(files)
-    note = f"inside a process, start-up not counted; best of {workplace.rounds * _PATIENCE}"
+    note = f"processor time inside a process, start-up not counted; best of {workplace.rounds * _PATIENCE}"
     return [
         Row(
             f"1,000 lines of a file of {lines:,}",

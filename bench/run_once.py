@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 from bench.measurement import Cost
-from noetlvm.engine.engine import Bundle, Engine
+from noetlvm.engine.bundle import Bundle
+from noetlvm.engine.engine import Engine
 from noetlvm.results.files import FileResults
 from noetlvm.store.buffered import Pending
 from noetlvm.store.interface import Durability

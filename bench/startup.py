@@ -19,6 +19,11 @@ _CALLS: tuple[tuple[str, tuple[str, ...], Goal], ...] = (
     ("--version", ("--version",), _VERSION),
     ("lint small.yaml", ("lint", "small.yaml"), _LINT),
     ("lint --no-cache small.yaml", ("lint", "--no-cache", "small.yaml"), _LINT),
+    (
+        "lint --select E,W --format json small.yaml",
+        ("lint", "--select", "E,W", "--format", "json", "small.yaml"),
+        _LINT,
+    ),
 )
 
 

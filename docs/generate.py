@@ -17,12 +17,12 @@ from pathlib import Path
 from textwrap import dedent
 from typing import cast
 
-from noetlc.cli.app import COMMANDS as COMPILER_COMMANDS
+from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
 from noetlvm.bytecode.assembly_grammar import CHOICES
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
-from noetlvm.cli.app import app as MACHINE_APP  # noqa: N812 - it is a constant here
+from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.events.catalogue import EVENTS, EventKind
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
 from noetlvm.expr.methods import METHODS, REJECTED_METHODS
@@ -236,13 +236,10 @@ def attribute_docs(kind: type[Operand]) -> dict[Operand, str]:
 
 def command_line_page() -> str:
     page = "# Command line\n\n"
-    for program, commands in (
-        ("noetlc", [function.__name__ for function in COMPILER_COMMANDS]),
-        ("noetlvm", [(command.name or command.callback.__name__) for command in MACHINE_APP.registered_commands]),
-    ):
-        page += f"## {program}\n\n" + help_of(program)
-        for command in commands:
-            page += f"## {program} {command}\n\n" + help_of(program, command)
+    for program in (COMPILER, MACHINE):
+        page += f"## {program.name}\n\n" + help_of(program.name)
+        for command in program.commands:
+            page += f"## {program.name} {command}\n\n" + help_of(program.name, command)
     return page
 
 

@@ -1,14 +1,20 @@
-"""Where `noetlc` starts: answers the two commonest calls without typer, and lets no traceback reach the user."""
+"""Where `noetlc` starts: answers `--version` at once, and lets no traceback reach the user."""
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from typing import Any
+
+from noetlvm.command_line.process import begin, leave
 
 CANNOT_RUN = 2
 INTERRUPTED = 130
+
+
+def command() -> None:
+    """Be the process that runs the command line."""
+    begin()
+    leave(main())
 
 
 def main() -> int:
@@ -33,10 +39,12 @@ def _prepare_streams() -> None:
 
 
 def _guarded(arguments: list[str]) -> int:
+    from noetlc.cli.app import PROGRAM
     from noetlc.lint.cannot_run import CannotRun
+    from noetlvm.command_line.plain import answer
 
     try:
-        code = _dispatch(arguments)
+        code = answer(PROGRAM, arguments)
         sys.stdout.flush()
     except CannotRun as problem:
         print(f"noetlc: {problem}", file=sys.stderr)
@@ -51,37 +59,6 @@ def _guarded(arguments: list[str]) -> int:
     except Exception as error:  # the last line of defence: a defect of ours is told in one line
         return _internal_error(error)
     return code
-
-
-def _dispatch(arguments: list[str]) -> int:
-    # A short process that builds large trees and drops none of them: looking for garbage in between is wasted time.
-    gc.set_threshold(200_000, 50, 50)
-    if _is_plain_lint(arguments):
-        from noetlc.lint.options import Options
-        from noetlc.lint.run import lint
-
-        switches = dict(_SWITCHES[word] for word in arguments[1:] if word in _SWITCHES)
-        return lint(Options(paths=tuple(word for word in arguments[1:] if word not in _SWITCHES), **switches))
-    from noetlc.cli.app import build_app
-
-    code = build_app()(arguments, prog_name="noetlc")
-    return int(code or 0)
-
-
-_SWITCHES: dict[str, tuple[str, Any]] = {
-    "--no-cache": ("cache", False),
-    "--fix": ("fix", True),
-    "--diff": ("diff", True),
-    "--quiet": ("quiet", True),
-}
-"""Options without a value, and what they set."""
-
-
-def _is_plain_lint(arguments: list[str]) -> bool:
-    """`noetlc lint PATHS` with switches needs no option parser, and importing one takes longer than linting."""
-    return arguments[:1] == ["lint"] and all(
-        word in _SWITCHES or word == "-" or not word.startswith("-") for word in arguments[1:]
-    )
 
 
 def _system_error(error: OSError) -> int:
@@ -102,4 +79,4 @@ def _internal_error(error: Exception) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
@@ -27,7 +26,7 @@ from noetlvm.bytecode.errors import InvalidBundle
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
 from noetlvm.bytecode.writer import EncodingError
-from noetlvm.record import changed
+from noetlvm.record import Record, changed
 
 SAME_PATH = "C002"
 OTHER_PLAYBOOK = "C003"
@@ -46,16 +45,14 @@ _LIMITS = frozenset({"V008", "V009", "V023", "V024", "V087"})
 _WHOLE_FILE = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class PlaybookFile:
+class PlaybookFile(Record):
     """A file as it was read."""
 
     path: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Record):
     """What the compiler made of its files, and everything it found on the way."""
 
     files: tuple[CheckedFile, ...]

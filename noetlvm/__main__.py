@@ -6,6 +6,13 @@ import os
 import sys
 
 from noetlvm import __version__
+from noetlvm.command_line.process import begin, leave
+
+
+def command() -> None:
+    """Be the process that runs the command line."""
+    begin()
+    leave(main())
 
 
 def main() -> int:
@@ -27,11 +34,13 @@ def _prepare_streams() -> None:
 
 
 def _guarded() -> int:
+    from noetlvm.cli.app import PROGRAM
     from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
+    from noetlvm.command_line.plain import answer
     from noetlvm.store.interface import StoreError
 
     try:
-        code = _dispatch()
+        code = answer(PROGRAM, sys.argv[1:])
         sys.stdout.flush()
     except (Refused, StoreError) as problem:
         if str(problem):
@@ -47,21 +56,6 @@ def _guarded() -> int:
     except Exception as error:  # the last line of defence: a defect of ours is told in one line
         return _internal_error(error, REFUSED)
     return code
-
-
-def _dispatch() -> int:
-    from noetlvm.cli.plain import plain_run
-
-    code = plain_run(sys.argv[1:])
-    if code is not None:
-        return code
-    from noetlvm.cli.app import app
-
-    try:
-        app(prog_name="noetlvm")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    return 0
 
 
 def _system_error(error: OSError, code: int) -> int:
@@ -81,4 +75,4 @@ def _internal_error(error: Exception, code: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

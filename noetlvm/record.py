@@ -19,6 +19,8 @@ class _RecordType(type):
     _defaults: dict[str, Any]
     _setters: dict[str, Callable[[Any, Any], None]]
     """How to fill each slot of a new record; faster than by its name."""
+    _order: tuple[Callable[[Any, Any], None], ...]
+    """The same, for values that come in the fields' order."""
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, cached: bool = False
@@ -31,6 +33,7 @@ class _RecordType(type):
         made._fields = sum((base._fields for base in inherited), ()) + own
         made._defaults = {key: value for base in inherited for key, value in base._defaults.items()} | defaults
         made._setters = {field: getattr(made, field).__set__ for field in made._fields}
+        made._order = tuple(made._setters.values())
         type.__setattr__(made, "__match_args__", made._fields)
         return made
 
@@ -46,19 +49,19 @@ class Record(metaclass=_RecordType):
     """A value with named fields, equal to another of its class if all fields are."""
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        setters = type(self)._setters
-        for setter, value in zip(setters.values(), values, strict=False):
+        order = type(self)._order
+        for setter, value in zip(order, values):  # noqa: B905 - `_complete` counts; here every word costs
             setter(self, value)
-        for field, value in named.items():
-            setters[field](self, value)
-        if len(values) + len(named) != len(setters):
-            self._fill(len(values), named)
+        if named or len(values) != len(order):
+            self._complete(len(values), named)
 
-    def _fill(self, given: int, named: dict[str, Any]) -> None:
-        """Set what was not given to its default."""
+    def _complete(self, given: int, named: dict[str, Any]) -> None:
+        """Set what was given by name, and what was not given to its default."""
         cls = type(self)
-        if given + len(named) > len(cls._fields):
+        if given + len(named) > len(cls._fields) or not named.keys() <= cls._setters.keys():
             raise TypeError(f"{cls.__name__} has the fields {', '.join(cls._fields)} and no more")
+        for field, value in named.items():
+            cls._setters[field](self, value)
         for field in cls._fields[given:]:
             if field not in named:
                 if field not in cls._defaults:

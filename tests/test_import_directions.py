@@ -8,7 +8,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ALLOWED_OF_VM = ("noetlvm.bytecode", "noetlvm.expr", "noetlvm.events", "noetlvm.tools", "noetlvm.record")
+ALLOWED_OF_VM = (
+    "noetlvm.bytecode",
+    "noetlvm.expr",
+    "noetlvm.events",
+    "noetlvm.tools",
+    "noetlvm.record",
+    "noetlvm.command_line",
+)
 BRIDGE = ROOT / "noetlvm" / "bridge.py"
 HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
 LAYERS = (

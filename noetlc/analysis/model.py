@@ -139,6 +139,11 @@ class Model(Entity, cached=True):
         return (*owners, *(Owner(entry.name.text, None, entry.entries) for entry in shared))
 
     @cached_property
+    def workbook(self) -> dict[str, Owner]:
+        """The workbook's pipelines by name; of two with one name, the last."""
+        return {owner.name: owner for owner in self.owners if owner.in_workbook}
+
+    @cached_property
     def tasks(self) -> tuple[TaskView, ...]:
         """Every task, those inside sugar and the workbook's included."""
         return tuple(view for owner in self.owners for view in _task_views(owner, owner.entries, "", ()))

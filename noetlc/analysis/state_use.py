@@ -83,7 +83,7 @@ def _written(model: Model, owner: Owner, seen: set[str]) -> Iterator[tuple[str, 
 def _with_workbook(model: Model, owner: Owner, seen: set[str]) -> Iterator[Owner]:
     """Yield a pipeline and those of the workbook that it uses, however far down."""
     yield owner
-    shared = {one.name: one for one in model.owners if one.in_workbook}
+    shared = model.workbook
     for view in model.tasks_by_owner[owner]:
         named = view.task.get_extra("task") if view.kind == "workbook" else None
         name = named.text if isinstance(named, Scalar) else ""

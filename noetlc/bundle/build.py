@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from noetlc import __version__
 from noetlc.bundle.files import STANDARD, read_file, write_file
-from noetlc.bundle.program_data import program_data
 from noetlc.compile import COMPILER_CODES, Compiled, PlaybookFile, compile_playbooks
 from noetlc.finding import Severity
 from noetlc.lint.cannot_run import CannotRun
@@ -25,9 +24,7 @@ from noetlc.lint.terms import terms_for
 from noetlc.report.formats import Format, render
 from noetlc.report.report import Report, counted
 from noetlc.report.row import Row
-from noetlc.syntax.playbook_printer import print_playbook
 from noetlvm.bytecode.container import bundle_id, strip
-from noetlvm.bytecode.disassembler import disassemble
 
 COMPILED, FINDINGS = 0, 1
 STDIN_NAME = "<stdin>"
@@ -137,9 +134,15 @@ def _emitted(compiled: Compiled, order: Order) -> bytes:
     if order.emit is Emit.NBC:
         return data
     if order.emit is Emit.CANON:
+        from noetlc.syntax.playbook_printer import print_playbook
+
         return "---\n".join(print_playbook(form.playbook) for form in compiled.canonical).encode()
     if order.emit is Emit.ASM:
+        from noetlvm.bytecode.disassembler import disassemble
+
         return disassemble(compiled.program, source_lines=not order.strip).encode()
+    from noetlc.bundle.program_data import program_data
+
     listing = {"id": bundle_id(data), "bytes": len(data), **program_data(compiled.program)}
     return (json.dumps(listing, indent=2, ensure_ascii=False) + "\n").encode()
 

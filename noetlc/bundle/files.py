@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from noetlc.lint.atomic import write_atomically
 from noetlc.lint.cannot_run import CannotRun
-from noetlvm.bytecode.assembler import AssemblyError, assemble
 from noetlvm.bytecode.container import bundle_id
 from noetlvm.bytecode.encoder import encode
 from noetlvm.bytecode.errors import BundleError, MalformedBundle
@@ -100,6 +99,8 @@ def verdict(path: str) -> Verdict:
 
 def assemble_file(path: str, *, verified: bool) -> tuple[bytes, str | None]:
     """Return the bundle that an assembly text makes, or what is wrong with the text."""
+    from noetlvm.bytecode.assembler import AssemblyError, assemble
+
     text = read_file(path, ASSEMBLY_BYTES_MAX).decode("utf-8", "replace")
     try:
         data = encode(assemble(text))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from noetlvm.bytecode.program import Expression, Instruction, Program
+from noetlvm.record import Record, fields_of
 
 
 def program_data(program: Program) -> dict[str, Any]:
@@ -18,6 +18,6 @@ def _data(value: object) -> Any:
         return [value.opcode.name, *(_data(operand) for operand in value.operands)]
     if isinstance(value, Expression) and not value.slots:
         return _data(value.code)
-    if dataclasses.is_dataclass(value):
-        return {field.name: _data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Record):
+        return {field: _data(getattr(value, field)) for field in fields_of(type(value))}
     return [_data(item) for item in value] if isinstance(value, tuple) else value

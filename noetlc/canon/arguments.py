@@ -11,8 +11,8 @@ So an argument is evaluated where it is read. Where that could give another valu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from math import isnan
+from types import MappingProxyType
 
 from noetlc.analysis.names import FOR_LOOP, Use, names_in
 from noetlc.canon.allowance import Allowance, require_shallow
@@ -24,6 +24,7 @@ from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_expression
 from noetlvm.expr.scopes import NAMESPACES
+from noetlvm.record import Record
 
 ARGS = "args"
 
@@ -31,12 +32,11 @@ _ATOMS = (t.Name, t.Getattr, t.Getitem, t.Call, t.List, t.Dict)
 _NOWHERE = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Record):
     """What the calls around a task give, by name; nothing for a step's own tasks."""
 
     allowance: Allowance
-    given: Mapping[str, Node] = field(default_factory=dict)
+    given: Mapping[str, Node] = MappingProxyType({})
 
     def overlaid(self, given: nodes.Mapping | None) -> Arguments:
         """Return the arguments that a call inside these makes; these have been put into it already."""

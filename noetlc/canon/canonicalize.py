@@ -10,7 +10,6 @@ Every node keeps the place of what the author wrote, so that code can be traced 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from noetlc.canon.allowance import Allowance
 from noetlc.canon.expansion import Origin, Pipeline, expand_pipeline
@@ -18,6 +17,7 @@ from noetlc.canon.layering import outer_layers
 from noetlc.canon.synthesis import kept, keys, scalar
 from noetlc.syntax import ast
 from noetlc.syntax.span import Source
+from noetlvm.record import Record
 
 _ROOT = ("apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workflow")
 _STEP = ("step", "desc", "spec", "loop", "tool", "next")
@@ -25,8 +25,7 @@ _EXECUTOR_SPEC = ("entry_step", "final_step", "no_next_is_error", "policy")
 _LOOP_SPEC = ("mode", "max_in_flight", "policy")
 
 
-@dataclass(frozen=True, slots=True)
-class CanonicalPlaybook:
+class CanonicalPlaybook(Record):
     """A playbook in canonical form, and where its parts come from."""
 
     source: Source

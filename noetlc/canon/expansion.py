@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from noetlc.canon import sugar
 from noetlc.canon.allowance import Allowance, require_few_calls
@@ -19,10 +18,10 @@ from noetlc.canon.synthesis import task_spec
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Record):
     """What the author wrote for a canonical task."""
 
     construct: str
@@ -32,8 +31,7 @@ class Origin:
     """For what a workbook call was replaced by: the call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Record):
     """What a list of entries is expanded in."""
 
     arguments: Arguments
@@ -59,8 +57,7 @@ class Setting:
         return Origin(f"workbook {self.workbook_task}" if self.workbook_task else construct, span, self.call)
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Record):
     """A step's tasks in canonical form."""
 
     tasks: tuple[ast.Task, ...]
@@ -81,12 +78,12 @@ def expand_pipeline(
     return Pipeline(tasks, {name: expansion.origins[name] for name in map(_label, tasks)})
 
 
-@dataclass(slots=True)
 class _Expansion:
-    workbook: Mapping[str, ast.WorkbookTask]
-    allowance: Allowance
-    tasks: list[ast.Task] = field(default_factory=list)
-    origins: dict[str, Origin] = field(default_factory=dict)
+    def __init__(self, workbook: Mapping[str, ast.WorkbookTask], allowance: Allowance) -> None:
+        self.workbook = workbook
+        self.allowance = allowance
+        self.tasks: list[ast.Task] = []
+        self.origins: dict[str, Origin] = {}
 
     def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, setting: Setting) -> None:
         """Expand one list; `prefix` stands before the labels that are generated in it."""

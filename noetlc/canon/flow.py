@@ -48,12 +48,11 @@ begins with a mark of its own label.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from noetlc.canon.refusal import Refusal
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Node, Scalar
 from noetlvm.bytecode.limits import OPERAND_MAX
+from noetlvm.record import Record
 
 FLOW = "flow"
 """The knob that makes a noop a flow task."""
@@ -64,8 +63,7 @@ ROUNDS_MAX = 10_000
 _HELP = "flow tasks are what `noetlc canon` makes of `choose`, `while` and `until`: write one of these instead"
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Record):
     """What a flow task does."""
 
     reset: str | None = None

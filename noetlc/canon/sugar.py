@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from noetlc.canon.flow import FLOW, rounds_of
@@ -11,10 +10,10 @@ from noetlc.canon.synthesis import entry, keys, scalar, task_spec
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Record):
     """Where a list of the author's entries belongs, and the prefix of the labels that are generated in it."""
 
     entries: tuple[ast.PipelineEntry, ...]

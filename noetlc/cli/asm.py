@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def asm(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Assembly; `-` is standard input.")],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to; `-` is standard output.")],
+    text: Annotated[str, Argument(metavar="TEXT", help="Assembly; `-` is standard input.")],
+    output: Annotated[str, Option("--output", "-o", metavar="FILE", help="Where to; `-` is standard output.")],
     unverified: Annotated[
-        bool, typer.Option("--unverified", help="Write also what the verifier would refuse, for tests of it.")
+        bool, Option("--unverified", help="Write also what the verifier would refuse, for tests of it.")
     ] = False,
-) -> None:
+) -> int:
     """Turn the assembly that `noetlc disasm` prints back into a bundle: the same bytes.
 
     \b
@@ -23,11 +24,12 @@ def asm(
 
     \b
     Exit codes: 0 written, 1 the text is no valid program, 2 could not run.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.bundle.files import assemble_file, write_file
 
     data, problem = assemble_file(text, verified=not unverified)
     if problem is not None:
-        typer.echo(problem, err=True)
-        raise typer.Exit(1)
+        print(problem, file=sys.stderr)
+        return 1
     write_file(output, data)
+    return 0

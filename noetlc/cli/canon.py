@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def canon(
-    path: Annotated[str, typer.Argument(metavar="FILE", help="A playbook; `-` is standard input.")],
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+    path: Annotated[str, Argument(metavar="FILE", help="A playbook; `-` is standard input.")],
+    output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
     config: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
+        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
     ] = None,
-) -> None:
+) -> int:
     """Print the canonical form: labels, effective specs, no sugar, no workbook.
 
     \b
@@ -25,7 +25,7 @@ def canon(
 
     \b
     Exit codes: 0 printed, 1 the playbook has errors (they are shown as lint shows them), 2 could not run.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.canon.run import canon as run_canon
 
-    raise typer.Exit(run_canon(path, output, config))
+    return run_canon(path, output, config)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def disasm(
-    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
-    no_source: Annotated[bool, typer.Option("--no-source", help="Without source lines: code only.")] = False,
-) -> None:
+    bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
+    output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+    no_source: Annotated[bool, Option("--no-source", help="Without source lines: code only.")] = False,
+) -> int:
     """Print a bundle as readable assembly, with labels and source lines. `noetlc asm` turns it back.
 
     \b
@@ -22,9 +22,10 @@ def disasm(
 
     \b
     Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.bundle.files import open_bundle, write_file
     from noetlvm.bytecode.disassembler import disassemble
 
     program, _ = open_bundle(bundle)
     write_file(output, disassemble(program, source_lines=not no_source).encode())
+    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 if TYPE_CHECKING:
     from noetlc.rules.rule import Rule
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def explain(
     name: Annotated[
-        str | None, typer.Argument(metavar="RULE", help="A code (E103) or a name. Default: list all rules.")
+        str | None, Argument(metavar="RULE", help="A code (E103) or a name. Default: list all rules.")
     ] = None,
-    whole_pages: Annotated[bool, typer.Option("--all", help="Print the pages of all rules.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    whole_pages: Annotated[bool, Option("--all", help="Print the pages of all rules.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> int:
     """Say what a rule finds, why it matters, and how to write it right.
 
     \b
@@ -24,7 +24,7 @@ def explain(
       noetlc explain              all rules, one line each
       noetlc explain E103         one rule's page
       noetlc explain --all --json every page, for other tools
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
 
     from noetlc.report.pages import page, page_json, rule_list
@@ -38,7 +38,8 @@ def explain(
         text = rule_list(rules)
     else:
         text = "\n\n".join(page(rule) for rule in rules)
-    typer.echo(text, nl=False)
+    print(text, end="")
+    return 0
 
 
 def _find(name: str) -> type[Rule]:

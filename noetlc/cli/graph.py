@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def graph(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input."),
+        Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input."),
     ],
-    format: Annotated[
-        str, typer.Option(metavar="text|json|dot|mermaid|pnml|svg|html", help="How to show the net.")
-    ] = "text",
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+    format: Annotated[str, Option(metavar="text|json|dot|mermaid|pnml|svg|html", help="How to show the net.")] = "text",
+    output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(metavar="KINDS", help="Findings that make the exit code 1, or `all`. Repeat, or use commas."),
+        Option(metavar="KINDS", help="Findings that make the exit code 1, or `all`. Repeat, or use commas."),
     ] = None,
     path: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="A B", help="Print the shortest run from one step to another.")
+        tuple[str, str] | None, Option(metavar="A B", help="Print the shortest run from one step to another.")
     ] = None,
-    start: Annotated[str | None, typer.Option("--from", metavar="STEP", help="A run from this step on.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="STEP", help="A run to this step.")] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Compare two files, OLD and NEW.")] = False,
-    unfold: Annotated[bool, typer.Option("--unfold", help="Draw the pipelines inside the steps too.")] = False,
+    start: Annotated[str | None, Option("--from", metavar="STEP", help="A run from this step on.")] = None,
+    end: Annotated[str | None, Option("--to", metavar="STEP", help="A run to this step.")] = None,
+    diff: Annotated[bool, Option("--diff", help="Compare two files, OLD and NEW.")] = False,
+    unfold: Annotated[bool, Option("--unfold", help="Draw the pipelines inside the steps too.")] = False,
     playbook: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Which playbook of a bundle; else the main one.")
+        str | None, Option(metavar="PATH", help="Which playbook of a bundle; else the main one.")
     ] = None,
-) -> None:
+) -> int:
     """Say what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
 
     Guards are data, so any guard may hold or not, unless it is decided before the run. Every finding comes with a
@@ -47,7 +45,7 @@ def graph(
     \b
     Findings: unreachable, dead-arc, trap, unbounded, race, critical.
     Exit codes: 0 no finding of --fail-on, 1 such findings, errors in the playbook or no such run, 2 could not run.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.graph.run import Format, Order
     from noetlc.graph.run import graph as run_graph
     from noetlc.lint.cannot_run import CannotRun, suggestion
@@ -57,4 +55,4 @@ def graph(
         raise CannotRun(f"no format is called `{format}`: --format takes {known}.{suggestion(format, list(Format))}")
     words = tuple(word.strip() for given in fail_on or () for word in given.split(",") if word.strip())
     way = path if path is not None else (start, end) if start is not None or end is not None else None
-    raise typer.Exit(run_graph(Order(tuple(files), Format(format), output, words, way, diff, unfold, playbook)))
+    return run_graph(Order(tuple(files), Format(format), output, words, way, diff, unfold, playbook))

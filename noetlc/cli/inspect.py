@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def inspect(
-    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> int:
     """Sum up a bundle: steps, tasks, tools, the secrets it needs, sizes.
 
     \b
@@ -20,7 +20,7 @@ def inspect(
 
     \b
     Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
 
     from noetlc.bundle.files import open_bundle
@@ -28,4 +28,5 @@ def inspect(
     from noetlc.bundle.inspection import table
 
     summary = summary_of(*open_bundle(bundle))
-    typer.echo(json_module.dumps(summary, indent=2) + "\n" if json else table(summary), nl=False)
+    print(json_module.dumps(summary, indent=2) + "\n" if json else table(summary), end="")
+    return 0

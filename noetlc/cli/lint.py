@@ -4,58 +4,53 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from noetlc.lint.options import Color, FailOn, Options
 from noetlc.report.formats import Format
+from noetlvm.command_line.declared import Argument, Option
 
 
 def lint(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PATHS", help="Files, folders or globs; `-` is standard input. Default: this folder."),
+        Argument(metavar="PATHS", help="Files, folders or globs; `-` is standard input. Default: this folder."),
     ] = None,
-    format: Annotated[Format, typer.Option(help="How to print the findings.")] = Format.TEXT,
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report to a file.")] = None,
+    format: Annotated[Format, Option(help="How to print the findings.")] = Format.TEXT,
+    output: Annotated[str | None, Option(metavar="FILE", help="Write the report to a file.")] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODES", help="Report only these codes or prefixes (E103, W5). Repeat, or use commas."),
+        Option(metavar="CODES", help="Report only these codes or prefixes (E103, W5). Repeat, or use commas."),
     ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="CODES", help="Do not report these codes or prefixes.")
-    ] = None,
+    ignore: Annotated[list[str] | None, Option(metavar="CODES", help="Do not report these codes or prefixes.")] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option(help="Lowest severity that makes the exit code 1. [default: error]")
+        FailOn | None, Option(help="Lowest severity that makes the exit code 1. [default: error]")
     ] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes to the files.")] = False,
+    fix: Annotated[bool, Option("--fix", help="Apply safe fixes to the files.")] = False,
     unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: also fixes that may change meaning.")
+        bool, Option("--unsafe-fixes", help="With --fix or --diff: also fixes that may change meaning.")
     ] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what --fix would change; change nothing.")] = False,
+    diff: Annotated[bool, Option("--diff", help="Show what --fix would change; change nothing.")] = False,
     baseline: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Report only findings that are not in this file.")
+        str | None, Option(metavar="FILE", help="Report only findings that are not in this file.")
     ] = None,
     write_baseline: Annotated[
-        bool, typer.Option("--write-baseline", help="Record today's findings in the baseline.")
+        bool, Option("--write-baseline", help="Record today's findings in the baseline.")
     ] = False,
     config: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
+        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Check every file anew.")] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
-    statistics: Annotated[bool, typer.Option("--statistics", help="Also count the findings of each rule.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Findings only: no summary, remarks or progress.")
-    ] = False,
-    color: Annotated[Color, typer.Option(help="When to use colours.")] = Color.AUTO,
+    no_cache: Annotated[bool, Option("--no-cache", help="Check every file anew.")] = False,
+    jobs: Annotated[int | None, Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
+    statistics: Annotated[bool, Option("--statistics", help="Also count the findings of each rule.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Findings only: no summary, remarks or progress.")] = False,
+    color: Annotated[Color, Option(help="When to use colours.")] = Color.AUTO,
     max_document_bytes: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Refuse larger files. [default: 8388608]")
+        int | None, Option(min=1, metavar="N", help="Refuse larger files. [default: 8388608]")
     ] = None,
     stdin_filename: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call standard input in the report.")
+        str | None, Option(metavar="NAME", help="What to call standard input in the report.")
     ] = None,
-) -> None:
+) -> int:
     """Find the mistakes in playbooks before they run.
 
     \b
@@ -68,7 +63,7 @@ def lint(
     \b
     Exit codes: 0 clean, 1 findings, 2 could not run.
     `noetlc explain CODE` tells the story behind a finding.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.lint.run import lint as run_lint
 
     options = Options(
@@ -92,7 +87,7 @@ def lint(
         max_document_bytes=max_document_bytes,
         stdin_filename=stdin_filename,
     )
-    raise typer.Exit(run_lint(options))
+    return run_lint(options)
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...] | None:

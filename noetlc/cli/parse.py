@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def parse(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A playbook; `-` is standard input.")],
-    format: Annotated[str, typer.Option(help="json: the tree and the problems; yaml: the playbook printed anew.")] = (
-        "json"
-    ),
-) -> None:
+    path: Annotated[str, Argument(metavar="PATH", help="A playbook; `-` is standard input.")],
+    format: Annotated[str, Option(help="json: the tree and the problems; yaml: the playbook printed anew.")] = ("json"),
+) -> int:
     """Read a playbook and print what the parser made of it, without checking anything else.
 
     \b
@@ -22,12 +20,12 @@ def parse(
 
     \b
     Exit codes: 0 it parses, 1 it has problems, 2 could not run.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.lint.cannot_run import CannotRun
     from noetlc.parse import parse_file
 
     if format not in ("json", "yaml"):
         raise CannotRun(f"there is no format `{format}`: use json or yaml")
     parsed = parse_file(path)
-    typer.echo(parsed.as_json() if format == "json" else parsed.as_yaml(), nl=False)
-    raise typer.Exit(1 if parsed.problems else 0)
+    print(parsed.as_json() if format == "json" else parsed.as_yaml(), end="")
+    return 1 if parsed.problems else 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Option
 
 
 def schema(
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write to a file instead of the screen.")] = None,
-) -> None:
+    output: Annotated[str | None, Option(metavar="FILE", help="Write to a file instead of the screen.")] = None,
+) -> int:
     """Print the JSON Schema of playbooks, so that editors complete and check them.
 
     \b
@@ -17,7 +17,7 @@ def schema(
       noetlc schema --output playbook.schema.json
       # then, as the first line of a playbook:
       # yaml-language-server: $schema=./playbook.schema.json
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json
     from pathlib import Path
 
@@ -26,9 +26,10 @@ def schema(
 
     text = json.dumps(playbook_schema(), indent=2, ensure_ascii=False) + "\n"
     if output is None:
-        typer.echo(text, nl=False)
-        return
+        print(text, end="")
+        return 0
     try:
         Path(output).write_text(text, encoding="utf-8")
     except OSError as error:
         raise CannotRun(f"cannot write {output}: {error.strerror}") from None
+    return 0

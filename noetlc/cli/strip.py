@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def strip(
-    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
+    bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to. [default: the bundle itself]")
+        str | None, Option("--output", "-o", metavar="FILE", help="Where to. [default: the bundle itself]")
     ] = None,
-) -> None:
+) -> int:
     """Remove the debug map from a bundle. Its id stays the same; errors then name no source lines.
 
     \b
@@ -22,9 +22,10 @@ def strip(
 
     \b
     Exit codes: 0 written, 2 could not run: no file, or no valid bundle.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.bundle.files import open_bundle, write_file
     from noetlvm.bytecode.container import strip as without_debug
 
     _, data = open_bundle(bundle)
     write_file(output or bundle, without_debug(data))
+    return 0

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def verify(
-    bundles: Annotated[list[str], typer.Argument(metavar="BUNDLES", help="Bundles; `-` is standard input.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one entry a bundle.")] = False,
-) -> None:
+    bundles: Annotated[list[str], Argument(metavar="BUNDLES", help="Bundles; `-` is standard input.")],
+    json: Annotated[bool, Option("--json", help="Print JSON: a list, one entry a bundle.")] = False,
+) -> int:
     """Decode bundles and prove that they are safe to run, as every machine does before it runs one.
 
     \b
@@ -20,15 +21,15 @@ def verify(
 
     \b
     Exit codes: 0 all are valid, 1 one is malformed or invalid, 2 could not run.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
 
     from noetlc.bundle.files import verdict
 
     verdicts = [verdict(path) for path in bundles]
     if json:
-        typer.echo(json_module.dumps([one.to_json() for one in verdicts], indent=2))
+        print(json_module.dumps([one.to_json() for one in verdicts], indent=2))
     else:
         for one in verdicts:
-            typer.echo(str(one), err=one.error is not None)
-    raise typer.Exit(1 if any(one.error for one in verdicts) else 0)
+            print(str(one), file=sys.stderr if one.error is not None else sys.stdout)
+    return 1 if any(one.error for one in verdicts) else 0

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
-import typer
+from noetlvm.command_line.declared import Argument, Option
 
 
 def where(
-    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle with its debug map.")],
+    bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle with its debug map.")],
     label: Annotated[
         str,
-        typer.Argument(metavar="LABEL", help="A step, a label, an address, or a line of the source (`etl.yaml:12`)."),
+        Argument(metavar="LABEL", help="A step, a label, an address, or a line of the source (`etl.yaml:12`)."),
     ],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of places.")] = False,
-) -> None:
+    json: Annotated[bool, Option("--json", help="Print JSON: a list of places.")] = False,
+) -> int:
     """Say where code was written: file, line, column, and what the author wrote there.
 
     Generated labels lead to the `choose`, `while`, `until` or workbook call that they were made for.
@@ -28,7 +29,7 @@ def where(
 
     \b
     Exit codes: 0 found, 1 nothing goes by that name, 2 could not run.
-    """  # noqa: D301 - typer reads \b as: keep the line breaks of this paragraph
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
 
     from noetlc.bundle.files import open_bundle
@@ -40,10 +41,11 @@ def where(
         raise CannotRun(f"{bundle} has been stripped of its debug map: compile the playbook without --strip")
     found = find(program, label)
     if json:
-        typer.echo(json_module.dumps([one.to_json() for one in found], indent=2))
+        print(json_module.dumps([one.to_json() for one in found], indent=2))
     for one in found if not json else ():
-        typer.echo(str(one))
+        print(str(one))
     if not found:
         known = [one.address for one in everything(program)]
-        typer.echo(f"noetlc: nothing in {bundle} is called `{label}`.{suggestion(label, known)}", err=True)
-        raise typer.Exit(1)
+        print(f"noetlc: nothing in {bundle} is called `{label}`.{suggestion(label, known)}", file=sys.stderr)
+        return 1
+    return 0

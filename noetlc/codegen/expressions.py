@@ -7,7 +7,6 @@ gives code that builds it, or one constant where no template stands in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from noetlc.codegen.cannot_lower import CannotLower
@@ -21,13 +20,13 @@ from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import TEMPLATES_KEPT, parse_template
 from noetlvm.bytecode.isa import NAMES
 from noetlvm.bytecode.program import Expression
+from noetlvm.record import Record
 
 ANY_NAME = frozenset(NAMES)
 """Every namespace is visible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Record):
     """An expression and, for each of its instructions, the offset at which its source begins."""
 
     expression: Expression

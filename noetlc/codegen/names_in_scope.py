@@ -7,7 +7,6 @@ Frames nest as in Jinja2: a `for` body (anew in each round), its `else` and a `s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from noetlc.syntax import template_ast as t
@@ -27,15 +26,17 @@ class ForLoop(NamedTuple):
     height: int
 
 
-@dataclass(slots=True)
 class Frame:
     """One scope."""
 
-    outer: Frame | None
-    loop: ForLoop | None = None
-    slots: dict[str, int] = field(default_factory=dict)
-    assigned: set[str] = field(default_factory=set)
-    """Names that have a value on every path to this place."""
+    __slots__ = ("assigned", "loop", "outer", "slots")
+
+    def __init__(self, outer: Frame | None, loop: ForLoop | None = None) -> None:
+        self.outer = outer
+        self.loop = loop
+        self.slots: dict[str, int] = {}
+        self.assigned: set[str] = set()
+        """Names that have a value on every path to this place."""
 
     def find(self, name: str) -> Slot | ForLoop | None:
         """Return what a name is bound to, or None if it comes from outside the template."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
 from noetlc.codegen.pipeline import Surroundings, lower_pipeline
 from noetlc.codegen.plain_data import node_data, struct_data
@@ -11,28 +9,30 @@ from noetlc.codegen.visible import visible_names
 from noetlc.syntax import ast, nodes
 from noetlvm.bytecode.program import Arc, Expression, LoopHeader, Pipeline, Transition, Value
 from noetlvm.expr.scopes import Position
+from noetlvm.record import Record
 
 PARALLEL_WIDTH = 32
 """Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """Where the code at one address was written: its construct, and an offset for each instruction."""
 
     construct: str
     offsets: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Written:
     """What a playbook's text tells of its code: filled while the code is made."""
 
-    text: str
-    constructs: dict[str, str]
-    """What the author wrote for a generated label, by `step/label`."""
-    places: dict[str, Place] = field(default_factory=dict)
-    """By the address of the code."""
+    __slots__ = ("constructs", "places", "text")
+
+    def __init__(self, text: str, constructs: dict[str, str]) -> None:
+        self.text = text
+        self.constructs = constructs
+        """What the author wrote for a generated label, by `step/label`."""
+        self.places: dict[str, Place] = {}
+        """By the address of the code."""
 
     def note(self, address: str, construct: str, *offsets: int) -> None:
         """Keep where the code at an address was written."""

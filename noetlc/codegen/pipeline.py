@@ -6,7 +6,6 @@ It takes the canonical form: every task has a label, and what was sugar has beco
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from noetlc.canon.flow import Flow, flow_of
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value
@@ -15,13 +14,13 @@ from noetlc.codegen.visible import visible_names
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
 from noetlvm.expr.scopes import Position
+from noetlvm.record import Record
 
 ATTEMPTS = 3
 """Runs of a task in all, where a `retry` does not say (S14)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Record):
     """What the tasks of a pipeline stand in."""
 
     text: str
@@ -57,8 +56,7 @@ def _name_span(task: ast.Task) -> Span:
     return task.label.span if task.label else task.span
 
 
-@dataclass(frozen=True, slots=True)
-class _TaskCode:
+class _TaskCode(Record):
     """Emits the code of one task."""
 
     code: PipelineCode

@@ -7,12 +7,12 @@ reaches is left out, because the verifier wants every instruction to be reachabl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from noetlc.codegen.expressions import Lowered
 from noetlvm.bytecode.isa import PIPELINE, Flow, Opcode, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
+from noetlvm.record import Record
 
 
 class Label(NamedTuple):
@@ -28,8 +28,7 @@ class Origin(NamedTuple):
     construct: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredPipeline:
+class LoweredPipeline(Record):
     """A pipeline, where its instructions come from, and where those of its operands do."""
 
     pipeline: Pipeline

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from noetlc.codegen.net import Place, Written, lower_step
 from noetlc.codegen.plain_data import entries_data, struct_data
@@ -11,13 +10,13 @@ from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Source
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.program import Credential, DebugEntry, DebugMap, Mark, Playbook, Program, Value
+from noetlvm.record import Record, changed
 
 FIRST_STEP = "start"
 """The step that gets the first token where the playbook does not say and a step has this name (S4)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Record):
     """A playbook in canonical form, and the file it was written in."""
 
     playbook: ast.Playbook
@@ -33,8 +32,7 @@ class Unit:
         return metadata.path.text if metadata and metadata.path else ""
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredPlaybook:
+class LoweredPlaybook(Record):
     """A playbook's code, and where each piece of it was written."""
 
     unit: Unit
@@ -69,7 +67,7 @@ def link(lowered: Sequence[LoweredPlaybook]) -> Program:
     """Put playbooks into one program; the first is the main one, the others go by their paths."""
     ordered = [lowered[0], *sorted(lowered[1:], key=lambda one: one.playbook.path)]
     program = Program(tuple(one.playbook for one in ordered))
-    return replace(program, debug=_debug(program, ordered))
+    return changed(program, debug=_debug(program, ordered))
 
 
 def _text(scalar: nodes.Scalar | None) -> str:

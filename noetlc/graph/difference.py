@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from noetlc.graph.formats.json import finding_data
 from noetlc.graph.report import GraphFinding, GraphReport
+from noetlvm.record import Record
 
 _Key = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """What one side has and the other has not."""
 
     steps: tuple[str, ...]

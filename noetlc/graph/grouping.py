@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from noetlc.graph.picture import Box, Line, Picture, arc_line, marks_of, shortened, step_box
 from noetlc.graph.report import GraphReport
 from noetlc.net.net import Arc, Net
+from noetlvm.record import Record
 
 LARGE = 300
 """More steps than this are shown in groups."""
@@ -16,8 +16,7 @@ _GROUPS_MAX = 150
 _LONGEST_NAME = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """Steps that are drawn together."""
 
     key: str

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import NOTHING, Layout, Link, Size
 from noetlc.graph.report import GraphReport
 from noetlc.graph.tasks import NodeKind, TaskEdge, TaskGraph, TaskNode, task_graph
 from noetlc.net.net import STEP_FAILED, Arc, Gate, Net, Step, StepKind, Where
+from noetlvm.record import Record
 
 TITLE_EM, NOTE_EM = 13.0, 11.0
 LINE_HEIGHT = 15.0
@@ -27,8 +27,7 @@ HEADER = 8.0
 """Between the text of an unfolded box and what is drawn in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Record):
     """A step, a task, or a mark that says where something begins or ends."""
 
     key: str
@@ -45,8 +44,7 @@ class Box:
     """What is drawn in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Record):
     """An arc, or a way from task to task. Ends are places among the boxes."""
 
     key: str
@@ -60,16 +58,14 @@ class Line:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Record):
     """Boxes and lines."""
 
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Record):
     """A picture with its geometry."""
 
     picture: Picture

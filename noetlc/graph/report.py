@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from noetlc.net.net import Net, Reason, Where
+from noetlvm.record import Record
 
 
 class Kind(StrEnum):
@@ -19,8 +19,7 @@ class Kind(StrEnum):
     CRITICAL = "critical"
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(Record):
     """One move of a firing sequence: a token leaves a step."""
 
     step: str
@@ -40,8 +39,7 @@ Witness = tuple[Firing, ...]
 """A firing sequence from the first token on. Tokens that it does not move stay where they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphFinding:
+class GraphFinding(Record):
     """One thing that is wrong with the net, and the run that shows it."""
 
     kind: Kind
@@ -55,16 +53,14 @@ class GraphFinding:
     """Further steps that belong to it: the cycle, the other side of a race."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(Record):
     """A step that never runs."""
 
     step: str
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class DeadArc:
+class DeadArc(Record):
     """An arc that never fires."""
 
     step: str
@@ -76,8 +72,7 @@ class DeadArc:
     """Number of the arc that takes all it would."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphReport:
+class GraphReport(Record):
     """Everything that is known about one net. Steps go by their names, in the order written."""
 
     net: Net

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from noetlvm.bytecode.isa import Flow, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
+from noetlvm.record import Record
 
 _HEADS = ("ENTER", "MARK")
 _DIRECTIVES = {"JUMP_TO": "jump", "SKIP": "skip", "BREAK": "break"}
@@ -24,8 +24,7 @@ class NodeKind(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskNode:
+class TaskNode(Record):
     """A task, a decision of `choose`, `while` or `until`, or a way in or out."""
 
     kind: NodeKind
@@ -34,8 +33,7 @@ class TaskNode:
     """The kind of tool that the task calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEdge:
+class TaskEdge(Record):
     """From a node to the next, both by their place."""
 
     source: int
@@ -44,8 +42,7 @@ class TaskEdge:
     is_failure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TaskGraph:
+class TaskGraph(Record):
     """A pipeline's control flow."""
 
     nodes: tuple[TaskNode, ...]
@@ -55,8 +52,7 @@ class TaskGraph:
 _DONE, _FAILED = -1, -2
 
 
-@dataclass(frozen=True, slots=True)
-class _Exit:
+class _Exit(Record):
     """A way out of a block: to the block at an instruction, or to an end."""
 
     target: int

@@ -10,6 +10,7 @@ from noetlc.analysis.step_net import StepNet
 from noetlc.analysis.ways_without import Without
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Scalar
 
 
 class CtxNotOnEveryPath(Rule):
@@ -84,6 +85,7 @@ class CtxNotOnEveryPath(Rule):
         if found is None:
             return
         written = ctx_written(model)
+        writers = _writers(found, written)
         told: set[tuple[str, str]] = set()
         without = Without(found)
         for read in reads:
@@ -91,8 +93,7 @@ class CtxNotOnEveryPath(Rule):
             if (reader, read.key) in told or read.key in written[reader]:
                 continue
             told.add((reader, read.key))
-            writers = {index for index, step in enumerate(found.net.steps) if read.key in written[step.name]}
-            way = without.steps(read.key, writers, reader)
+            way = without.steps(read.key, writers.get(read.key, set()), reader)
             if way is not None:
                 yield self._missing(model, read, found, way)
 
@@ -103,6 +104,15 @@ class CtxNotOnEveryPath(Rule):
             f"`ctx.{read.key}` is not written on the way {names}",
             f"write it before the ways part, or write `ctx.{read.key} | default(…)`",
         )
+
+
+def _writers(found: StepNet, written: dict[str, dict[str, Scalar]]) -> dict[str, set[int]]:
+    """Return, for each key, the steps that may write it."""
+    writers: dict[str, set[int]] = {}
+    for index, step in enumerate(found.net.steps):
+        for key in written[step.name]:
+            writers.setdefault(key, set()).add(index)
+    return writers
 
 
 def _reader(read: KeyRead) -> str:

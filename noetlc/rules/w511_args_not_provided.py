@@ -57,10 +57,11 @@ class ArgsNotProvided(Rule):
         givers = _givers(found)
         without = Without(found)
         told: set[tuple[str, str]] = set()
+        numbers = {step.name: step.index for step in reversed(found.net.steps)}
         for read in reads:
             owner = read.reading.site.owner
             reader = owner.name if owner else ""
-            if (reader, read.key) in told or found.net.index_of(reader) == found.net.final:
+            if (reader, read.key) in told or numbers.get(reader) == found.net.final:
                 continue
             told.add((reader, read.key))
             way = without.arcs(read.key, givers.get(read.key, set()), reader)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from noetlvm.bytecode.isa import Operand
 from noetlvm.bytecode.program import Expression, Instruction, Pipeline, Playbook, Program, Transition
+from noetlvm.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Record):
     """A place in a program."""
 
     name: str

@@ -7,13 +7,13 @@ skipped if it is optional. A reader refuses a newer major version and reads any 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.bytecode.malformed import Fault
 from noetlvm.bytecode.reader import Reader
+from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,8 +39,7 @@ SECTIONS: dict[str, bool] = {
 _CONTAINER = "container"
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Record):
     """Where a section lies in a bundle."""
 
     id: str

@@ -7,8 +7,9 @@ operands are expressions. Targets are instruction indices of the same code, so a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from noetlvm.record import Record
 
 ISA_VERSION = 1
 
@@ -88,8 +89,7 @@ class Flow(StrEnum):
     """Nowhere: the code is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opcode:
+class Opcode(Record):
     """One row of the table."""
 
     number: int

@@ -6,17 +6,16 @@ not a pool index. Pools, indices and bytes exist only in a bundle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import Opcode
+from noetlvm.record import Record
 
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 """A constant. Never mutated, though Python would let you."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Record):
     """An opcode and its operands, in the table's order.
 
     CONST, TEXT, WORDS and the call names hold the value itself, EXPR an `Expression`, OPTIONAL_EXPR an `Expression` or
@@ -27,8 +26,7 @@ class Instruction:
     operands: tuple[object, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Record):
     """Stack code that ends in RETURN."""
 
     code: tuple[Instruction, ...]
@@ -36,8 +34,7 @@ class Expression:
     """How many local variables it uses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Record):
     """The code of one step's tasks. Labels are the operands of ENTER and MARK."""
 
     code: tuple[Instruction, ...]
@@ -45,8 +42,7 @@ class Pipeline:
     """How many round counters it uses."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoopHeader:
+class LoopHeader(Record):
     """One level of a loop."""
 
     collection: Expression
@@ -59,8 +55,7 @@ class LoopHeader:
     """ctx key and reducer, sorted by key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(Record):
     """A way out of a step."""
 
     target: str
@@ -72,8 +67,7 @@ class Arc:
     """The guard reads `event`, so a failure that takes this arc is a handled one (S31)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Record):
     """A step."""
 
     name: str
@@ -93,8 +87,7 @@ class Transition:
     """What else the runtime may obey: lifecycle, emit, tracing and so on, as it was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(Record):
     """A keychain declaration, as it was written."""
 
     name: str
@@ -102,8 +95,7 @@ class Credential:
     settings: dict[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Playbook:
+class Playbook(Record):
     """One playbook's net and what surrounds it."""
 
     name: str
@@ -120,8 +112,7 @@ class Playbook:
     steps: tuple[Transition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Record):
     """A place in a source file: 1-based line and column, and which file."""
 
     file: int
@@ -129,8 +120,7 @@ class Mark:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class DebugEntry:
+class DebugEntry(Record):
     """Where one piece of code was written."""
 
     address: str
@@ -142,8 +132,7 @@ class DebugEntry:
     """One for each instruction of the code at this address; a single one for a step or an arc."""
 
 
-@dataclass(frozen=True, slots=True)
-class DebugMap:
+class DebugMap(Record):
     """From code to source and back. May be stripped from a bundle without changing its id."""
 
     files: tuple[str, ...]
@@ -151,8 +140,7 @@ class DebugMap:
     """In the order of `addresses(program)`, one for each address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Record):
     """Everything in a bundle."""
 
     playbooks: tuple[Playbook, ...]

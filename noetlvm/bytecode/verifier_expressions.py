@@ -8,7 +8,6 @@ once. It also follows that each round of a cycle takes an element from one itera
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from noetlvm.bytecode.isa import Area, Flow
@@ -24,16 +23,18 @@ from noetlvm.expr.signature import Signature
 from noetlvm.expr.test_table import TESTS
 
 
-@dataclass(slots=True)
 class Proven:
     """What is known of an expression that was proven."""
 
-    names: dict[str, int] = field(default_factory=dict)
-    """The namespaces it reads, each with the first instruction that does."""
-    not_truth: int | None = None
-    """A RETURN that does not follow a TRUTH directly."""
-    not_mapping: int | None = None
-    """A RETURN that does not directly follow what makes a mapping."""
+    __slots__ = ("names", "not_mapping", "not_truth")
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        """The namespaces it reads, each with the first instruction that does."""
+        self.not_truth: int | None = None
+        """A RETURN that does not follow a TRUTH directly."""
+        self.not_mapping: int | None = None
+        """A RETURN that does not directly follow what makes a mapping."""
 
 
 class _Iterator(NamedTuple):

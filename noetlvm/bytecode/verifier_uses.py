@@ -5,13 +5,13 @@ The code itself is proven once for each expression, however often it is used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from noetlvm.bytecode.program import Expression
 from noetlvm.bytecode.verifier_codes import Refused
 from noetlvm.bytecode.verifier_expressions import Effects, Proven, prove
 from noetlvm.expr.scopes import LOOP_ONLY, VISIBLE, Position
+from noetlvm.record import Record
 
 
 class Gives(Enum):
@@ -22,8 +22,7 @@ class Gives(Enum):
     ANYTHING = "anything"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """Where an expression may stand."""
 
     position: Position

@@ -7,13 +7,15 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from noetlvm.cli.data_text import as_json, counted
 from noetlvm.cli.database import results_of, writing
 from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
+from noetlvm.command_line.process import settle
+from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Ending
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-class Manner(NamedTuple):
+class Manner(Record):
     """How to run."""
 
     database: Path
@@ -54,6 +56,7 @@ def _endings(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[st
     from noetlvm.engine.engine import BadRequest, NotFound
     from noetlvm.expr.errors import ExpressionError
 
+    settle()
     try:
         return asyncio.run(_run(manner, store, begin, view))
     except (BadRequest, NotFound, Unresolved) as problem:

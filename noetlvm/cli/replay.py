@@ -12,7 +12,7 @@ from noetlvm.cli.database import database_path, find_execution, reading, results
 from noetlvm.cli.refused import Refused
 
 if TYPE_CHECKING:
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
     from noetlvm.events.event import Event
     from noetlvm.machine.rehearsal import Difference
     from noetlvm.store.interface import Execution, Reader
@@ -44,10 +44,11 @@ def replay_execution(text: str | None, bundle_file: str | None, db: str | None, 
 
 def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.cli.run import bundle_of
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
 
     if file:
+        from noetlvm.cli.run import bundle_of
+
         return bundle_of([file])
     data = reader.bundle(row.bundle)
     if data is None:

@@ -11,7 +11,7 @@ from noetlvm.cli.drive import Manner, drive
 from noetlvm.cli.refused import Refused
 
 if TYPE_CHECKING:
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
 
 SUFFIX = ".nbc"
 
@@ -25,7 +25,7 @@ def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner, ctx
 def bundle_of(files: Sequence[str]) -> Bundle:
     """Return the bundle that a file holds, or that playbooks become."""
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.engine import Bundle
+    from noetlvm.engine.bundle import Bundle
 
     data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,8 @@ from noetlvm.machine.state import State
 from noetlvm.store.interface import ControlRequest, Execution
 
 if TYPE_CHECKING:
+    import asyncio
+
     from noetlvm.engine.worker import Worker
 
 Input = Callable[[], list[Event]]

@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from noetlvm.engine.actor import Actor, Ending
+from noetlvm.engine.bundle import Bundle
 from noetlvm.engine.children import came_too_late, objection_to, outcome_of, payload_of, refusal
 from noetlvm.engine.clock import Clock, SystemClock
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved, no_credentials
@@ -28,7 +29,7 @@ from noetlvm.engine.worker import Surroundings, Worker
 from noetlvm.events.event import Event, Recorded
 from noetlvm.machine.control import Control, Request
 from noetlvm.machine.effects import failure
-from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram, load_program
+from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child, State
 from noetlvm.results.interface import ResultStore
@@ -51,22 +52,6 @@ _TICKS_IN_A_ROW = 16
 
 Observer = Callable[[Execution, Sequence[Recorded]], None]
 """Hears of events once they are durable, and how their execution stands."""
-
-
-class Bundle(NamedTuple):
-    """A compiled program, as it is kept and as it runs."""
-
-    id: str
-    data: bytes
-    program: LoadedProgram
-
-    @classmethod
-    def of(cls, data: bytes) -> Bundle:
-        """Return a bundle that may run. Raises BundleError."""
-        from noetlvm.bytecode.container import bundle_id
-
-        program = load_program(data)
-        return cls(bundle_id(data), data, program)
 
 
 class _Asked(NamedTuple):

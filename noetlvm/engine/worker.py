@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from noetlvm.engine.children import child_asked
 from noetlvm.engine.clock import Clock
 from noetlvm.events.event import Event
 from noetlvm.machine.effects import Call, Effect, Ended, Wait
 from noetlvm.machine.frame import frame_for
+from noetlvm.record import Record
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
 from noetlvm.tools.fit import Unfit
 from noetlvm.tools.registry import gives_secret
@@ -30,7 +31,7 @@ AT_ONCE_MAX = 500
 PLAYBOOK = "playbook"
 
 
-class Surroundings(NamedTuple):
+class Surroundings(Record):
     """What all workers of an engine share."""
 
     tools: Tools

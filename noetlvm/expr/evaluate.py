@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
-from noetlvm.bytecode.program import Expression
-from noetlvm.expr.fuel import Fuel
-from noetlvm.expr.interpret import Scope, interpreter
-from noetlvm.expr.translate import translate
-from noetlvm.expr.values import Data
+if TYPE_CHECKING:
+    from noetlvm.bytecode.program import Expression
+    from noetlvm.expr.fuel import Fuel
+    from noetlvm.expr.interpret import Scope
+    from noetlvm.expr.values import Data
 
-Evaluation = Callable[[Scope, Fuel], Data]
+Evaluation: TypeAlias = "Callable[[Scope, Fuel], Data]"
 
 
 def compile_expression(expression: Expression, *, checked: bool = False) -> Evaluation:
@@ -20,5 +21,12 @@ def compile_expression(expression: Expression, *, checked: bool = False) -> Eval
     step's name. A name that is not there is undefined. In checked mode every belief of the verifier is asserted; it is
     many times slower.
     """
-    translated = None if checked else translate(expression)
-    return translated or interpreter(expression)
+    if not checked:
+        from noetlvm.expr.translate import translate
+
+        translated = translate(expression)
+        if translated:
+            return translated
+    from noetlvm.expr.interpret import interpreter
+
+    return interpreter(expression)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import NoReturn
 
@@ -26,6 +25,7 @@ from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, from_python
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.interpret import Price, Scope, price
 from noetlvm.expr.values import Data, Undefined
+from noetlvm.record import Record, changed
 
 NESTING_MAX = 16
 """How deep a Python expression may nest before a part of it gets a variable."""
@@ -55,8 +55,7 @@ class _StatementNeededError(Exception):
     """The code at hand cannot be a Python expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Record):
     """What lies on the stack, as Python text."""
 
     text: str
@@ -81,15 +80,17 @@ class _Entry:
         return _is_short(self.constant)
 
 
-@dataclass(slots=True)
 class _Text:
     """A text that is being collected."""
 
-    name: str
-    pieces: list[tuple[str, str]] = field(default_factory=list)
-    """Variables and constants, each with the text of its length."""
-    is_list: bool = False
-    """The pieces are in a list of that name, for want of knowing them all."""
+    __slots__ = ("is_list", "name", "pieces")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pieces: list[tuple[str, str]] = []
+        """Variables and constants, each with the text of its length."""
+        self.is_list = False
+        """The pieces are in a list of that name, for want of knowing them all."""
 
 
 def translate(expression: Expression) -> Callable[[Scope, Fuel], Data] | None:
@@ -312,8 +313,8 @@ class _Translation:
         """Push `first and rest`; what is a chain already takes one more operand."""
         text = rest.text[1:-1] if rest.chain == word else rest.text
         depth = max(first.depth + 1, rest.depth + (rest.chain != word))
-        self.push(f"({first.text} {word} {text})", replace(rest, depth=depth - 1))
-        self.stack[-1] = replace(self.stack[-1], chain=word, boolean=first.boolean and rest.boolean)
+        self.push(f"({first.text} {word} {text})", changed(rest, depth=depth - 1))
+        self.stack[-1] = changed(self.stack[-1], chain=word, boolean=first.boolean and rest.boolean)
 
     def _pushed(self, below: list[_Entry]) -> _Entry:
         if len(self.stack) != len(below) + 1 or self.stack[:-1] != below or self.stack[-1].iterator:
@@ -413,7 +414,7 @@ class _Translation:
 
     def store(self, _at: int, slot: int) -> None:
         # What was read of this variable, but not used yet, must be read before it changes.
-        self.stack = [replace(entry, depth=1, slot=None) if entry.slot == slot else entry for entry in self.stack]
+        self.stack = [changed(entry, depth=1, slot=None) if entry.slot == slot else entry for entry in self.stack]
         self.settle()
         self._line(f"v{slot} = {self.pop().text}")
 

@@ -6,7 +6,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Arc, Credential, DebugEntry, Expression, LoopHeader, Pipeline, Playbook, Program
@@ -18,6 +18,7 @@ from noetlvm.limits import Limits
 from noetlvm.machine.effects import failure
 from noetlvm.machine.instructions import bind
 from noetlvm.machine.time_limits import TimeLimits
+from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
@@ -151,7 +152,7 @@ class LoadedPipeline:
 # ---- the net
 
 
-class LoadedLoop(NamedTuple):
+class LoadedLoop(Record):
     """One level of a loop."""
 
     collection: Evaluator
@@ -162,7 +163,7 @@ class LoadedLoop(NamedTuple):
     reducers: tuple[tuple[str, str], ...]
 
 
-class LoadedArc(NamedTuple):
+class LoadedArc(Record):
     """A way out of a step."""
 
     target: str
@@ -171,7 +172,7 @@ class LoadedArc(NamedTuple):
     handles_failure: bool
 
 
-class LoadedStep(NamedTuple):
+class LoadedStep(Record):
     """A step."""
 
     name: str
@@ -193,7 +194,7 @@ class LoadedStep(NamedTuple):
         return ".".join(iteration.split(".")[: self.leased_levels])
 
 
-class LoadedPlaybook(NamedTuple):
+class LoadedPlaybook(Record):
     """One playbook."""
 
     name: str
@@ -216,7 +217,7 @@ class LoadedPlaybook(NamedTuple):
         return self.places.locate(self.prefix + address, instruction)
 
 
-class LoadedProgram(NamedTuple):
+class LoadedProgram(Record):
     """Everything in a bundle."""
 
     main: LoadedPlaybook
@@ -225,7 +226,7 @@ class LoadedProgram(NamedTuple):
     places: Places
 
 
-class _Setting(NamedTuple):
+class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
 
     places: Places

@@ -1,4 +1,4 @@
-"""Tool kinds by name: the built-in ones from a table, the others from plugins that are loaded only when asked for.
+"""Tool kinds by name: built-in ones, each in the file of its name, and plugins. Each is loaded when it is asked for.
 
 A plugin is an entry point of the group `noetlvm.tools` whose name is the kind's and whose object is a `ToolKind`.
 What runs it is `run` in the module that the entry point names, beside the kind, as in the files here.
@@ -8,9 +8,9 @@ A plugin that cannot be used makes its kind unknown, with a reason; it never tak
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from noetlvm.tools import duckdb, http, noop, playbook, postgres, python, secrets, shell, workbook
 from noetlvm.tools.kind import ToolKind
 
 if TYPE_CHECKING:
@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "noetlvm.tools"
 
-_MODULES = (noop, http, postgres, duckdb, python, shell, secrets, playbook, workbook)
-_MODULE_OF = {module.KIND.name: module.__name__ for module in _MODULES}
-_BUILTIN: dict[str, ToolKind] = {module.KIND.name: module.KIND for module in _MODULES}
+_BUILTIN = {
+    name: f"noetlvm.tools.{name}"
+    for name in ("noop", "http", "postgres", "duckdb", "python", "shell", "secrets", "playbook", "workbook")
+}
+"""The module of each, in the order of the reference page."""
 
 
 def builtin_kinds() -> dict[str, ToolKind]:
     """Return the kinds that come with the virtual machine, in the order of the reference page."""
-    return dict(_BUILTIN)
+    return {name: _builtin(name) for name in _BUILTIN}
 
 
 def find_kind(name: str) -> ToolKind | None:
     """Return the kind of that name, built-in or from a plugin."""
     if name in _BUILTIN:
-        return _BUILTIN[name]
+        return _builtin(name)
     found = _plugin(name)
     return found if isinstance(found, ToolKind) else None
 
@@ -46,11 +48,9 @@ def gives_secret(name: str) -> bool:
 
 def find_tool(name: str) -> Tool | None:
     """Return what runs the kind of that name; None if nothing does, as the server or the compiler carries it out."""
-    from importlib import import_module
-
     if find_kind(name) is None:
         return None
-    module = _MODULE_OF.get(name) or next(entry.module for entry in _entry_points() if entry.name == name)
+    module = _BUILTIN.get(name) or next(entry.module for entry in _entry_points() if entry.name == name)
     tool: Tool | None = getattr(import_module(module), "run", None)
     return tool
 
@@ -64,6 +64,12 @@ def why_unusable(name: str) -> str | None:
 def kind_names() -> list[str]:
     """Return the names of all kinds, plugins' included, without loading any plugin."""
     return [*_BUILTIN, *sorted({entry.name for entry in _entry_points()} - _BUILTIN.keys())]
+
+
+@cache
+def _builtin(name: str) -> ToolKind:
+    kind: ToolKind = import_module(_BUILTIN[name]).KIND
+    return kind
 
 
 @cache

@@ -16,8 +16,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from noetlvm.bridge import compile_texts
+from noetlvm.engine.bundle import Bundle
 from noetlvm.engine.credentials import Credentials
-from noetlvm.engine.engine import Bundle, Engine
+from noetlvm.engine.engine import Engine
 from noetlvm.engine.recovery import folded
 from noetlvm.results.files import FileResults
 from noetlvm.store.sqlite import SqliteStore

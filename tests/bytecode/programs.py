@@ -7,7 +7,6 @@ as a label, any string that some `("LABEL", "here")` row places; an integer targ
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
@@ -29,6 +28,7 @@ from noetlvm.bytecode.program import (
     Transition,
     Value,
 )
+from noetlvm.record import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -157,7 +157,7 @@ def with_debug(bare: Program, files: tuple[str, ...] = ("sample.yaml",)) -> Prog
         )
         for line, address in enumerate(addresses(bare), 1)
     )
-    return replace(bare, debug=DebugMap(files, entries))
+    return changed(bare, debug=DebugMap(files, entries))
 
 
 # -- samples -------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def two_steps() -> Program:
         reducers=(("page", "max"), ("seen", "extend")),
     )
     has_error = guard(("NAME", "event"), ("ATTR", "error"))
-    start = replace(
+    start = changed(
         step(
             "start", Arc("done", has_error, constant({"from": "start"}), True), arc("done"), code=fetch, loops=(items,)
         ),
@@ -204,7 +204,7 @@ def two_steps() -> Program:
         admit=guard(("BARE", "ready"), ("CONST", False), ("CONST", True), ("FILTER", "default", 1, ["boolean"], 0)),
         settings={"emit": ["step.done"]},
     )
-    main = replace(
+    main = changed(
         playbook(start, step("done")),
         metadata={"labels": {"team": "data"}, "version": 2},
         executor={"profile": "local"},
@@ -868,4 +868,4 @@ def programs(draw: st.DrawFn) -> Program:
     """Generate whole programs: one or two playbooks, with or without a debug map."""
     children = [draw(playbooks("children/child"))] if draw(st.booleans()) else []
     bare = Program((draw(playbooks("main")), *children))
-    return replace(bare, debug=draw(debug_maps(bare))) if draw(st.booleans()) else bare
+    return changed(bare, debug=draw(debug_maps(bare))) if draw(st.booleans()) else bare

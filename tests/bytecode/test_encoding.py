@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from noetlvm.bytecode.isa import EXPRESSION, OPCODES, Operand
 from noetlvm.bytecode.program import Expression, Instruction, Mark, Pipeline, Program, Transition, Value
 from noetlvm.bytecode.reader import Reader
 from noetlvm.bytecode.writer import EncodingError
+from noetlvm.record import changed
 from tests.bytecode.programs import (
     SAMPLES,
     arc,
@@ -54,8 +54,8 @@ def of_value(value: Value) -> Program:
     return program(playbook(step("start", arc("start", None, constant(value)))))
 
 
-def of_step(**changed: Any) -> Program:
-    return program(playbook(replace(step("start"), **changed)))
+def of_step(**flags: Any) -> Program:
+    return program(playbook(changed(step("start"), **flags)))
 
 
 def payload(data: bytes, id: str) -> bytes:
@@ -85,7 +85,7 @@ def test_any_program_is_read_back_as_it_was_written(generated: Program) -> None:
     data = encode(generated)
     assert decode(data) == generated
     assert encode(decode(data)) == data
-    assert decode(data, debug=False) == replace(generated, debug=None)
+    assert decode(data, debug=False) == changed(generated, debug=None)
 
 
 def test_the_samples_use_every_opcode() -> None:
@@ -154,10 +154,10 @@ def test_a_comment_or_another_line_changes_only_the_debug_section() -> None:
     bare = with_debug(two_steps())
     assert bare.debug is not None
     entries = tuple(
-        replace(entry, marks=tuple(Mark(mark.file, mark.line + 3, mark.column) for mark in entry.marks))
+        changed(entry, marks=tuple(Mark(mark.file, mark.line + 3, mark.column) for mark in entry.marks))
         for entry in bare.debug.entries
     )
-    moved = replace(bare, debug=replace(bare.debug, entries=entries))
+    moved = changed(bare, debug=changed(bare.debug, entries=entries))
     before, after = encode(bare), encode(moved)
     assert payload(before, "debug") != payload(after, "debug")
     assert bundle_id(before) == bundle_id(after)
@@ -191,13 +191,13 @@ def test_a_changed_bundle_is_refused_or_canonical() -> None:
         at = chance.randrange(len(HEADER), len(original))
         data = original[:at] + chance.randbytes(1) + original[at + 1 :]
         try:
-            changed = decode(data)
+            other = decode(data)
         except MalformedBundle:
             continue
         accepted += 1
         # A section whose id was hit is an unknown one, which is skipped.
         if all(section.id in SECTIONS for section in sections(data)):
-            assert encode(changed) == data
+            assert encode(other) == data
     assert accepted
 
 
@@ -235,9 +235,9 @@ UNENCODABLE: dict[str, Program] = {
     "no expression where there must be one": of_step(pipeline=pipeline(("CALL", "noop", None, constant({})))),
     "a step without a name": of_step(name=None),
     "an arc without a target": of_step(arcs=(arc(None),)),  # type: ignore[arg-type]
-    "a debug map with an entry too few": replace(
+    "a debug map with an entry too few": changed(
         with_debug(minimal()),
-        debug=replace(with_debug(minimal()).debug, entries=()),  # type: ignore[type-var]
+        debug=changed(with_debug(minimal()).debug, entries=()),  # type: ignore[type-var]
     ),
 }
 
@@ -263,9 +263,9 @@ def test_what_the_decoder_would_refuse_is_not_written(unencodable: Program) -> N
 def test_a_debug_map_that_does_not_fit_is_not_written(address: str, marks: tuple[Mark, ...]) -> None:
     fitting = with_debug(minimal())
     assert fitting.debug is not None
-    entry = replace(fitting.debug.entries[0], address=address, marks=marks)
+    entry = changed(fitting.debug.entries[0], address=address, marks=marks)
     with pytest.raises(EncodingError):
-        encode(replace(fitting, debug=replace(fitting.debug, entries=(entry,))))
+        encode(changed(fitting, debug=changed(fitting.debug, entries=(entry,))))
 
 
 # -- at the limits
@@ -292,7 +292,7 @@ def test_a_mark_may_be_as_far_away_as_the_limit_and_come_back() -> None:
     sample = with_debug(bare, ("a.yaml", "b.yaml"))
     assert sample.debug is not None
     start, admit = sample.debug.entries
-    sample = replace(sample, debug=replace(sample.debug, entries=(start, replace(admit, marks=there_and_back))))
+    sample = changed(sample, debug=changed(sample.debug, entries=(start, changed(admit, marks=there_and_back))))
     assert decode(encode(sample)) == sample
 
 
@@ -326,7 +326,7 @@ def test_a_bundle_past_the_limit_is_not_written() -> None:
 
 def test_a_step_holds_everything_it_was_given() -> None:
     fields = {name: index % 2 == 0 for index, name in enumerate(("drops_denied", "best_effort", "inclusive"))}
-    for changed in (fields, {name: not value for name, value in fields.items()}):
-        sample = of_step(**changed)
+    for flags in (fields, {name: not value for name, value in fields.items()}):
+        sample = of_step(**flags)
         read: Transition = decode(encode(sample)).playbooks[0].steps[0]
-        assert {name: getattr(read, name) for name in fields} == changed
+        assert {name: getattr(read, name) for name in fields} == flags

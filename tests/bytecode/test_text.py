@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +28,7 @@ from noetlvm.bytecode.program import (
     Program,
     Value,
 )
+from noetlvm.record import changed
 from tests.bytecode.programs import (
     EMPTY,
     SAMPLES,
@@ -147,7 +147,7 @@ def test_code_that_could_never_run_comes_back(code: Pipeline, admit: Expression,
 def test_names_of_any_text_come_back(name: str, other: str) -> None:
     loop = LoopHeader(EMPTY, name, parallel=False, width=0, distributed=True, reducers=((other, name), (name, other)))
     odd = step(name, arc(other), loops=(loop,))
-    book = replace(
+    book = changed(
         playbook(odd, name=other, path=name), final_step=other, keychain=(Credential(name, other, {name: 1}),)
     )
     assert_comes_back(with_debug(program(book), (other, name)))
@@ -195,7 +195,7 @@ def test_a_constant_as_deep_as_a_bundle_allows_comes_back() -> None:
         program(playbook(step("a", code=Pipeline(())))),
         program(playbook(step("a", admit=Expression(())))),
         program(playbook(step("a", code=pipeline(("UNLESS", Expression((), 3), 7))))),
-        program(replace(playbook(step("a")), steps=())),
+        program(changed(playbook(step("a")), steps=())),
         program(playbook(step("a"), step("a"))),
     ],
     ids=["nothing", "empty pipeline", "empty gate", "empty guard", "no steps", "one name twice"],
@@ -215,11 +215,11 @@ def test_empty_things_come_back(bare: Program, debug: bool) -> None:
     ids=["no entries", "another address", "too many marks", "no mark"],
 )
 def test_a_debug_map_that_does_not_fit_comes_back(debug: DebugMap) -> None:
-    assert_comes_back(replace(minimal(), debug=debug))
+    assert_comes_back(changed(minimal(), debug=debug))
 
 
 def test_a_mark_in_a_file_that_is_not_listed_comes_back() -> None:
-    assert_comes_back(replace(minimal(), debug=DebugMap((), (DebugEntry("start", "step", (Mark(9, 1, 1),)),))))
+    assert_comes_back(changed(minimal(), debug=DebugMap((), (DebugEntry("start", "step", (Mark(9, 1, 1),)),))))
 
 
 def test_without_source_lines_the_debug_map_is_left_out() -> None:
@@ -246,7 +246,7 @@ def test_a_change_to_one_step_leaves_the_text_of_the_others_alone() -> None:
     before = chain(4)
     book = before.playbooks[0]
     other = step("new", code=pipeline(("ENTER", "x"), ("CALL", "noop", EMPTY, EMPTY), ("ON_ERROR", 1), "FAIL"))
-    after = Program((replace(book, steps=(book.steps[0], other, *book.steps[2:])),))
+    after = Program((changed(book, steps=(book.steps[0], other, *book.steps[2:])),))
     texts = [disassemble(version).split("\n.step ") for version in (before, after)]
     assert [same for same, pair in enumerate(zip(*texts, strict=True)) if pair[0] != pair[1]] == [2]
 
@@ -306,7 +306,7 @@ def test_a_mark_is_written_where_it_changes() -> None:
         DebugEntry("a", "step", (Mark(0, 1, 1),)),
         DebugEntry("a/admit", "admit", (Mark(0, 2, 1), Mark(0, 2, 1), Mark(1, 3, 5))),
     )
-    lines = disassemble(replace(program(playbook(step("a", admit=code))), debug=DebugMap(("x", "y"), entries)))
+    lines = disassemble(changed(program(playbook(step("a", admit=code))), debug=DebugMap(("x", "y"), entries)))
     assert [line.partition("@")[2].split() for line in lines.splitlines() if line.startswith("    ")] == [
         ["2:1"],
         [],

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc import __version__
-from noetlc.rules.examples import whole_playbook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,16 +56,27 @@ def imported_by(folder: Path, *arguments: str) -> set[str]:
 def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
     assert start("-m", "noetlc", "--version", folder=tmp_path).stdout == f"noetlc {__version__}\n"
     ours = {name for name in imported_by(tmp_path, "--version") if name.startswith("noetl")}
-    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm"}
+    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm", "noetlvm.command_line", "noetlvm.command_line.process"}
 
 
-def test_linting_a_file_loads_no_slow_library(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [
+        (("lint", "a.yaml"), "noetlc.lint.check"),
+        (("lint", "a.yaml", "--format", "json", "--select", "E1,W5", "--fail-on", "note"), "noetlc.lint.check"),
+        (("compile", "a.yaml", "-o", "a.nbc", "--quiet"), "noetlc.compile"),
+        (("graph", "a.yaml", "--fail-on", "all"), "noetlc.net.net"),
+        (("canon", "a.yaml"), "noetlc.canon.canonicalize"),
+        (("explain", "E211"), "noetlc.rules.catalogue"),
+    ],
+)
+def test_no_command_loads_a_slow_library(tmp_path: Path, arguments: tuple[str, ...], needed: str) -> None:
     (tmp_path / "a.yaml").write_text(WHOLE)
     start("-m", "noetlc", "lint", "a.yaml", folder=tmp_path)  # builds the parse tables, for which it needs lark
-    slow = {"typer", "click", "rich", "lark", "jinja2", "networkx", "pydantic", "importlib.metadata", "asyncio"}
+    slow = {"typer", "click", "rich", "lark", "jinja2", "networkx", "importlib.metadata", "asyncio", "dataclasses"}
     (tmp_path / "a.yaml").write_text(f"{WHOLE}\n")
-    loaded = imported_by(tmp_path, "lint", "a.yaml")
-    assert "noetlc.lint.check" in loaded
+    loaded = imported_by(tmp_path, *arguments)
+    assert needed in loaded
     assert loaded & slow == set()
 
 
@@ -148,18 +158,3 @@ def test_every_command_is_listed_with_a_sentence(noetlc: Noetlc) -> None:
 def test_the_shell_can_complete_options(tmp_path: Path) -> None:
     environment = {"_NOETLC_COMPLETE": "complete_bash", "COMP_WORDS": "noetlc lint --form", "COMP_CWORD": "2"}
     assert start("-m", "noetlc", folder=tmp_path, environment=environment).stdout.split() == ["--format"]
-
-
-@pytest.mark.parametrize("switch", ["--no-cache", "--fix", "--diff", "--quiet"])
-def test_switches_mean_the_same_with_and_without_the_option_parser(tmp_path: Path, switch: str) -> None:
-    answers = []
-    for further in ([], ["--color", "never"]):  # an option with a value is typer's to read
-        folder = tmp_path / str(len(answers))
-        folder.mkdir()
-        text = whole_playbook(
-            "- step: start\n  tool: {kind: noop, spec: {policy: {rules: [{else: {then: {do: retry}}}]}}}\n"
-        )
-        (folder / "a.yaml").write_text(text, encoding="utf-8")
-        done = start("-m", "noetlc", "lint", "a.yaml", switch, *further, folder=folder)
-        answers.append((done.returncode, done.stdout, (folder / "a.yaml").read_text(encoding="utf-8")))
-    assert answers[0] == answers[1]

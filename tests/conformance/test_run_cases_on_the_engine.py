@@ -11,9 +11,10 @@ import pytest
 
 from noetlvm.bridge import compile_texts
 from noetlvm.bytecode.program import Credential
+from noetlvm.engine.bundle import Bundle
 from noetlvm.engine.clock import FakeClock
 from noetlvm.engine.credentials import Credentials, Unresolved
-from noetlvm.engine.engine import Bundle, Engine
+from noetlvm.engine.engine import Engine
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.effects import Call
 from noetlvm.machine.loaded import load_program

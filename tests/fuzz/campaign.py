@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 from noetlvm.bytecode.container import HEADER, SECTIONS, sections
@@ -19,6 +19,7 @@ from noetlvm.bytecode.writer import EncodingError
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import Fuel
+from noetlvm.record import changed
 from tests.fuzz.mutations import changed_bytes, changed_program, changed_sections
 from tests.fuzz.parts import expressions
 from tests.fuzz.seeds import generated, seeds
@@ -93,7 +94,7 @@ def _bundle(random: Random, bases: list[Program], bundles: list[bytes]) -> bytes
         return changed_sections(random, random.choice(bundles), random.choice(bundles))
     base = generated(random) if chance < 0.5 else random.choice(bases)
     # With its map, most changes would be refused for a mark too many.
-    return encode(changed_program(random, base if random.random() < 0.1 else replace(base, debug=None)))
+    return encode(changed_program(random, base if random.random() < 0.1 else changed(base, debug=None)))
 
 
 def _evaluate(random: Random, expression: Expression, counts: Counter[str]) -> None:

@@ -5,11 +5,10 @@ Wherever a mapping is needed, an expression that gives something else becomes th
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import EXPRESSION, Operand
 from noetlvm.bytecode.program import Arc, Expression, Instruction, Pipeline, Program, Transition
+from noetlvm.record import changed
 from tests.bytecode.programs import EMPTY
 
 _KEY = Instruction(EXPRESSION["CONST"], ("value",))
@@ -19,22 +18,22 @@ _MAP = Instruction(EXPRESSION["MAP"], (1,))
 def fitted(program: Program) -> Program:
     """Return the program with what the verifier would refuse put right. Its debug map keeps its first marks only."""
     playbooks = tuple(
-        replace(playbook, steps=tuple(_step(step) for step in playbook.steps)) for playbook in program.playbooks
+        changed(playbook, steps=tuple(_step(step) for step in playbook.steps)) for playbook in program.playbooks
     )
     bare = Program(playbooks)
     if program.debug is None:
         return bare
     pairs = zip(program.debug.entries, addresses(bare), strict=False)
     entries = tuple(
-        replace(entry, address=address.name, marks=(entry.marks * address.marks)[: address.marks])
+        changed(entry, address=address.name, marks=(entry.marks * address.marks)[: address.marks])
         for entry, address in pairs
     )
-    return replace(bare, debug=replace(program.debug, entries=entries))
+    return changed(bare, debug=changed(program.debug, entries=entries))
 
 
 def _step(step: Transition) -> Transition:
-    loops = tuple(replace(loop, iterator=f"item_{level}") for level, loop in enumerate(step.loops))
-    return replace(
+    loops = tuple(changed(loop, iterator=f"item_{level}") for level, loop in enumerate(step.loops))
+    return changed(
         step,
         loops=loops,
         arcs=tuple(_arc(arc) for arc in step.arcs),
@@ -44,24 +43,24 @@ def _step(step: Transition) -> Transition:
 
 def _arc(arc: Arc) -> Arc:
     reads = arc.guard is not None and any(i.operands == ("event",) for i in arc.guard.code if i.opcode.name == "NAME")
-    return replace(arc, args=arc.args and _mapping(arc.args), handles_failure=reads)
+    return changed(arc, args=arc.args and _mapping(arc.args), handles_failure=reads)
 
 
 def _pipeline(pipeline: Pipeline) -> Pipeline:
-    return replace(pipeline, code=tuple(_task_instruction(instruction) for instruction in pipeline.code))
+    return changed(pipeline, code=tuple(_task_instruction(instruction) for instruction in pipeline.code))
 
 
 def _task_instruction(instruction: Instruction) -> Instruction:
     if instruction.opcode.name not in ("CALL", "PATCH"):
         return instruction
     operands = tuple(_mapping(o) if isinstance(o, Expression) else o for o in instruction.operands)
-    return replace(instruction, operands=(None, EMPTY) if operands == (None, None) else operands)
+    return changed(instruction, operands=(None, EMPTY) if operands == (None, None) else operands)
 
 
 def _mapping(expression: Expression) -> Expression:
     """Wrap code that ends in its only RETURN."""
     *body, end = expression.code
-    return replace(expression, code=(_KEY, *(_moved(instruction) for instruction in body), _MAP, end))
+    return changed(expression, code=(_KEY, *(_moved(instruction) for instruction in body), _MAP, end))
 
 
 def _moved(instruction: Instruction) -> Instruction:
@@ -71,4 +70,4 @@ def _moved(instruction: Instruction) -> Instruction:
         value + 1 if kind is Operand.TARGET and isinstance(value, int) else value
         for kind, value in zip(kinds, instruction.operands, strict=True)
     )
-    return replace(instruction, operands=tuple(moved))
+    return changed(instruction, operands=tuple(moved))

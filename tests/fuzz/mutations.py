@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 
 from noetlvm.bytecode.container import HEADER, sections
@@ -12,6 +11,7 @@ from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Pipeli
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
 from noetlvm.expr.methods import METHODS
 from noetlvm.expr.test_table import TESTS
+from noetlvm.record import changed
 from tests.fuzz.parts import Code, each_expression, each_playbook, each_step, expressions
 
 # ---- bytes
@@ -63,11 +63,11 @@ _BYTES: tuple[Callable[[Random, bytearray, bytes], None], ...] = (
 
 def changed_bytes(random: Random, data: bytes, other: bytes) -> bytes:
     """Change some bytes of a bundle."""
-    changed = bytearray(data)
+    bent = bytearray(data)
     for _ in range(random.choice((1, 1, 1, 2, 4))):
-        if changed:
-            random.choice(_BYTES)(random, changed, other)
-    return bytes(changed)
+        if bent:
+            random.choice(_BYTES)(random, bent, other)
+    return bytes(bent)
 
 
 def changed_sections(random: Random, data: bytes, other: bytes) -> bytes:
@@ -145,7 +145,7 @@ class _Writer:
                 value + by if kind is Operand.TARGET and isinstance(value, int) and value > after else value
                 for kind, value in zip(instruction.opcode.operands, instruction.operands, strict=True)
             )
-            self.code[at] = replace(instruction, operands=moved)
+            self.code[at] = changed(instruction, operands=moved)
 
     def _insert(self) -> None:
         at = self._at()
@@ -202,7 +202,7 @@ class _Writer:
         at = self._at()
         old = self.code[at]
         alike = [opcode for opcode in self.table.values() if opcode.operands == old.opcode.operands]
-        self.code[at] = replace(old, opcode=self.random.choice(alike))
+        self.code[at] = changed(old, opcode=self.random.choice(alike))
 
     def _edit(self) -> None:
         at = self._at()
@@ -211,7 +211,7 @@ class _Writer:
             index = self.random.randrange(len(old.operands))
             operands = list(old.operands)
             operands[index] = self._operand(old.opcode.operands[index])
-            self.code[at] = replace(old, operands=tuple(operands))
+            self.code[at] = changed(old, operands=tuple(operands))
 
     def _retarget(self) -> None:
         """Move one jump by a little."""
@@ -225,7 +225,7 @@ class _Writer:
         assert isinstance(target, int)
         operands = list(old.operands)
         operands[index] = max(0, target + self.random.choice((-2, -1, 1, 2)))
-        self.code[at] = replace(old, operands=tuple(operands))
+        self.code[at] = changed(old, operands=tuple(operands))
         return None
 
     _CHANGES = (_insert, _insert_pair, _insert_pair, _delete, _duplicate, _reorder, _replace, _edit, _edit, _retarget)
@@ -259,7 +259,7 @@ def _in_one_pipeline(random: Random, program: Program) -> Program:
             return step
         old = step.pipeline
         writer = _Writer(random, PIPELINE, old.code, old.counters, all_of_them)
-        return replace(step, pipeline=Pipeline(writer.change(), old.counters))
+        return changed(step, pipeline=Pipeline(writer.change(), old.counters))
 
     return each_step(program, edit)
 
@@ -280,26 +280,26 @@ def _in_the_net(random: Random, program: Program) -> Program:
         return random.choice(
             (
                 old,
-                replace(old, width=random.choice((0, 1, 2))),
-                replace(old, parallel=not old.parallel),
-                replace(old, iterator=random.choice(("item", "index", "a b"))),
-                replace(old, reducers=tuple((random.choice("ab"), random.choice((*REDUCERS, "no"))) for _ in "ab")),
+                changed(old, width=random.choice((0, 1, 2))),
+                changed(old, parallel=not old.parallel),
+                changed(old, iterator=random.choice(("item", "index", "a b"))),
+                changed(old, reducers=tuple((random.choice("ab"), random.choice((*REDUCERS, "no"))) for _ in "ab")),
             )
         )
 
     def step(old: Transition) -> Transition:
         arcs = tuple(
-            replace(arc, target=_name(random, program), handles_failure=random.random() < 0.5)
+            changed(arc, target=_name(random, program), handles_failure=random.random() < 0.5)
             if random.random() < 0.3
             else arc
             for arc in old.arcs
         )
         name = _name(random, program) if random.random() < 0.1 else old.name
         loops = tuple(map(loop, old.loops)) * random.choice((1, 1, 1, 0, 2))
-        return replace(old, name=name, arcs=arcs, loops=loops)
+        return changed(old, name=name, arcs=arcs, loops=loops)
 
     def playbook(old: Playbook) -> Playbook:
-        return replace(old, entry_step=_name(random, program)) if random.random() < 0.1 else old
+        return changed(old, entry_step=_name(random, program)) if random.random() < 0.1 else old
 
     return each_playbook(each_step(program, step), playbook)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TypeAlias
 
 from noetlvm.bytecode.program import Expression, Instruction, Pipeline, Playbook, Program, Transition
+from noetlvm.record import changed
 
 Code: TypeAlias = tuple[Instruction, ...]
 Edit: TypeAlias = "Callable[[Expression], Expression]"
@@ -31,29 +31,29 @@ def each_expression(program: Program, edit: Edit) -> Program:
 
 def each_step(program: Program, edit: Callable[[Transition], Transition]) -> Program:
     """Return the program with every step edited, in order."""
-    return replace(
-        program, playbooks=tuple(replace(p, steps=tuple(edit(step) for step in p.steps)) for p in program.playbooks)
+    return changed(
+        program, playbooks=tuple(changed(p, steps=tuple(edit(step) for step in p.steps)) for p in program.playbooks)
     )
 
 
 def each_playbook(program: Program, edit: Callable[[Playbook], Playbook]) -> Program:
     """Return the program with every playbook edited, in order."""
-    return replace(program, playbooks=tuple(edit(playbook) for playbook in program.playbooks))
+    return changed(program, playbooks=tuple(edit(playbook) for playbook in program.playbooks))
 
 
 def _edited(step: Transition, edit: Edit) -> Transition:
-    return replace(
+    return changed(
         step,
         admit=step.admit and edit(step.admit),
-        loops=tuple(replace(loop, collection=edit(loop.collection)) for loop in step.loops),
-        arcs=tuple(replace(a, guard=a.guard and edit(a.guard), args=a.args and edit(a.args)) for a in step.arcs),
+        loops=tuple(changed(loop, collection=edit(loop.collection)) for loop in step.loops),
+        arcs=tuple(changed(a, guard=a.guard and edit(a.guard), args=a.args and edit(a.args)) for a in step.arcs),
         pipeline=step.pipeline and _edited_pipeline(step.pipeline, edit),
     )
 
 
 def _edited_pipeline(pipeline: Pipeline, edit: Edit) -> Pipeline:
     code = tuple(
-        replace(i, operands=tuple(edit(o) if isinstance(o, Expression) else o for o in i.operands))
+        changed(i, operands=tuple(edit(o) if isinstance(o, Expression) else o for o in i.operands))
         for i in pipeline.code
     )
-    return replace(pipeline, code=code)
+    return changed(pipeline, code=code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -10,6 +9,7 @@ from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.assembler import assemble
 from noetlvm.bytecode.program import Expression, LoopHeader, Program
+from noetlvm.record import changed
 from tests.bytecode.programs import SAMPLES, chain, playbook, program, step
 from tests.fuzz.fitted import fitted
 from tests.oracle.generator import Generator
@@ -47,6 +47,6 @@ def _looping(*expressions: Expression) -> Program:
     """Return a program that has these as the collections of its loops, where any value may be."""
     header = LoopHeader(expressions[0], "item", parallel=False, width=1, distributed=False, reducers=())
     loops = tuple(
-        replace(header, collection=expression, iterator=f"item_{level}") for level, expression in enumerate(expressions)
+        changed(header, collection=expression, iterator=f"item_{level}") for level, expression in enumerate(expressions)
     )
     return program(playbook(step("start", loops=loops)))

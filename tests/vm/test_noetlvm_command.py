@@ -10,14 +10,15 @@ from typer.testing import CliRunner
 
 import noetlvm
 from noetlvm.__main__ import main
-from noetlvm.cli.app import app
+from noetlvm.cli.app import PROGRAM
+from noetlvm.command_line.typer_app import typer_app
 from noetlvm.tools.registry import builtin_kinds
 
 ROOT = Path(noetlvm.__file__).parents[1]
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(typer_app(PROGRAM), arguments)
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from noetlc.graph.layout.cells import GAP, Cells
 from noetlc.graph.layout.straighten import straighten
+from noetlvm.record import Record
 
 _ROUNDS = 12
 _ROUNDS_OF_LARGE = 3
@@ -22,8 +22,7 @@ _NO_PULL = 0.05
 """How much a cell that nothing pulls insists on staying."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinates:
+class Coordinates(Record):
     """Centres of cells, and top and bottom of rows."""
 
     x: list[float]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from noetlc.graph.layout.cells import make_cells
 from noetlc.graph.layout.coordinates import place_cells
@@ -11,6 +10,7 @@ from noetlc.graph.layout.order import order_rows
 from noetlc.graph.layout.ranks import leads_back, rank_boxes
 from noetlc.graph.layout.routes import Router
 from noetlc.graph.layout.shapes import Area, Layout, Link, Route, Size
+from noetlvm.record import Record
 
 _APART = 48.0
 """Between two parts that no line joins."""
@@ -34,8 +34,7 @@ def lay_out(sizes: Sequence[Size], links: Sequence[Link]) -> Layout:
     return Layout(width, height, tuple(boxes), tuple(route for route in routes if route), tuple(ranks))
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Record):
     boxes: list[int]
     links: list[int]
     areas: list[Area]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from noetlvm.record import Record
 
 Segment: TypeAlias = "tuple[float, float] | tuple[float, float, float, float, float, float]"
 """A straight line to a point, or a cubic curve: two control points and the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Record):
     """Width and height."""
 
     width: float = 0.0
@@ -20,8 +20,7 @@ class Size:
 NOTHING = Size()
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Record):
     """A line from one box to another, both given by their numbers."""
 
     source: int
@@ -33,8 +32,7 @@ class Link:
     """Lines of one style that lead to the same box join on their way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
+class Area(Record):
     """A rectangle, by its upper left corner."""
 
     x: float
@@ -46,8 +44,7 @@ class Area:
         return Area(self.x + x, self.y + y, self.width, self.height)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Record):
     """How a link is drawn."""
 
     start: tuple[float, float]
@@ -68,8 +65,7 @@ class Route:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """A picture's geometry; boxes and routes in the order in which sizes and links were given."""
 
     width: float

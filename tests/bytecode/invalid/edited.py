@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from noetlvm.bytecode.isa import EXPRESSION, PIPELINE
@@ -18,6 +17,7 @@ from noetlvm.bytecode.program import (
     Program,
 )
 from noetlvm.bytecode.verifier_limits import CODE_MAX, FOR_DEPTH_MAX, STACK_MAX
+from noetlvm.record import changed
 from tests.bytecode.invalid.case import Case, in_place, with_pipeline
 from tests.bytecode.programs import EMPTY, TRUE, playbook, program, step, two_playbooks, two_steps, with_debug
 
@@ -169,20 +169,20 @@ LIMITS: list[Case] = [
 def _debug(edit: Callable[[DebugMap], DebugMap], make: Callable[[], Program] = two_steps) -> Program:
     good = with_debug(make())
     assert good.debug is not None
-    return replace(good, debug=edit(good.debug))
+    return changed(good, debug=edit(good.debug))
 
 
 def _entry(index: int, edit: Callable[[DebugEntry], DebugEntry]) -> Callable[[DebugMap], DebugMap]:
     def edited(debug: DebugMap) -> DebugMap:
         entries = list(debug.entries)
         entries[index] = edit(entries[index])
-        return replace(debug, entries=tuple(entries))
+        return changed(debug, entries=tuple(entries))
 
     return edited
 
 
 def _first_mark(mark: Mark) -> Callable[[DebugMap], DebugMap]:
-    return _entry(1, lambda entry: replace(entry, marks=(mark, *entry.marks[1:])))
+    return _entry(1, lambda entry: changed(entry, marks=(mark, *entry.marks[1:])))
 
 
 _OTHER = DebugEntry("nowhere", "arc", (Mark(0, 1, 1),))
@@ -190,29 +190,29 @@ _OTHER = DebugEntry("nowhere", "arc", (Mark(0, 1, 1),))
 DEBUG: list[Case] = [
     Case(code, name, "debug", partial(_debug, edit))
     for code, name, edit in (
-        ("V100", "no entry", lambda debug: replace(debug, entries=())),
-        ("V100", "the last entry is missing", lambda debug: replace(debug, entries=debug.entries[:-1])),
-        ("V101", "an entry too many", lambda debug: replace(debug, entries=(*debug.entries, _OTHER))),
-        ("V101", "everything twice", lambda debug: replace(debug, entries=debug.entries * 2)),
-        ("V102", "the first entry is missing", lambda debug: replace(debug, entries=debug.entries[1:])),
-        ("V102", "an entry of something else", _entry(0, lambda entry: replace(entry, address="nowhere"))),
-        ("V102", "an entry without an address", _entry(2, lambda entry: replace(entry, address=""))),
-        ("V102", "entries in the wrong order", lambda debug: replace(debug, entries=debug.entries[::-1])),
-        ("V103", "a step without a mark", _entry(0, lambda entry: replace(entry, marks=()))),
-        ("V103", "a step with two marks", _entry(0, lambda entry: replace(entry, marks=entry.marks * 2))),
-        ("V103", "code with a mark too few", _entry(1, lambda entry: replace(entry, marks=entry.marks[1:]))),
+        ("V100", "no entry", lambda debug: changed(debug, entries=())),
+        ("V100", "the last entry is missing", lambda debug: changed(debug, entries=debug.entries[:-1])),
+        ("V101", "an entry too many", lambda debug: changed(debug, entries=(*debug.entries, _OTHER))),
+        ("V101", "everything twice", lambda debug: changed(debug, entries=debug.entries * 2)),
+        ("V102", "the first entry is missing", lambda debug: changed(debug, entries=debug.entries[1:])),
+        ("V102", "an entry of something else", _entry(0, lambda entry: changed(entry, address="nowhere"))),
+        ("V102", "an entry without an address", _entry(2, lambda entry: changed(entry, address=""))),
+        ("V102", "entries in the wrong order", lambda debug: changed(debug, entries=debug.entries[::-1])),
+        ("V103", "a step without a mark", _entry(0, lambda entry: changed(entry, marks=()))),
+        ("V103", "a step with two marks", _entry(0, lambda entry: changed(entry, marks=entry.marks * 2))),
+        ("V103", "code with a mark too few", _entry(1, lambda entry: changed(entry, marks=entry.marks[1:]))),
         (
             "V103",
             "code with a mark too many",
-            _entry(1, lambda entry: replace(entry, marks=(*entry.marks, Mark(0, 1, 1)))),
+            _entry(1, lambda entry: changed(entry, marks=(*entry.marks, Mark(0, 1, 1)))),
         ),
         ("V104", "a file that is not listed", _first_mark(Mark(1, 1, 1))),
         ("V104", "a negative file", _first_mark(Mark(-1, 1, 1))),
-        ("V104", "no files at all", lambda debug: replace(debug, files=())),
+        ("V104", "no files at all", lambda debug: changed(debug, files=())),
         ("V105", "line 0", _first_mark(Mark(0, 0, 1))),
         ("V105", "column 0", _first_mark(Mark(0, 1, 0))),
         ("V105", "a negative line", _first_mark(Mark(0, -3, 1))),
-        ("V106", "a file twice", lambda debug: replace(debug, files=(*debug.files, *debug.files))),
+        ("V106", "a file twice", lambda debug: changed(debug, files=(*debug.files, *debug.files))),
     )
 ]
 DEBUG += [
@@ -220,19 +220,19 @@ DEBUG += [
         "V100",
         "the child's entries are missing",
         "debug",
-        partial(_debug, lambda debug: replace(debug, entries=debug.entries[:4]), two_playbooks),
+        partial(_debug, lambda debug: changed(debug, entries=debug.entries[:4]), two_playbooks),
     ),
     Case(
         "V102",
         "the child's entries without its path",
         "debug",
-        partial(_debug, _entry(4, lambda entry: replace(entry, address="start")), two_playbooks),
+        partial(_debug, _entry(4, lambda entry: changed(entry, address="start")), two_playbooks),
     ),
     Case(
         "V101",
         "entries for a program of nothing but a step",
         "debug",
-        partial(_debug, lambda debug: replace(debug, entries=(*debug.entries, _OTHER)), lambda: with_pipeline("END")),
+        partial(_debug, lambda debug: changed(debug, entries=(*debug.entries, _OTHER)), lambda: with_pipeline("END")),
     ),
 ]
 

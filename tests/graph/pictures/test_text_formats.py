@@ -6,13 +6,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from noetlc.graph.formats import dot, mermaid
 from noetlc.graph.report import DeadArc
 from noetlc.net.net import Reason
+from noetlvm.record import changed
 from tests.graph.pictures.playbooks import hostile_report, playbook, report_of
 
 SOURCE = playbook(12)
@@ -52,7 +52,7 @@ def test_dead_arcs_and_failures_look_different() -> None:
     report = report_of(SOURCE)
     step = next(step for step in report.net.steps if step.arcs)
     dead = DeadArc(step.name, 1, report.net.steps[step.arcs[0].target].name, Reason.CONSTANT)
-    shown = replace(report, dead_arcs=(dead,))
+    shown = changed(report, dead_arcs=(dead,))
     assert "style=dashed" in dot.render(shown)
     assert "-.->" in mermaid.render(shown)
     assert 'color="#b3261e"' in dot.render(report)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from noetlvm.bytecode.program import LoopHeader
@@ -12,6 +10,7 @@ from noetlvm.expr.fuel import Fuel
 from noetlvm.machine.loaded import locate, prepare
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.scope import server_names
+from noetlvm.record import changed
 from tests.bytecode.programs import constant, pipeline, playbook, program, step, with_debug
 from tests.machine.frame.pipelines import program_of
 
@@ -97,7 +96,7 @@ def test_a_stripped_bundle_has_addresses_for_places() -> None:
 def test_a_lease_covers_what_a_local_loop_runs(levels: list[bool], unit: str) -> None:
     header = LoopHeader(constant([1]), "item", True, 2, True, ())
     loops = tuple(
-        replace(header, iterator=f"item_{level}", distributed=distributed) for level, distributed in enumerate(levels)
+        changed(header, iterator=f"item_{level}", distributed=distributed) for level, distributed in enumerate(levels)
     )
     loaded = prepare(program(playbook(step("start", code=pipeline("END"), loops=loops))))
     path = ".".join(["4", "2"][: len(levels)])

@@ -7,7 +7,6 @@ value, or the same error at the same instruction, and use the same fuel.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -20,6 +19,7 @@ from noetlvm.bytecode.verifier_codes import Refused
 from noetlvm.bytecode.verifier_expressions import prove
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.fuel import Fuel
+from noetlvm.record import changed
 from tests.oracle.generator import CONTEXT, Generator
 from tests.vm.expr.evaluation import run
 
@@ -36,7 +36,7 @@ def mutant(random: Random, expression: Expression) -> Expression:
         change(random, code, at)
         if not code:
             return expression
-    return replace(expression, code=tuple(code))
+    return changed(expression, code=tuple(code))
 
 
 def _removed(_random: Random, code: list[Instruction], at: int) -> None:
@@ -83,10 +83,10 @@ def test_verified_mutants_run_the_same_both_ways(seed: int) -> None:
     for _ in range(150):
         original = lower_template(parse_template(generator.template())).expression
         for _ in range(8):
-            changed = mutant(random, original)
-            if not is_verified(changed):
+            other = mutant(random, original)
+            if not is_verified(other):
                 continue
             verified += 1
             with suppress(ExpressionError):  # that both ways raise it is what `run` makes sure of
-                run(changed, CONTEXT, _FUEL)
+                run(other, CONTEXT, _FUEL)
     assert verified > 100

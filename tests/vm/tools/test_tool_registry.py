@@ -104,3 +104,14 @@ def test_builtin_kinds_are_found_without_looking_at_what_is_installed() -> None:
     program = "import sys, noetlvm.tools.registry as r; r.find_kind('http'); print('importlib.metadata' in sys.modules)"
     output = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert output.stdout == "False\n"
+
+
+def test_a_builtin_kind_goes_by_the_name_of_its_file() -> None:
+    assert all(kind.name == name for name, kind in registry.builtin_kinds().items())
+
+
+def test_a_kind_is_loaded_without_the_others() -> None:
+    program = "import sys; from noetlvm.tools.registry import find_kind; find_kind('http'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "noetlvm.tools.http" in loaded
+    assert "noetlvm.tools.postgres" not in loaded

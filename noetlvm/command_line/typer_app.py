@@ -1,0 +1,76 @@
+"""A program's command line as typer sees it: for help, complaints, completion, and all that is not written plainly."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from noetlvm.command_line.declared import REQUIRED, Argument, Command, Parameter, Program, parameters
+
+
+def answer_with_typer(program: Program, words: Sequence[str]) -> int:
+    """Carry out a command line and return the exit code."""
+    try:
+        typer_app(program)(list(words), prog_name=program.name)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def typer_app(program: Program) -> typer.Typer:
+    """Return the application with all its commands."""
+    app = typer.Typer(
+        name=program.name,
+        help=program.about,
+        no_args_is_help=True,
+        rich_markup_mode=None,  # rich would cost more start-up than all the rest
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{program.name} {program.version}")
+            raise typer.Exit
+
+    def root(
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Show the version."
+        ),
+    ) -> None:
+        """Hold the options that stand before a command."""
+
+    app.callback(help=program.about)(root)
+    for name in program.commands:
+        app.command(name)(_typed(program.find(name)))
+    return app
+
+
+def _typed(command: Command) -> Callable[..., NoReturn]:
+    """Return a command with its parameters declared in typer's words."""
+
+    def call(**given: Any) -> NoReturn:
+        raise typer.Exit(command(**given))
+
+    declared = [_declared(parameter) for parameter in parameters(command)]
+    call.__doc__ = command.__doc__
+    call.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in declared}
+    return call
+
+
+def _declared(parameter: Parameter) -> inspect.Parameter:
+    declared = parameter.declared
+    if isinstance(declared, Argument):
+        info = typer.Argument(metavar=declared.metavar, help=declared.help)
+    else:
+        info = typer.Option(*parameter.flags, metavar=declared.metavar, help=declared.help, min=declared.min)
+    return inspect.Parameter(
+        parameter.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if parameter.default is REQUIRED else parameter.default,
+        annotation=Annotated[parameter.hint, info],
+    )

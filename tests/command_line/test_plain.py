@@ -1,0 +1,131 @@
+"""What is written plainly is read without typer, and means what typer says it means. Everything else is typer's."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any
+
+import pytest
+
+from noetlc.cli.app import PROGRAM as COMPILER
+from noetlvm.cli.app import PROGRAM as MACHINE
+from noetlvm.command_line.declared import REQUIRED, Command, Option, Parameter, Program, parameters
+from noetlvm.command_line.plain import answer, plainly_read
+from noetlvm.command_line.typer_app import answer_with_typer
+from noetlvm.record import changed
+
+COMMANDS = [(program, name) for program in (COMPILER, MACHINE) for name in program.commands]
+Read = dict[str, Any]
+
+
+class Recorder:
+    """Looks like a command, and only notes what it is called with."""
+
+    def __init__(self, command: Command) -> None:
+        self.__code__, self.__defaults__ = command.__code__, command.__defaults__
+        self.__annotations__, self.__globals__ = command.__annotations__, command.__globals__  # type: ignore[attr-defined]
+        self.__doc__ = command.__doc__
+        self.calls: list[Read] = []
+
+    def __call__(self, **given: Any) -> int:
+        self.calls.append(given)
+        return 7
+
+
+def read_by_typer(program: Program, name: str, words: list[str]) -> Read:
+    recorder = Recorder(program.find(name))
+    assert answer_with_typer(changed(program, commands=(name, "other"), find=lambda _: recorder), [name, *words]) == 7
+    (read,) = recorder.calls
+    return read
+
+
+def needed(command: Command, *, but: str = "") -> list[str]:
+    """Return the words without which a command cannot be called."""
+    missing = [each for each in parameters(command) if each.default is REQUIRED and each.name != but]
+    return [word for each in missing for word in (*each.flags[-1:], f"some-{each.name}")]
+
+
+def spellings(parameter: Parameter) -> list[list[str]]:
+    """Return every plain way to write a parameter, with each value that it may have or some of them."""
+    if not parameter.flags:
+        more = [["a.yaml", "-", "b.yaml"]] if parameter.is_list else []
+        return [["a.yaml"], *more]
+    if parameter.type is bool:
+        return [[flag] for flag in parameter.flags]
+    if isinstance(parameter.type, type) and issubclass(parameter.type, Enum):
+        values = [str(member.value) for member in parameter.type]
+    else:
+        values = ["7", "007", "1000000"] if parameter.type is int else ["word", "a b", "", "ä=ö,x"]
+    made = [[flag, value] for flag in parameter.flags for value in values]
+    return [*made, [word for words in made for word in words]] if parameter.is_list else made
+
+
+@pytest.mark.parametrize(("program", "name"), COMMANDS, ids=[f"{program.name} {name}" for program, name in COMMANDS])
+def test_both_readers_agree_on_every_option_of_every_command(program: Program, name: str) -> None:
+    command = program.find(name)
+    together = []
+    for parameter in parameters(command):
+        if parameter.type == tuple[str, str]:
+            continue  # two values for one flag: typer's
+        others = needed(command, but=parameter.name) if parameter.flags else []
+        for words in spellings(parameter):
+            if not parameter.flags:
+                words = [*words, *needed(command)[len(words) :]]
+            assert plainly_read(command, [*others, *words]) == read_by_typer(program, name, [*others, *words])
+        together += spellings(parameter)[0]
+    assert plainly_read(command, together) == read_by_typer(program, name, together)
+
+
+def test_options_may_stand_before_between_and_after_arguments() -> None:
+    read = plainly_read(COMPILER.find("lint"), ["--quiet", "a.yaml", "--select", "E1", "b.yaml", "--select", "W5"])
+    assert read is not None
+    assert (read["paths"], read["select"], read["quiet"]) == (["a.yaml", "b.yaml"], ["E1", "W5"], True)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("lint", ["--format=json"]),
+        ("lint", ["--format", "bogus"]),
+        ("lint", ["--format", "JSON"]),
+        ("lint", ["--format"]),
+        ("lint", ["--form", "json"]),
+        ("lint", ["--output", "-"]),
+        ("lint", ["--select", "--fix"]),
+        ("lint", ["--color", "never", "--color", "always"]),
+        ("lint", ["--jobs", "0"]),
+        ("lint", ["--jobs", "-1"]),
+        ("lint", ["--jobs", "1.5"]),
+        ("lint", ["--jobs", "1_0"]),
+        ("lint", ["--jobs", "²"]),
+        ("lint", ["--jobs", "9" * 19]),
+        ("lint", ["--help"]),
+        ("lint", ["-h"]),
+        ("lint", ["--", "a.yaml"]),
+        ("compile", []),
+        ("compile", ["a.yaml", "-qo", "x.nbc"]),
+        ("compile", ["a.yaml", "-ox.nbc"]),
+        ("asm", ["a.nasm"]),
+        ("where", ["a.nbc"]),
+        ("where", ["a.nbc", "step", "more"]),
+        ("graph", ["a.yaml", "--path", "a", "b"]),
+    ],
+)
+def test_what_is_not_plain_is_left_to_typer(name: str, words: list[str]) -> None:
+    assert plainly_read(COMPILER.find(name), words) is None
+
+
+def double(count: Annotated[int, Option(help="How many.")] = 1) -> int:
+    return 2 * count
+
+
+@pytest.mark.parametrize("words", [["double", "--count", "21"], ["double", "--count=21"]])
+def test_a_command_answers_with_its_exit_code_either_way(words: list[str]) -> None:
+    program = Program("calculator", "1.0", "Calculates.", ("double", "triple"), lambda _: double)
+    assert answer(program, words) == 42
+
+
+@pytest.mark.parametrize(("words", "code"), [(["bogus"], 2), (["--version"], 0), ([], 2)])
+def test_what_is_no_command_is_left_to_typer(words: list[str], code: int, capfd: pytest.CaptureFixture[str]) -> None:
+    assert answer(MACHINE, words) == code
+    assert "noetlvm" in "".join(capfd.readouterr())

@@ -1,0 +1,58 @@
+"""A command's process ends early, and yet loses nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def process(text: str, stdout: int | None = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    program = (
+        f"import atexit, sys, threading, time\nfrom noetlvm.command_line.process import begin, leave, settle\n{text}"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+    )
+
+
+def test_what_was_printed_and_the_exit_code_come_out() -> None:
+    done = process("print('x' * 100_000, end=''); sys.stderr.write('y'); leave(3); print('never')")
+    assert (done.returncode, len(done.stdout), done.stderr) == (3, 100_000, "y")
+
+
+def test_exit_functions_run_first_and_may_print() -> None:
+    done = process("atexit.register(print, 'last'); print('first'); leave(0)")
+    assert (done.returncode, done.stdout) == (0, "first\nlast\n")
+
+
+def test_a_thread_that_is_still_at_work_ends_it() -> None:
+    done = process("threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start(); leave(4)")
+    assert (done.returncode, done.stdout) == (4, "done\n")
+
+
+def test_whoever_watches_sees_the_end() -> None:
+    done = process("sys.setprofile(lambda *_: None)\ntry:\n    leave(5)\nfinally:\n    print('seen')")
+    assert (done.returncode, done.stdout) == (5, "seen\n")
+
+
+def test_output_that_nobody_takes_is_told_as_python_tells_it() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ours, pythons = (process(f"print('x')\n{end}", writing) for end in ("leave(0)", "sys.exit(0)"))
+    os.close(writing)
+    assert ours.returncode == pythons.returncode != 0
+    assert ours.stderr == pythons.stderr != ""
+
+
+def test_garbage_is_looked_for_rarely_at_first_and_as_usual_in_a_long_run() -> None:
+    done = process(
+        "import gc; usual = gc.get_threshold(); begin(); patient = gc.get_threshold(); settle(); "
+        "print(patient > usual, gc.get_threshold() == usual, gc.get_freeze_count() > 0)"
+    )
+    assert done.stdout == "True True True\n"
+
+
+def test_a_process_that_did_not_begin_as_a_command_keeps_its_ways() -> None:
+    done = process("import gc; settle(); print(gc.get_freeze_count())")
+    assert done.stdout == "0\n"
