@@ -18,15 +18,15 @@ SUFFIX = ".nbc"
 
 def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner) -> int:
     """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
-    bundle = _bundle(files)
+    bundle = _bundle(files, manner.quiet)
     return drive(manner, lambda engine: [engine.start(bundle, payload)], _folder(files))
 
 
-def _bundle(files: Sequence[str]) -> Bundle:
+def _bundle(files: Sequence[str], quiet: bool) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.engine.engine import Bundle
 
-    data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files)
+    data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files, quiet)
     try:
         return Bundle.of(data)
     except BundleError as error:
@@ -42,11 +42,11 @@ def _read(files: Sequence[str]) -> bytes:
         raise Refused(f"cannot read {files[0]}: {error.strerror}") from None
 
 
-def _compiled(files: Sequence[str]) -> bytes:
+def _compiled(files: Sequence[str], quiet: bool) -> bytes:
     from noetlvm.bridge import NotCompiled, compile_playbooks
 
     try:
-        return compile_playbooks(files)
+        return compile_playbooks(files, quiet=quiet)
     except NotCompiled as problem:
         raise Refused(str(problem)) from None
 
