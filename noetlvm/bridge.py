@@ -5,6 +5,7 @@ The machine itself runs bundles and needs no compiler; the import is here, and h
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,18 +14,27 @@ class NotCompiled(Exception):  # noqa: N818 - it says what happened
     """There is no bundle. The message says why; findings were told already, and then it is empty."""
 
 
-def compile_playbooks(paths: Sequence[str]) -> bytes:
-    """Return the bundle of playbook files, the main one first. What the compiler finds goes to standard error."""
+def compile_playbooks(paths: Sequence[str], *, quiet: bool = False) -> bytes:
+    """Return the bundle of playbook files, the main one first. What the compiler finds goes to standard error.
+
+    With `quiet` only what keeps them from running does.
+    """
     try:
         from noetlc.bundle.build import Order, compile_and_tell
         from noetlc.lint.cannot_run import CannotRun
     except ImportError as error:
         raise NotCompiled(f"running YAML needs the compiler, which is not installed ({error}); run a .nbc") from None
+    from contextlib import nullcontext, redirect_stderr
+    from io import StringIO
+
+    held = StringIO()
     try:
-        compiled = compile_and_tell(Order(tuple(paths)))
+        with redirect_stderr(held) if quiet else nullcontext():
+            compiled = compile_and_tell(Order(tuple(paths)))
     except CannotRun as problem:
         raise NotCompiled(str(problem)) from None
     if compiled is None:
+        print(held.getvalue(), end="", file=sys.stderr)
         raise NotCompiled("")
     return compiled.data
 

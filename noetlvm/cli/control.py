@@ -43,8 +43,9 @@ def _do(path: Path, row: Execution, action: Action) -> None:
     """Nobody runs it, so it is ours to write to."""
     import asyncio
 
+    from noetlvm.bytecode.errors import BundleError
     from noetlvm.engine.credentials import Credentials
-    from noetlvm.engine.engine import Engine
+    from noetlvm.engine.engine import Engine, NotFound
     from noetlvm.tools.runner import ToolRunner
 
     async def meet() -> None:
@@ -54,4 +55,7 @@ def _do(path: Path, row: Execution, action: Action) -> None:
         )
 
     with writing(path) as store:
-        asyncio.run(meet())
+        try:
+            asyncio.run(meet())
+        except (BundleError, NotFound) as problem:
+            raise Refused(f"what is stored of {row.execution_id} cannot be read: {problem}") from None

@@ -18,16 +18,16 @@ SUFFIX = ".nbc"
 
 def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner, ctx: dict[str, Any] | None = None) -> int:
     """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
-    bundle = bundle_of(files)
+    bundle = bundle_of(files, quiet=manner.quiet)
     return drive(manner, lambda engine: [engine.start(bundle, payload, ctx=ctx)], _folder(files))
 
 
-def bundle_of(files: Sequence[str]) -> Bundle:
+def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     """Return the bundle that a file holds, or that playbooks become."""
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.engine.bundle import Bundle
 
-    data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files)
+    data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files, quiet)
     try:
         return Bundle.of(data)
     except BundleError as error:
@@ -43,11 +43,11 @@ def _read(files: Sequence[str]) -> bytes:
         raise Refused(f"cannot read {files[0]}: {error.strerror}") from None
 
 
-def _compiled(files: Sequence[str]) -> bytes:
+def _compiled(files: Sequence[str], quiet: bool) -> bytes:
     from noetlvm.bridge import NotCompiled, compile_playbooks
 
     try:
-        return compile_playbooks(files)
+        return compile_playbooks(files, quiet=quiet)
     except NotCompiled as problem:
         raise Refused(str(problem)) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noetlvm.cli.data_text import as_json, duration
+from noetlvm.cli.data_text import as_json, duration, visible
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.list import row_data
 from noetlvm.cli.progress import Progress, StepProgress
@@ -31,7 +31,7 @@ def show_execution(text: str | None, db: str | None, *, as_json_text: bool) -> i
         print()
         print_table(_steps(reader, row))
         for child in reader.executions(parent=row.execution_id):
-            print(f"child {child.execution_id}: {child.path}, {child.status}")
+            print(visible(f"child {child.execution_id}: {child.path}, {child.status}"))
     return 0
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from noetlvm.machine.fold import apply
 from noetlvm.machine.state import LAYOUT, State
-from noetlvm.store.interface import Execution, Reader
+from noetlvm.store.interface import Execution, Reader, StoreError
 
 SNAPSHOT_EVENTS = 5_000
 """An execution of fewer events has no snapshot: folding them takes no time."""
 
 _SNAPSHOT_SHARE = 4
+_UNFIT = (AttributeError, LookupError, TypeError, ValueError)
+"""What comes of an event that is not what its name says."""
 
 
 def recovered(reader: Reader, execution_id: str, bundle: str, until: int | None = None) -> State:
@@ -30,9 +32,15 @@ def folded(reader: Reader, execution_id: str, until: int | None = None) -> State
 
 
 def fold(reader: Reader, execution_id: str, state: State, until: int | None = None) -> None:
-    """Apply the events that a state does not know yet."""
+    """Apply the events that a state does not know yet. Raises StoreError at one that cannot be."""
     for recorded in reader.events(execution_id, state.seq, until):
-        apply(state, recorded.event, recorded.timestamp)
+        try:
+            apply(state, recorded.event, recorded.timestamp)
+        except _UNFIT as problem:
+            raise StoreError(
+                f"event {recorded.seq} of {execution_id} cannot be folded ({type(problem).__name__}: {problem}): "
+                "the log is damaged, or a later noetlvm wrote it"
+            ) from problem
 
 
 def is_orphan(reader: Reader, row: Execution) -> bool:

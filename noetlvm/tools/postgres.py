@@ -12,7 +12,7 @@ from noetlvm.tools.rows import Rows
 
 if TYPE_CHECKING:
     import psycopg
-    from psycopg import AsyncConnection
+    from psycopg import AsyncConnection, AsyncCursor
     from psycopg.adapt import Loader
 
     from noetlvm.tools.kept import Kept
@@ -70,6 +70,9 @@ _IDLE_MAX = 10
 """Connections to one database that are kept while nobody uses them."""
 
 _ROWS_AT_ONCE = 1_000
+_QUERY = r"(?i:SELECT|VALUES|TABLE)\b"
+_NOT_ALONE = r";|\b(?i:INTO)\b"
+"""Another statement may follow, or a table be made. In a literal it is neither; the rows then come all at once."""
 
 _PASSING_CLASSES = ("08", "40", "53")
 _PASSING_CODES = frozenset({"55P03", "57P01", "57P02", "57P03", "57P05"})
@@ -107,18 +110,50 @@ async def run(call: ToolCall, kept: Kept) -> Outcome:
 
 
 async def _execute(connection: AsyncConnection, call: ToolCall) -> Outcome:
-    from asyncio import sleep
-
-    cursor = await connection.execute(call.inputs["command"], _params(call))
+    command, params = call.inputs["command"], _params(call)
+    if _is_query(command):
+        return await _stream(connection, command, params)
+    cursor = await connection.execute(command, params)
     while cursor.nextset():  # of several statements the last one counts
         pass
     if connection.pgconn.transaction_status:
         message = "the command leaves a transaction open, so it was rolled back; end it with `COMMIT`, or drop `BEGIN`"
         return error("postgres", message)
-    rows = Rows([column.name for column in cursor.description or ()])
-    while cursor.description and rows.add(some := await cursor.fetchmany(_ROWS_AT_ONCE)) and some:
-        await sleep(0)  # others have a turn, and so has the time limit
+    rows = Rows(_columns(cursor))
+    if cursor.description:
+        rows.add(await cursor.fetchall())
     return rows.outcome(cursor.rowcount)
+
+
+def _is_query(command: str) -> bool:
+    """Return whether a command is one query and nothing else, whose rows can be taken as they come."""
+    import re
+
+    from psycopg import capabilities
+
+    text = command.strip().removesuffix(";")
+    return bool(re.match(_QUERY, text)) and not re.search(_NOT_ALONE, text) and capabilities.has_stream_chunked()
+
+
+async def _stream(connection: AsyncConnection, command: str, params: Any) -> Outcome:
+    """Take rows as they come, and no more of them than a result may hold: the driver would take them all."""
+    from contextlib import aclosing
+
+    cursor, rows = connection.cursor(), None
+    stream: Any = cursor.stream(command, params, size=_ROWS_AT_ONCE)
+    async with aclosing(stream):  # left early, the query is cancelled on the server
+        async for row in stream:
+            rows = rows or Rows(_columns(cursor))
+            if not rows.add([row]):
+                break
+    if rows is None:  # the driver does not say which columns a query without rows has
+        query = command.strip().removesuffix(";")
+        rows = Rows(_columns(await connection.execute(f"SELECT * FROM ({query}\n) AS query LIMIT 0", params)))
+    return rows.outcome(0)
+
+
+def _columns(cursor: AsyncCursor) -> list[str]:
+    return [column.name for column in cursor.description or ()]
 
 
 def _where(call: ToolCall) -> dict[str, Any]:

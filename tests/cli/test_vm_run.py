@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,43 @@ def test_ctx_begins_with_what_the_request_brings(noetlvm: Command, tmp_path: Pat
     (tmp_path / "list.yaml").write_text("[1]")
     answer = noetlvm("run", "counting.yaml", "--ctx", "list.yaml")
     assert (answer.code, "must hold a mapping" in answer.err) == (2, True)
+
+
+def test_quiet_keeps_warnings_to_itself_and_tells_errors(noetlvm: Command, tmp_path: Path) -> None:
+    ignored = COUNTING.replace("workflow:", "workflow:\n  - { step: nobody, tool: { kind: noop } }", 1)
+    (tmp_path / "warned.yaml").write_text(
+        ignored.replace("metadata:", "executor: { spec: { entry_step: start } }\nmetadata:")
+    )
+    assert "warning" in noetlvm("run", "warned.yaml").err
+    assert noetlvm("run", "warned.yaml", "-q") == Answer(0, "", "")
+    (tmp_path / "wrong.yaml").write_text(COUNTING.replace("kind: noop", "kind: noopp"))
+    assert "did you mean `noop`?" in noetlvm("run", "wrong.yaml", "-q").err
+
+
+def damage(database: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(database)) as opened:
+        for statement in statements:
+            opened.execute(statement)
+        opened.commit()
+
+
+def test_a_damaged_log_is_told_with_the_event(noetlvm: Command, tmp_path: Path) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    damage(tmp_path / "executions.db", "UPDATE events SET data = x'ff' WHERE name = 'task.done'")
+    for command in ("show", "ctx", "replay"):
+        answer = noetlvm(command)
+        assert answer.code == 2
+        assert "cannot be folded" in answer.err
+        assert "the log is damaged" in answer.err
+
+
+def test_an_execution_without_its_bundle_is_refused_to_be_cancelled(noetlvm: Command, tmp_path: Path) -> None:
+    id = str(noetlvm("run", "counting.yaml", "--json").data["execution_id"])
+    unfinished = "UPDATE executions SET ended = NULL, status = 'running'"
+    last = "DELETE FROM events WHERE name IN ('playbook.processed', 'workflow.finished')"
+    damage(tmp_path / "executions.db", unfinished, last, "DELETE FROM bundles")
+    answer = noetlvm("cancel", id)
+    assert (answer.code, "the store has no bundle" in answer.err) == (2, True)
 
 
 def test_set_and_payload_are_merged_over_the_workload(noetlvm: Command, tmp_path: Path) -> None:

@@ -192,6 +192,31 @@ def test_rows_past_the_limit_are_an_error(sql: Sql) -> None:
     assert sql(f"SELECT repeat('x', {half}) AS v FROM generate_series(1, 2)")["error"]["kind"] == "output"
 
 
+def test_no_more_rows_are_taken_than_a_result_may_hold(sql: Sql) -> None:
+    """Ten gigabytes would never arrive within the time limit."""
+    outcome = sql("SELECT repeat('x', 100000) AS v FROM generate_series(1, 100000)", spec={"timeout": 60})
+    assert outcome["error"]["kind"] == "output"
+
+
+@pytest.mark.parametrize(
+    ("command", "params"),
+    [
+        ("SELECT 1 AS a, 2 AS a WHERE false", None),
+        ("SELECT 1 AS a, 2 AS a WHERE %s -- nothing", [False]),
+        ("SELECT 1 AS a, 2 AS a WHERE false; ", None),
+        ("SELECT 1 AS a, ';' AS a WHERE false", None),
+    ],
+)
+def test_a_query_without_rows_has_columns(sql: Sql, command: str, params: Any) -> None:
+    assert sql(command, params)["result"] == {"rows": [], "columns": ["a", "a_2"], "row_count": 0}
+
+
+def test_a_query_that_makes_a_table_counts_its_rows(sql: Sql) -> None:
+    assert sql("SELECT n INTO made FROM generate_series(1, 3) AS n")["result"]["row_count"] == 3
+    assert sql("TABLE made")["result"]["row_count"] == 3
+    assert sql("DROP TABLE made")["status"] == "ok"
+
+
 def test_no_server_is_a_retryable_error_that_says_where(run: Run, tmp_path: Path) -> None:
     inputs = {"command": "SELECT 1", "host": str(tmp_path), "user": "nobody", "database": "x"}
     outcome = run("postgres", inputs)
