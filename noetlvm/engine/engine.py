@@ -206,6 +206,7 @@ class Engine:
                 self._tick()
                 ticks += 1
                 if self._tasks or (listens and not ticks % _TICKS_IN_A_ROW):
+                    self._commit()  # whoever gets a turn, be it to end the run, finds nothing that could be lost
                     await asyncio.sleep(0)
                 continue
             self._commit()

@@ -16,8 +16,8 @@ _RANDOM_BYTES = 10
 def new_ids(now: float, wanted: int) -> list[str]:
     """Return identifiers that this process has not made before, in their order.
 
-    The random part is drawn once and counted up (RFC 9562, 6.2): asking the system for each commit would cost more than
-    all the rest of it.
+    The random part is drawn once and counted up (RFC 9562, 6.2): to ask the system with each commit costs more than to
+    make the identifiers.
     """
     time = f"{int(now * 1000):012x}"
     head = f"{time[:8]}-{time[8:]}-7{_OURS}"

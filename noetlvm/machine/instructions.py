@@ -193,7 +193,7 @@ def _break(_pipeline: LoadedPipeline, _at: int) -> Perform:
     return break_
 
 
-def _fail(pipeline: LoadedPipeline, at: int) -> Perform:
+def _fail(_pipeline: LoadedPipeline, at: int) -> Perform:
     return lambda frame: frame.fail(at)
 
 

@@ -195,6 +195,8 @@ class Offload:
 
     def take_blobs(self) -> list[tuple[str, bytes]]:
         """Return keys and bytes to write to the store, before the events that refer to them are committed."""
+        if not self._blobs:
+            return []
         blobs, self._blobs = self._blobs, {}
         return list(blobs.items())
 

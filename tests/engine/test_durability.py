@@ -166,6 +166,29 @@ def test_observers_hear_of_nothing_that_could_be_lost(patient: None) -> None:
     assert [recorded.seq for recorded in heard] == list(range(1, ending.event_count + 1))
 
 
+def test_a_run_that_is_cancelled_has_committed_all_that_it_decided(patient: None) -> None:
+    text = """
+    - step: start
+      loop: { in: "{{ range(500) }}", iterator: item, spec: { mode: sequential } }
+      tool: { kind: noop }
+    """
+    session, _ = counting("relaxed")
+
+    async def go() -> Ending:
+        engine = session.engine()
+        execution_id = engine.start(bundle_of(text), {})
+        running = asyncio.create_task(engine.run(listens=True))
+        while not engine.ending(execution_id).event_count:
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running])
+        return engine.ending(execution_id)
+
+    ending = asyncio.run(go())
+    assert ending.status == "running"
+    session.check(ending)
+
+
 class Died(Exception):  # noqa: N818 - it says what happened
     pass
 
