@@ -39,7 +39,7 @@ KIND_CHARS_MAX = 100
 """An error's kind: a word. One that is longer is replaced by `tool`."""
 
 LOOP_RESULTS_BYTES = 1024 * 1024
-"""Results of a loop that goes on which its state holds, encoded; beyond that they are put aside."""
+"""What iterations of a loop that goes on gave and wrote, encoded, as far as state holds it; then it is put aside."""
 
 LOOP_RESULTS_STORED = 10_000
 """Results that are put aside at once, at most: an event names them by number."""

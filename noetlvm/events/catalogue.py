@@ -270,7 +270,7 @@ _ROWS = (
         _payload(
             result="What the pipeline gave; for an iteration that holds a loop, the list of its results.",
             ctx="?What the loop inside wrote to `ctx`, merged, where a parallel loop is around it.",
-            stored="?Where results of iterations before it are from now on, and which.",
+            stored="?Where results and writes of iterations before it are from now on, and which.",
         ),
     ),
     EventKind(

@@ -238,9 +238,10 @@ def _iteration_done(state: State, event: Event) -> None:
     loop = run.loops[around]
     stored = event.data.get("stored")
     if stored:
-        loop.stored.append([stored["at"], stored["results"]])
+        loop.stored.append([stored["at"], stored["results"], stored.get("patches")])
         for at in stored["at"]:
             loop.results[at] = None
+            loop.patches.pop(at, None)
     loop.results[index] = event.data.get("result")
     if "ctx" in event.data:
         _keep_patch(run, event.iteration, event.data["ctx"])

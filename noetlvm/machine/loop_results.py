@@ -1,8 +1,8 @@
-"""What the iterations of open loops gave: put aside in chunks while a loop goes on, and put together at its end (S29).
+"""What iterations gave and wrote: put aside in chunks while their loop goes on, and put together at its end (S29).
 
-A loop of many iterations would else hold all of their results in state, and so in every snapshot. Once those of a loop
-are large together, the event of the iteration that made them so tells where they are stored. Which results are held and
-how large they are is remembered here only to be fast: the state tells it too.
+A loop of many iterations would else hold all of their results in state, and all that they wrote to `ctx`, and so would
+every snapshot. Once that is large together, the event of the iteration that made it so tells where it is stored. What
+is held and how large it is, is remembered here only to be fast: the state tells it too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LoopResults:
     def __init__(self, offload: Offload) -> None:
         self._offload = offload
         self._held: dict[tuple[int, str], dict[int, int]] = {}
-        """Sizes of the results in state, by run and loop, and by index."""
+        """Sizes of what iterations that have ended left in state, by run and loop, and by index."""
         self._bytes: dict[tuple[int, str], int] = {}
 
     def take(self, number: int, run: Run, iteration: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class LoopResults:
                 at: rough_bytes(value) for at, value in enumerate(loop.results) if value is not None
             }
             self._bytes[key] = sum(held.values())
-        size = rough_bytes(data.get("result"))
+        size = rough_bytes(data.get("result")) + rough_bytes(data.get("ctx") or loop.patches.get(index))
         if self._bytes[key] + size > LOOP_RESULTS_BYTES and held:
             data = data | {"stored": self._put_aside(key, loop, held)}
         held[index] = size
@@ -43,17 +43,27 @@ class LoopResults:
 
     def _put_aside(self, key: tuple[int, str], loop: Loop, held: dict[int, int]) -> dict[str, Any]:
         at = list(held)[:LOOP_RESULTS_STORED]
-        stored = self._offload.store([loop.results[index] for index in at])
         self._bytes[key] -= sum(held.pop(index) for index in at)
-        return {"at": at, "results": stored}
+        stored = {"at": at, "results": self._offload.store([loop.results[index] for index in at])}
+        patches = [loop.patches.get(index) for index in at]
+        return stored | {"patches": self._offload.store(patches)} if any(patches) else stored
 
     def whole(self, loop: Loop) -> list[Any]:
         """Return the results of a loop, in order."""
         results = list(loop.results)
-        for at, stored in loop.stored:
+        for at, stored, _ in loop.stored:
             for index, value in zip(at, self._offload.raw(stored), strict=True):
                 results[index] = value
         return results
+
+    def patches(self, loop: Loop) -> dict[int, dict[str, Any]]:
+        """Return what a loop's iterations wrote to `ctx`, by index."""
+        patches = dict(loop.patches)
+        for at, _, stored in loop.stored:
+            if stored is not None:
+                found = zip(at, self._offload.raw(stored), strict=True)
+                patches |= {index: patch for index, patch in found if patch}
+        return patches
 
     def forget(self, number: int, around: str) -> None:
         """Drop what is remembered of a loop that has ended; of a whole run, if no iteration is named."""

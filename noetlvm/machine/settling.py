@@ -213,10 +213,11 @@ class Settling:
 
         What an iteration wrote before it failed counts too, as it does in a sequential loop.
         """
-        if not loop.patches:
+        patches = self.results.patches(loop)
+        if not patches:
             return {}
         reducers = self.net.steps[run.step].loops[level_of(path)].reducers
-        merged = merge_patches(loop.patches, reducers, self._offload.read)
+        merged = merge_patches(patches, reducers, self._offload.read)
         try:
             patch = self._offload.fit(merged, ARGS_BYTES_MAX)
         except TooLarge as error:

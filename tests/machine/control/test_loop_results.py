@@ -107,7 +107,7 @@ def test_iterations_that_failed_have_no_result() -> None:
 @pytest.mark.parametrize("over", [0, 1])
 def test_they_are_put_aside_when_they_are_over_the_limit_and_not_before(over: int) -> None:
     pieces = 32
-    size = LOOP_RESULTS_BYTES // pieces - 9
+    size = LOOP_RESULTS_BYTES // pieces - 18  # and two numbers: its head, and that nothing was written
     drive = Drive(LOOP, lambda work: ok("x" * (size + (over if work.command.iteration == "0" else 0)))(work))
     drive.start({"n": pieces + 1})
     for _ in range(pieces):
@@ -124,3 +124,40 @@ def test_one_event_puts_only_so_many_aside() -> None:
     assert max(len(data["stored"]["at"]) for data in told) == LOOP_RESULTS_STORED
     assert all(len(encode(data)) <= EVENT_BYTES_MAX for data in told)
     assert len(results(drive)) == count + 1
+
+
+REDUCED = LOOP.replace("max_in_flight: 7", "max_in_flight: 7, policy: { reducers: { seen: append } }")
+AROUND = """
+- step: start
+  loop:
+    in: [1, 2]
+    iterator: m
+    spec: { mode: parallel, policy: { reducers: { seen: extend } } }
+    loop:
+      in: "{{ range(workload.n) }}"
+      iterator: n
+      spec: { mode: parallel, max_in_flight: 7, policy: { reducers: { seen: append } } }
+  tool: { kind: noop }
+"""
+
+
+@pytest.mark.parametrize(("loop", "names"), [(REDUCED, [""]), (AROUND, ["0.", "1."])], ids=["one", "nested"])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_what_they_wrote_is_put_aside_too_and_merged_in_order(loop: str, names: list[str], seed: int | None) -> None:
+    drive = Drive(loop, lambda work: ok(1, ctx={"seen": text(work)})(work)).run({"n": 100}, seed)
+    assert any("patches" in event.data.get("stored", ()) for event in drive.events)
+    seen = drive.control.offload.readable(drive.state.ctx)["seen"]
+    assert [value.strip("x") for value in seen] == [f"{name}{index}" for name in names for index in range(100)]
+
+
+def test_what_an_open_iteration_wrote_stays_where_it_sees_it() -> None:
+    drive = Drive(REDUCED, lambda work: ok(1, ctx={"seen": text(work)})(work)).start({"n": 100})
+    first = drive.ready.pop(0)
+    wrote = ok(1, ctx={"seen": "mine"})(drive.control.work(first))
+    drive.take(drive.control.report(*first[:3], wrote[:1]))
+    while drive.ready:
+        drive.perform(drive.ready.pop(0))
+    assert any(loop.stored for loop in loops(drive.state))
+    assert drive.control.work(first).ctx == {"seen": "mine"}
+    drive.take(drive.control.report(*first[:3], wrote[1:]))
+    assert drive.control.offload.readable(drive.state.ctx)["seen"][0] == "mine"
