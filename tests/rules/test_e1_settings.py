@@ -19,7 +19,7 @@ HTTP = "- step: a\n  tool:\n    - get: {kind: http, url: 'https://example.org', 
     ],
 )
 def test_a_setting_that_the_tool_does_not_have_is_found(spec: str, help: str) -> None:
-    (finding,) = found_at_marks(HTTP % spec, "E119")
+    (finding,) = found_at_marks(HTTP % spec, "E121")
     assert help in finding.help
 
 
@@ -32,4 +32,4 @@ def test_a_setting_that_the_tool_does_not_have_is_found(spec: str, help: str) ->
     ],
 )
 def test_what_the_tool_obeys_or_is_for_others_is_not_told(text: str) -> None:
-    assert lint(text, "E119") == []
+    assert lint(text, "E121") == []

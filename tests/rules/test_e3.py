@@ -111,10 +111,10 @@ def executor(limits: str) -> str:
             "  tool: {kind: noop}\n",
             "`mode` is `sequential` here and `parallel`",
         ),
-        ("E319", limited("{timeout_s: «0, deadline_s: «-1.5}"), "is no limit"),
-        ("E319", limited("{timeout_s: «.inf, deadline_s: «.nan}"), "is no limit"),
+        ("E321", limited("{timeout_s: «0, deadline_s: «-1.5}"), "is no limit"),
+        ("E321", limited("{timeout_s: «.inf, deadline_s: «.nan}"), "is no limit"),
         (
-            "E319",
+            "E321",
             executor("{max_payload_bytes: «0, max_transitions: «-1}"),
             "is no limit",
         ),
@@ -139,7 +139,7 @@ def test_error_is_found_at_its_place(code: str, text: str, message: str) -> None
             "- step: a\n  loop: {in: [1], iterator: x, spec: {max_in_flight: «2}}\n  tool: {kind: noop}\n",
             "not read",
         ),
-        ("E319", limited("{timeout_s: «60, deadline_s: 59.9}"), "`deadline_s: 59.9` is over before"),
+        ("E321", limited("{timeout_s: «60, deadline_s: 59.9}"), "`deadline_s: 59.9` is over before"),
     ],
 )
 def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None:
@@ -165,15 +165,15 @@ def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None
     ],
 )
 def test_a_key_that_nothing_obeys_is_noted(text: str) -> None:
-    findings = found_at_marks(text, "E320")
+    findings = found_at_marks(text, "E322")
     assert {finding.severity for finding in findings} == {Severity.NOTE}
 
 
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        ("E320", "- step: a\n  tool: {kind: noop, spec: {policy: {before: [], after: [], finally: [], rules: []}}}\n"),
-        ("E320", "- step: a\n  next: {spec: {mode: exclusive, policy: {priority: }}, arcs: [{step: a, spec: {}}]}\n"),
+        ("E322", "- step: a\n  tool: {kind: noop, spec: {policy: {before: [], after: [], finally: [], rules: []}}}\n"),
+        ("E322", "- step: a\n  next: {spec: {mode: exclusive, policy: {priority: }}, arcs: [{step: a, spec: {}}]}\n"),
         ("E302", task("{do: contineu}")),
         ("E302", policy("- else: {do: fail}")),
         ("E302", policy("- when: '{{ args.a }}'\n  then: fail\n- else: {then: {do: fail}}")),
@@ -192,9 +192,9 @@ def test_a_key_that_nothing_obeys_is_noted(text: str) -> None:
             "E318",
             "- step: a\n  loop: {in: [1], iterator: x, spec: {mode: both, max_in_flight: 2}}\n  tool: {kind: noop}\n",
         ),
-        ("E319", limited("{timeout_s: 60, deadline_s: 60}")),
-        ("E319", limited("{timeout_s: soon, deadline_s: '{{ workload.late }}'}")),
-        ("E319", executor("{max_payload_bytes: 4096, max_transitions: 1}")),
+        ("E321", limited("{timeout_s: 60, deadline_s: 60}")),
+        ("E321", limited("{timeout_s: soon, deadline_s: '{{ workload.late }}'}")),
+        ("E321", executor("{max_payload_bytes: 4096, max_transitions: 1}")),
     ],
 )
 def test_silent_where_it_is_right_or_told_elsewhere(code: str, text: str) -> None:

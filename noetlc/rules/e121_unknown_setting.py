@@ -1,4 +1,4 @@
-"""E119: a setting in a task's `spec` that its tool does not have."""
+"""E121: a setting in a task's `spec` that its tool does not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noetlvm.tools.kind import ToolKind
 
 
 class UnknownSetting(Rule):
-    code = "E119"
+    code = "E121"
     name = "unknown-setting"
     severity = Severity.WARNING
     summary = "A task's own `spec` has a key that its tool does not obey."

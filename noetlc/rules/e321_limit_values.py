@@ -1,4 +1,4 @@
-"""E319: limits of time or work that cannot be meant."""
+"""E321: limits of time or work that cannot be meant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noetlc.syntax.nodes import Scalar
 
 
 class LimitValues(Rule):
-    code = "E319"
+    code = "E321"
     name = "limit-values"
     severity = Severity.ERROR
     summary = "A time limit of a step, or a limit of the executor, is zero, negative or endless, or is never reached."

@@ -1,4 +1,4 @@
-"""E320: a key that the language keeps for later, and that changes nothing today."""
+"""E322: a key that the language keeps for later, and that changes nothing today."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
 
 
 class ReservedKey(Rule):
-    code = "E320"
+    code = "E322"
     name = "reserved-key"
     severity = Severity.NOTE
     summary = "A key is reserved by the language and has no effect."
