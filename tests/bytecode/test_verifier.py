@@ -16,7 +16,7 @@ from noetlvm.bytecode.program import Program
 from noetlvm.bytecode.verifier import verify
 from noetlvm.bytecode.verifier_codes import INVALID
 from noetlvm.bytecode.verifier_expressions import prove
-from noetlvm.bytecode.verifier_limits import FOR_DEPTH_MAX, STACK_MAX
+from noetlvm.bytecode.verifier_limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from tests.bytecode.invalid import calls, edited, nets, positions, stack, tasks
 from tests.bytecode.invalid.case import PLACES, Case, in_place, with_pipeline
 from tests.bytecode.programs import SAMPLES, chain, minimal, two_playbooks, with_debug
@@ -196,6 +196,14 @@ def test_for_blocks_with_conditions_are_valid_however_deep() -> None:
 
 def test_as_many_values_as_allowed_are_valid() -> None:
     verify(in_place("loop", "CONST 1; " * STACK_MAX + f"LIST {STACK_MAX}; RETURN"))
+
+
+def test_texts_as_deep_as_allowed_are_valid() -> None:
+    verify(
+        in_place(
+            "loop", "TEXT_BEGIN; " * TEXT_DEPTH_MAX + "TEXT_END; EMIT; " * (TEXT_DEPTH_MAX - 1) + "TEXT_END; RETURN"
+        )
+    )
 
 
 def test_for_blocks_as_deep_as_allowed_are_valid() -> None:
