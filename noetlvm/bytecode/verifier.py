@@ -72,7 +72,7 @@ class _Verification:
                 raise refused.told_of("expressions", f"{prefix}{step.name}/{part}") from None
 
     def _check_failures(self, step: Transition, index: int) -> None:
-        """Refuse an arc that says it handles failures though its guard cannot see them, or the other way round (S31)."""
+        """Refuse an arc that says it handles failures though its guard cannot see them, or the reverse (S31)."""
         for number, arc in enumerate(step.arcs, 1):
             if arc.handles_failure != self._reads_event(arc):
                 told = "does not read" if arc.handles_failure else "reads"
