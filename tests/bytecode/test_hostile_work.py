@@ -15,8 +15,10 @@ import pytest
 from noetlvm.bytecode.decoder import decode
 from noetlvm.bytecode.encoder import encode
 from noetlvm.bytecode.errors import InvalidBundle, MalformedBundle
+from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import LoopHeader, Playbook, Program, Transition
+from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Playbook, Program, Transition
+from noetlvm.bytecode.verifier_expressions import prove
 from tests.bytecode.malformed import hostile_cases
 from tests.bytecode.malformed.pieces import Case
 from tests.bytecode.programs import EMPTY, chain, minimal, pipeline, playbook, program, step
@@ -63,6 +65,27 @@ def test_a_hostile_bundle_takes_fewer_calls_a_byte_than_an_honest_one(case: Case
 def test_code_that_is_too_much_is_refused_before_instructions_are_made_of_it() -> None:
     data = hostile_cases.CASES["half a million different jumps"].bytes()
     assert calls(lambda: refused(data)) < 1_000
+
+
+# ---- expressions
+
+
+def instructions(*rows: tuple[object, ...]) -> list[Instruction]:
+    return [Instruction(EXPRESSION[str(name)], operands) for name, *rest in rows for operands in [tuple(rest)]]
+
+
+def joins(count: int, at: int) -> list[Instruction]:
+    """Return branches that meet at once, from instruction `at` on."""
+    return [made for n in range(count) for made in instructions(("NAME", "ctx"), ("JUMP_IF", at + 2 * n + 2))]
+
+
+def test_many_lists_on_the_stack_make_the_way_through_code_little_longer() -> None:
+    def work(lists: int) -> int:
+        opening = instructions(("LIST", 0), ("CONST", 1), ("APPEND",), *[("LIST", 0)] * lists)
+        code = (*opening, *joins(500, len(opening)), *instructions(("LIST", lists + 1), ("RETURN",)))
+        return calls(lambda: prove(Expression(code), {}))
+
+    assert work(200) < 3 * work(0)
 
 
 # ---- one long text in many places

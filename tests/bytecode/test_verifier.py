@@ -191,6 +191,23 @@ def test_for_blocks_with_conditions_are_valid_however_deep() -> None:
     prove(lower_template(parse_template(f"{blocks}{{{{ a1 }}}}{'{% endfor %}' * depth}")).expression, {})
 
 
+_FILTERED = "{% for x in ctx.rows if x %}{{ x }}{% endfor %}"
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 200])
+def test_a_for_block_with_a_condition_is_valid_after_many_other_lists(count: int) -> None:
+    outside = "".join(f"{{% set a{n} = [ctx.b] %}}" for n in range(count))
+    inside = "".join(f"{{% set b{n} = [ctx.b] %}}" for n in range(count))
+    for text in (outside + _FILTERED, f"{outside}{{% for y in ctx.rows if y %}}{inside}{_FILTERED}{{% endfor %}}"):
+        prove(lower_template(parse_template(text)).expression, {})
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 200])
+def test_appending_is_valid_with_many_lists_below_on_the_stack(count: int) -> None:
+    lists = "LIST 0; " * count
+    verify(in_place("loop", f"{lists}LIST 0; CONST 1; APPEND; LIST {count + 1}; RETURN"))
+
+
 # ---- limits
 
 
