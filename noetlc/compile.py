@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
-from noetlc.canon.refusal import NO_CODE, Refusal
 from noetlc.codegen.program import LoweredPlaybook, Unit, link, lower_playbook
 from noetlc.finding import Finding, Severity
 from noetlc.lint.check import CheckedFile, KindPolicy, check_bytes
@@ -22,7 +21,7 @@ from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.encoder import encode
-from noetlvm.bytecode.errors import InvalidBundle
+from noetlvm.bytecode.errors import BundleError
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
 from noetlvm.bytecode.writer import EncodingError
@@ -32,15 +31,14 @@ SAME_PATH = "C002"
 OTHER_PLAYBOOK = "C003"
 TOO_LARGE = "C004"
 COMPILER_CODES = {
-    NO_CODE: "a construct that has no code",
     SAME_PATH: "two playbooks of one bundle have the same path",
     OTHER_PLAYBOOK: "a child that is not among the files, and so is left to the catalogue",
     TOO_LARGE: "more than a bundle can hold",
 }
 """What only the compiler finds."""
 
-_LIMITS = frozenset({"V008", "V009", "V023", "V024", "V087"})
-"""What the verifier refuses on account of size alone: the playbook's doing. Anything else would be the compiler's."""
+_LIMITS = frozenset({"M005", "M015", "V008", "V009", "V023", "V024", "V087"})
+"""What is refused on account of size alone: the playbook's doing. Anything else would be the compiler's."""
 
 _WHOLE_FILE = Span(0, 0)
 
@@ -81,13 +79,9 @@ def _generate(checked: tuple[CheckedFile, ...], playbooks: Sequence[ast.Playbook
     canonical: list[CanonicalPlaybook] = []
     lowered: list[LoweredPlaybook] = []
     names = file_names([file.source.path for file in checked])
-    for number, (file, playbook, name) in enumerate(zip(checked, playbooks, names, strict=True)):
-        try:
-            canonical.append(canonicalize(playbook, file.source))
-            lowered.append(lower_playbook(_unit(canonical[-1], name)))
-        except Refusal as refusal:
-            finding = Finding(NO_CODE, Severity.ERROR, refusal.span, refusal.message, refusal.help)
-            return Compiled((*checked[:number], _with(file, finding), *checked[number + 1 :]))
+    for file, playbook, name in zip(checked, playbooks, names, strict=True):
+        canonical.append(canonicalize(playbook, file.source))
+        lowered.append(lower_playbook(_unit(canonical[-1], name)))
     return _bundled(checked, tuple(canonical), link(lowered))
 
 
@@ -101,7 +95,7 @@ def _bundled(checked: tuple[CheckedFile, ...], canonical: tuple[CanonicalPlayboo
         load(data)
     except EncodingError as error:
         return Compiled((_with(checked[0], _too_large(str(error))), *checked[1:]))
-    except InvalidBundle as error:
+    except BundleError as error:
         if error.code not in _LIMITS:
             raise
         return Compiled((_with(checked[0], _too_large(error.reason)), *checked[1:]))

@@ -9,6 +9,9 @@ from noetlc.syntax import nodes
 from noetlc.syntax.nodes import Node, scalars
 from noetlc.syntax.span import Span
 
+TOO_LARGE = "E120"
+"""The rule that tells of it."""
+
 INLINED_TASKS_MAX = 20_000
 INLINED_CHARS_MAX = 4 * 1024 * 1024
 """Text of arguments, in all the places that they are put in."""
@@ -30,7 +33,9 @@ class Allowance:
         self._tasks -= 1
         if self._tasks < 0:
             message = f"workbook calls come to more than {INLINED_TASKS_MAX:,} tasks"
-            raise Refusal(call, message, "call the workbook less often, or make a playbook of it and run that")
+            raise Refusal(
+                TOO_LARGE, call, message, "call the workbook less often, or make a playbook of it and run that"
+            )
 
     def take_text(self, node: Node) -> None:
         """Count an argument that is put in."""
@@ -38,7 +43,7 @@ class Allowance:
             self._chars -= len(leaf.text) + 1
             if self._chars < 0:
                 help = "pass a reference to the data, not the data, or call the workbook less deep"
-                raise Refusal(node.span, "the arguments of workbook calls come to too much text", help)
+                raise Refusal(TOO_LARGE, node.span, "the arguments of workbook calls come to too much text", help)
 
 
 def require_shallow(argument: Node) -> None:
@@ -49,7 +54,10 @@ def require_shallow(argument: Node) -> None:
         if not level:
             return
     raise Refusal(
-        argument.span, "this argument nests too deep", "pass its parts, or keep it in `ctx` and read it there"
+        TOO_LARGE,
+        argument.span,
+        "this argument nests too deep",
+        "pass its parts, or keep it in `ctx` and read it there",
     )
 
 
@@ -57,7 +65,7 @@ def require_few_calls(path: Sequence[str], place: Span) -> None:
     """Refuse a call that stands inside too many others."""
     if len(path) >= CALLS_DEPTH_MAX:
         message = f"workbook calls nest deeper than {CALLS_DEPTH_MAX}"
-        raise Refusal(place, message, "put the inner tasks into the outer ones")
+        raise Refusal(TOO_LARGE, place, message, "put the inner tasks into the outer ones")
 
 
 def _children(node: Node) -> Iterable[Node]:

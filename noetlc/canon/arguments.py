@@ -15,7 +15,7 @@ from math import isnan
 from types import MappingProxyType
 
 from noetlc.analysis.names import FOR_LOOP, Use, names_in
-from noetlc.canon.allowance import Allowance, require_shallow
+from noetlc.canon.allowance import TOO_LARGE, Allowance, require_shallow
 from noetlc.canon.refusal import Refusal
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
@@ -87,7 +87,7 @@ class Arguments(Record):
         made = Scalar(leaf.span, text, text, leaf.style)
         if parse_template(text).problems:  # it could be read before, so it has become too long or too deep
             help = "shorten the arguments, or keep them in `ctx` and read them there"
-            raise Refusal(leaf.span, "with the arguments of its call this template is too large", help)
+            raise Refusal(TOO_LARGE, leaf.span, "with the arguments of its call this template is too large", help)
         return made
 
     def _edits(self, template: t.Template, leaf: Scalar) -> Iterator[tuple[Span, str]]:
@@ -133,7 +133,9 @@ def as_expression(node: Node) -> t.Expression:
         return _mapping({item.key.text: as_expression(item.value) for item in node.entries})
     if not node.is_template:
         if isinstance(node.value, float) and isnan(node.value):
-            raise Refusal(node.span, "no expression is `.nan`, so it cannot be an argument", "pass a number or a text")
+            raise Refusal(
+                "E117", node.span, "no expression is `.nan`, so it cannot be an argument", "pass a number or a text"
+            )
         return t.Const(_NOWHERE, node.value)
     template = parse_template(node.text)
     first = template.parts[0] if template.is_single else None
@@ -156,7 +158,7 @@ def _text_of(template: t.Template, leaf: Scalar) -> t.Expression:
             pieces.append(part.expression)
         else:
             help = "write it as one `{{ … }}`, such as `{{ a if b else c }}`, or put it into the workbook's task"
-            raise Refusal(leaf.span, "an argument of a workbook call cannot hold statements (`{% … %}`)", help)
+            raise Refusal("E117", leaf.span, "an argument of a workbook call cannot hold statements (`{% … %}`)", help)
     if not pieces:
         return t.Const(_NOWHERE, "")
     if len(pieces) == 1 and isinstance(pieces[0], t.Const) and isinstance(pieces[0].value, str):
@@ -205,6 +207,7 @@ def _require_unbound(expression: t.Expression, bound: frozenset[str], leaf: Scal
     caught = sorted(name.name for name in t.walk(expression) if isinstance(name, t.Name) and name.name in bound)
     if caught:
         raise Refusal(
+            "E117",
             leaf.span,
             f"the template binds `{caught[0]}`, which an argument of its call reads as something else",
             f"give the template's own variable another name than `{caught[0]}`",

@@ -40,9 +40,8 @@ class CanonicalPlaybook(Record):
 
 
 def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
-    """Return the canonical form of a playbook without lint errors; refuses what it cannot say (`Refusal`)."""
-    shared = playbook.workbook.tasks if playbook.workbook else None
-    workbook = {task.name.text: task for task in shared or ()}
+    """Return the canonical form of a playbook without lint errors: rules have told of all that it cannot say."""
+    workbook = workbook_of(playbook)
     allowance = Allowance()
     steps: list[ast.Step] = []
     origins: dict[str, Origin] = {}
@@ -54,6 +53,12 @@ def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
             origins.update({f"{name}/{label}": origin for label, origin in pipeline.origins.items()})
         steps.append(_step(step, pipeline))
     return CanonicalPlaybook(source, _playbook(playbook, tuple(steps)), origins)
+
+
+def workbook_of(playbook: ast.Playbook) -> dict[str, ast.WorkbookTask]:
+    """Return the tasks of the workbook by name."""
+    shared = playbook.workbook.tasks if playbook.workbook else None
+    return {task.name.text: task for task in shared or ()}
 
 
 def _playbook(playbook: ast.Playbook, steps: tuple[ast.Step, ...]) -> ast.Playbook:

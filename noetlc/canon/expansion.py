@@ -147,12 +147,15 @@ class _Expansion:
         named = call.get_extra("task")
         if not isinstance(named, Scalar) or named.is_template or named.text not in self.workbook:
             raise Refusal(
-                call.span, "this call names no task of the workbook", "write `task:` and a name of `workbook.tasks`"
+                "E107",
+                call.span,
+                "this call names no task of the workbook",
+                "write `task:` and a name of `workbook.tasks`",
             )
         if named.text in setting.path:
             cycle = " → ".join((*setting.path, named.text))
             raise Refusal(
-                named.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
+                "E108", named.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
             )
         require_few_calls(setting.path, named.span)
         return named.text, self.workbook[named.text].entries
@@ -161,7 +164,9 @@ class _Expansion:
         label = _label(task)
         if label in self.origins:
             help = "give the task that you labelled so another label"
-            raise Refusal(task.key_span("kind"), f"two places of the pipeline would have the label `{label}`", help)
+            raise Refusal(
+                "E116", task.key_span("kind"), f"two places of the pipeline would have the label `{label}`", help
+            )
         if origin.call:
             self.allowance.take_task(origin.call)
         self.origins[label] = origin
@@ -179,7 +184,9 @@ def _given(call: ast.Task) -> nodes.Mapping | None:
         return given
     if isinstance(given, Scalar) and given.value is None:
         return None
-    raise Refusal(given.span, "the arguments of a workbook call must be written out", "write `args:` as a mapping")
+    raise Refusal(
+        "E117", given.span, "the arguments of a workbook call must be written out", "write `args:` as a mapping"
+    )
 
 
 def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.TaskPolicy | None:
@@ -190,8 +197,8 @@ def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.T
     first = entries[0] if len(entries) == 1 else None
     if not isinstance(first, ast.Task):
         help = "put the policy on a task of the list, or call a workbook task that is a single one"
-        raise Refusal(policy.span, "a list of tasks has no outcome of its own for this policy to judge", help)
+        raise Refusal("E119", policy.span, "a list of tasks has no outcome of its own for this policy to judge", help)
     if first.spec and first.spec.policy:
         help = "keep one of the two policies"
-        raise Refusal(policy.span, "both the call and the task of the workbook have a policy", help)
+        raise Refusal("E119", policy.span, "both the call and the task of the workbook have a policy", help)
     return policy

@@ -1,18 +1,16 @@
-"""What the canonical form cannot say without changing its meaning: told like a finding, never guessed around."""
+"""What the canonical form cannot say without changing its meaning: told by a lint rule, never guessed around."""
 
 from __future__ import annotations
 
 from noetlc.syntax.span import Span
 
-NO_CODE = "C001"
-"""The code under which the compiler tells of what it cannot say in other words."""
-
 
 class Refusal(Exception):  # noqa: N818 - it says what happened, as CannotRun does
-    """A construct that cannot be expanded: where, what is wrong, what to write instead."""
+    """A construct that cannot be expanded: which rule tells of it, where, what is wrong, what to write instead."""
 
-    def __init__(self, span: Span, message: str, help: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, span: Span, message: str, help: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
         self.span = span
         self.message = message
         self.help = help

@@ -46,7 +46,7 @@ def mark(span: Span, label: str) -> ast.Task:
 def _choose(block: ast.Choose, label: str) -> Iterator[Piece]:
     end = f"{label}.end"
     names = [f"{label}.{branch_name(branch, number)}" for number, branch in enumerate(block.choose, 1)]
-    for branch, name, otherwise in zip(block.choose, names, [*names[1:], end], strict=True):
+    for branch, name, otherwise in zip(block.choose, names, (*names, end)[1:], strict=True):
         if branch.else_:
             yield _flow_task(branch.span, name, {})
         else:

@@ -26,6 +26,6 @@ def canon(
     \b
     Exit codes: 0 printed, 1 the playbook has errors (they are shown as lint shows them), 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.canon.run import canon as run_canon
+    from noetlc.bundle.canonical import canon as run_canon
 
     return run_canon(path, output, config)

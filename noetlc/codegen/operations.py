@@ -167,25 +167,28 @@ class Operations:
         self._emit("CONCAT", len(node.operands), node=node)
 
     def _compare(self, node: t.Compare) -> None:
-        """A chain keeps each middle operand for the next comparison and stops at the first that fails."""
+        """A chain keeps each middle operand for the next comparison and stops at the first that fails.
+
+        Each way out has its own place, one inside the other, so that the code stays a nest of blocks.
+        """
         *chained, last = node.ops
         self.lower(node.left)
-        if not chained:
-            self._last_comparison(last)
-            return
-        stopped, end = self.code.label(), self.code.label()
+        ways_out: list[Label] = []
         for operand in chained:
             self.lower(operand.expression)
             self._emit("DUP", node=operand)
             self._emit("ROT3", node=operand)
             self.code.emit("COMPARE", operand.op, at=operand.op_span.start)
-            self._emit("KEEP_UNLESS", stopped, node=operand)
+            ways_out.append(self.code.label())
+            self._emit("KEEP_UNLESS", ways_out[-1], node=operand)
         self._last_comparison(last)
-        self._emit("JUMP", end, node=node)
-        self.code.place(stopped)
-        self._emit("SWAP", node=node)
-        self._emit("POP", node=node)
-        self.code.place(end)
+        for stopped in reversed(ways_out):
+            end = self.code.label()
+            self._emit("JUMP", end, node=node)
+            self.code.place(stopped)
+            self._emit("SWAP", node=node)
+            self._emit("POP", node=node)
+            self.code.place(end)
 
     def _last_comparison(self, operand: t.Operand) -> None:
         members = self.folding.members(operand.expression) if operand.op in ("in", "not in") else None

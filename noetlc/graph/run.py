@@ -85,7 +85,12 @@ def graph(order: Order) -> int:
     report = reports[0]
     if order.path is not None:
         return _show_path(order, report, *order.path)
-    _write(order, _rendered(order, report, opened[0].sources))
+    if order.format is Format.TEXT and order.output is None and sys.stdout.isatty():
+        from noetlc.graph.formats.terminal import show
+
+        show(report)
+    else:
+        _write(order, _rendered(order, report, opened[0].sources))
     return FINDINGS if _fails(report, fail_on) else CLEAN
 
 

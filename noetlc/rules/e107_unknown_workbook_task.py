@@ -48,8 +48,12 @@ class UnknownWorkbookTask(Rule):
         names = [task.name.text for task in (workbook.tasks or ())] if workbook else []
         for view in model.tasks:
             task = view.task.get_extra("task") if view.kind == "workbook" else None
-            if isinstance(task, Scalar) and not task.is_template and task.text not in names:
+            if isinstance(task, Scalar) and task.text not in names:
                 known = ", ".join(f"`{name}`" for name in names) or "no tasks"
+                if task.is_template:
+                    message = "which task of the workbook this is must be known before anything runs"
+                    yield self.finding(task.span, message, f"write its name: the workbook has {known}")
+                    continue
                 yield self.finding(
                     task.span,
                     f"the workbook has no task `{task.text}`",

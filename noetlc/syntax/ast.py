@@ -388,6 +388,15 @@ def nested_tasks(entries: tuple[PipelineEntry, ...]) -> Iterator[Task]:
             yield from nested_tasks(body)
 
 
+def nested_blocks(entries: tuple[PipelineEntry, ...]) -> Iterator[Choose | Repeat]:
+    """Yield every block of a pipeline, those inside others included, in the order written."""
+    for entry in entries:
+        if not isinstance(entry, Task):
+            yield entry
+            for body in bodies(entry):
+                yield from nested_blocks(body)
+
+
 def bodies(entry: Choose | Repeat) -> Iterator[tuple[PipelineEntry, ...]]:
     """Yield the task lists inside a sugar block."""
     if isinstance(entry, Repeat):

@@ -7,7 +7,7 @@ the right type and come up in the order of first use; whether the code is sound 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from noetlvm.bytecode import layout
 from noetlvm.bytecode.isa import BACKOFFS, BY_NUMBER, COMPARISONS, NAMES, OPCODES, Area, Operand
@@ -16,7 +16,7 @@ from noetlvm.bytecode.malformed import Fault
 from noetlvm.bytecode.program import Expression, Instruction, Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from noetlvm.bytecode.program import Value
     from noetlvm.bytecode.reader import Reader
@@ -38,6 +38,14 @@ def _instruction_pattern(area: Area) -> re.Pattern[bytes]:
 _INSTRUCTION: Final = {area: _instruction_pattern(area) for area in Area}
 
 
+class _Piece(NamedTuple):
+    """An expression or pipeline that was surveyed: how many slots it has, and where its instructions are."""
+
+    slots: int
+    at: int
+    end: int
+
+
 class Pools:
     """The constants and expressions of a bundle, how far they have been used, and the code that uses them."""
 
@@ -48,7 +56,10 @@ class Pools:
         self._constants_met = 0
         self._expressions_met = 0
         self._word_lists: set[int] = set()
+        self._words: set[bytes] = set()
+        """The bytes of instructions that were surveyed."""
         self._known: dict[bytes, Instruction] = {}
+        """Those of which instructions were made."""
 
     # -- sections
 
@@ -68,22 +79,15 @@ class Pools:
 
     def read_expressions(self) -> None:
         """Read the section of expressions, each there once."""
-        reader = self.reader
-        met: set[bytes] = set()
-        for _ in range(reader.array("the list of expressions")):
-            at = reader.at
-            start, end = reader.block("an expression")
-            key = reader.data[start:end]
-            if key in met:
-                reader.fail(Fault.EXPRESSION_TWICE, f"the expression {len(self.expressions)} is there before", at)
-            met.add(key)
-            slots, code = self._code(start, end, Area.EXPRESSION)
+        for slots, code in self._codes(Area.EXPRESSION, "the list of expressions", "an expression"):
             self.expressions.append(Expression(code, slots))
 
-    def pipeline(self) -> Pipeline:
-        """Read one pipeline."""
-        counters, code = self._code(*self.reader.block("a pipeline"), Area.PIPELINE)
-        return Pipeline(code, counters)
+    def read_pipelines(self) -> list[Pipeline]:
+        """Read the section of pipelines; those of two steps may be alike."""
+        return [
+            Pipeline(code, counters)
+            for counters, code in self._codes(Area.PIPELINE, "the list of pipelines", "a pipeline")
+        ]
 
     def check_all_used(self) -> None:
         """Insist that there is nothing in a pool that nobody uses."""
@@ -94,8 +98,26 @@ class Pools:
 
     # -- code
 
-    def _code(self, start: int, end: int, area: Area) -> tuple[int, tuple[Instruction, ...]]:
+    def _codes(self, area: Area, section: str, what: str) -> Iterator[tuple[int, tuple[Instruction, ...]]]:
+        """Read a section of code: first what it will take, piece by piece, and only then the instructions."""
         reader = self.reader
+        met: set[bytes] = set()
+        pieces: list[_Piece] = []
+        for number in range(reader.array(section)):
+            at = reader.at
+            start, end = reader.block(what)
+            if area is Area.EXPRESSION:
+                key = reader.data[start:end]
+                if key in met:
+                    reader.fail(Fault.EXPRESSION_TWICE, f"the expression {number} is there before", at)
+                met.add(key)
+            pieces.append(self._surveyed(start, end, area))
+        for piece in pieces:
+            yield piece.slots, self._instructions(piece, area)
+
+    def _surveyed(self, start: int, end: int, area: Area) -> _Piece:
+        """Find out how many instructions there are, and how many new ones, at C's speed; spend the memory for them."""
+        reader, words = self.reader, self._words
         if end - start > CODE_BYTES_MAX:
             reader.fail(Fault.TOO_LONG, f"code has at most {CODE_BYTES_MAX} bytes, not {end - start}", start)
         # As if each byte were an instruction; what they turn out not to be is given back.
@@ -103,27 +125,33 @@ class Pools:
         slots, at = reader.varint(start, end)
         if slots > SLOTS_MAX:
             reader.fail(Fault.OUT_OF_RANGE, f"code has at most {SLOTS_MAX} slots, not {slots}", start)
-        code = self._instructions(at, end, area)
-        reader.memory += (end - start - len(code)) * INSTRUCTION_COST
-        return slots, code
+        before = len(words)
+        cut = self._cut(at, end, area)
+        words.update(cut)
+        reader.memory += (end - start - len(cut)) * INSTRUCTION_COST
+        reader.spend((len(words) - before) * NEW_INSTRUCTION_COST, "code")
+        return _Piece(slots, at, end)
 
-    def _instructions(self, at: int, end: int, area: Area) -> tuple[Instruction, ...]:
-        # The hot loop of loading. The pattern cuts the code at C's speed, and most instructions were met before.
+    def _cut(self, at: int, end: int, area: Area) -> list[bytes]:
+        """Cut code into the bytes of its instructions."""
         words: list[bytes] = _INSTRUCTION[area].findall(self.reader.data, at, end)
         if sum(map(len, words)) != end - at:
             self._fail_where_it_breaks(at, end, area)
-        known = self._known
-        result: list[Instruction] = []
-        for word in words:
-            instruction = known.get(word)
-            if instruction is None:
-                instruction = known[word] = self._new_instruction(at, end)
-            result.append(instruction)
-            at += len(word)
-        return tuple(result)
+        return words
+
+    def _instructions(self, piece: _Piece, area: Area) -> tuple[Instruction, ...]:
+        # The hot place of loading. Most instructions were met before, and then nothing here is Python's own loop.
+        words = self._cut(piece.at, piece.end, area)
+        known, at, reached = self._known, piece.at, 0
+        for word in dict.fromkeys(words):
+            if word not in known:
+                place = words.index(word, reached)
+                at += sum(map(len, words[reached:place]))
+                reached = place
+                known[word] = self._new_instruction(at, piece.end)
+        return tuple(map(known.__getitem__, words))
 
     def _new_instruction(self, at: int, end: int) -> Instruction:
-        self.reader.spend(NEW_INSTRUCTION_COST, "code")
         opcode = BY_NUMBER[self.reader.data[at]]
         operands: list[object] = []
         place = at + 1

@@ -51,7 +51,7 @@ class _Decoder:
         self._open("expressions")
         self.pools.read_expressions()
         self._open("pipelines")
-        pipelines = [self.pools.pipeline() for _ in range(self.reader.array("the list of pipelines"))]
+        pipelines = self.pools.read_pipelines()
         self._open("net")
         nets = self._nets(len(heads), pipelines)
         self._open("keychain")

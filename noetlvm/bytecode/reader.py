@@ -208,21 +208,23 @@ class Reader:
 
     # -- values, once their head is read
 
-    def _collection(self, count: int, what: str, per_value: int) -> int:
+    def _collection(self, count: int, what: str, per_value: int, depth: int = 0) -> int:
+        if depth >= DEPTH_MAX:
+            self.fail(Fault.TOO_DEEP, f"lists and mappings nest at most {DEPTH_MAX} deep")
         # Each value takes a byte at least, so a count beyond the bytes is a lie that needs no memory to find out.
         if count * per_value > self.end - self.at:
             self.fail(Fault.TRUNCATED, f"{what} should have {count} values, but only {self.end - self.at} bytes follow")
-        self.spend(COLLECTION_COST + count * per_value * VALUE_COST, what)
+        self.memory -= COLLECTION_COST + count * per_value * VALUE_COST
+        if self.memory < 0:
+            self.spend(0, what)
         return count
 
     def _list(self, count: int, depth: int) -> Value:
-        self._check_depth(depth)
-        self._collection(count, "a list", per_value=1)
-        return [self.value(depth + 1) for _ in range(count)]
+        self._collection(count, "a list", per_value=1, depth=depth)
+        return [self.value(depth + 1) for _ in range(count)] if count else []
 
     def _mapping(self, count: int, depth: int) -> dict[str, Value]:
-        self._check_depth(depth)
-        self._collection(count, "a mapping", per_value=2)
+        self._collection(count, "a mapping", per_value=2, depth=depth)
         result: dict[str, Value] = {}
         for _ in range(count):
             at = self.at
@@ -231,10 +233,6 @@ class Reader:
                 self.fail(Fault.DUPLICATE_KEY, f"the key {key[:80]!r} is there twice", at)
             result[key] = self.value(depth + 1)
         return result
-
-    def _check_depth(self, depth: int) -> None:
-        if depth >= DEPTH_MAX:
-            self.fail(Fault.TOO_DEEP, f"lists and mappings nest at most {DEPTH_MAX} deep")
 
     def _text(self, length: int, _depth: int) -> str:
         if length > TEXT_BYTES_MAX:

@@ -11,44 +11,75 @@ from collections.abc import Iterator
 from noetlvm.bytecode.program import Arc, Expression, Playbook, Program, Transition
 from noetlvm.bytecode.verifier_codes import Refused, Telling
 from noetlvm.bytecode.verifier_debug import check_debug
-from noetlvm.bytecode.verifier_net import check_keychain, check_playbooks, check_step, check_steps
+from noetlvm.bytecode.verifier_names import LABEL, Plain
+from noetlvm.bytecode.verifier_net import StepChecks, check_keychain, check_playbooks, check_steps
 from noetlvm.bytecode.verifier_pipelines import prove_pipeline
 from noetlvm.bytecode.verifier_uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, Place, Uses
 
 
 def verify(program: Program) -> None:
     """Return if the program is valid, else raise InvalidBundle with the first reason why not."""
-    with Telling("metadata", ""):
+    with Telling("metadata"):
         check_playbooks(program.playbooks)
-    uses = Uses()
+    verification = _Verification()
     for index, playbook in enumerate(program.playbooks):
-        _verify_playbook(playbook, "" if index == 0 else f"{playbook.path}#", uses)
+        verification.check(playbook, "" if index == 0 else f"{playbook.path}#")
     if program.debug is not None:
-        with Telling("debug", ""):
+        with Telling("debug"):
             check_debug(program, program.debug)
 
 
-def _verify_playbook(playbook: Playbook, prefix: str, uses: Uses) -> None:
-    with Telling("net", prefix):
-        names = check_steps(playbook)
-    with Telling("keychain", prefix):
-        check_keychain(playbook)
-    for index, step in enumerate(playbook.steps):
-        address = prefix + step.name
-        with Telling("net", address):
-            check_step(step, index, names)
-        _verify_expressions(step, address, uses)
-        _verify_pipeline(step, address, uses)
-        with Telling("net", address):
-            _check_failures(step, index, uses)
+class _Verification:
+    """One run of the verifier: what stands in many places is proven in the first."""
 
+    def __init__(self) -> None:
+        self.steps = StepChecks()
+        self.labels = Plain(LABEL)
+        self.uses = Uses()
 
-def _verify_expressions(step: Transition, address: str, uses: Uses) -> None:
-    for part, expression, place, in_loop in _expressions(step):
-        try:
-            uses.check(expression, place, in_loop=in_loop)
-        except Refused as refused:
-            raise refused.told_of("expressions", f"{address}/{part}") from None
+    def check(self, playbook: Playbook, prefix: str) -> None:
+        """Verify a playbook; `prefix` begins the addresses of its steps."""
+        with Telling("net", prefix):
+            names = check_steps(playbook)
+        with Telling("keychain", prefix):
+            check_keychain(playbook)
+        for index, step in enumerate(playbook.steps):
+            with Telling("net", prefix, step.name):
+                self.steps.check(step, index, names)
+            self._check_expressions(step, prefix)
+            self._check_pipeline(step, prefix)
+            with Telling("net", prefix, step.name):
+                self._check_failures(step, index)
+
+    def _check_expressions(self, step: Transition, prefix: str) -> None:
+        for part, expression, place, in_loop in _expressions(step):
+            try:
+                self.uses.check(expression, place, in_loop=in_loop)
+            except Refused as refused:
+                raise refused.told_of("expressions", f"{prefix}{step.name}/{part}") from None
+
+    def _check_pipeline(self, step: Transition, prefix: str) -> None:
+        if step.pipeline is None:
+            return
+        in_loop = bool(step.loops)
+        with Telling("pipelines", prefix, step.name, "/tool"):
+            expressions = prove_pipeline(step.pipeline, self.labels, in_loop=in_loop)
+        for use in expressions:
+            try:
+                self.uses.check(use.expression, use.place, in_loop=in_loop)
+            except Refused as refused:
+                part = f"tool.{use.at}.{use.operand}"
+                raise refused.told_of("expressions", f"{prefix}{step.name}/{part}") from None
+
+    def _check_failures(self, step: Transition, index: int) -> None:
+        """Refuse an arc that says it handles failures though its guard cannot see them, or the reverse (S31)."""
+        for number, arc in enumerate(step.arcs, 1):
+            if arc.handles_failure != self._reads_event(arc):
+                told = "does not read" if arc.handles_failure else "reads"
+                raise Refused("V080", index, f"its guard {told} `event`", f"arc.{number}")
+
+    def _reads_event(self, arc: Arc) -> bool:
+        return arc.guard is not None and "event" in self.uses.check(arc.guard, ARC_WHEN, in_loop=False).names
 
 
 def _expressions(step: Transition) -> Iterator[tuple[str, Expression, Place, bool]]:
@@ -62,28 +93,3 @@ def _expressions(step: Transition) -> Iterator[tuple[str, Expression, Place, boo
             yield f"arc.{number}/when", arc.guard, ARC_WHEN, False
         if arc.args is not None:
             yield f"arc.{number}/args", arc.args, ARC_ARGS, False
-
-
-def _verify_pipeline(step: Transition, address: str, uses: Uses) -> None:
-    if step.pipeline is None:
-        return
-    in_loop = bool(step.loops)
-    with Telling("pipelines", f"{address}/tool"):
-        expressions = prove_pipeline(step.pipeline, in_loop=in_loop)
-    for use in expressions:
-        try:
-            uses.check(use.expression, use.place, in_loop=in_loop)
-        except Refused as refused:
-            raise refused.told_of("expressions", f"{address}/tool.{use.at}.{use.operand}") from None
-
-
-def _check_failures(step: Transition, index: int, uses: Uses) -> None:
-    """Refuse an arc that says it handles failures though its guard cannot see them, or the other way round (S31)."""
-    for number, arc in enumerate(step.arcs, 1):
-        if arc.handles_failure != _reads_event(arc, uses):
-            told = "does not read" if arc.handles_failure else "reads"
-            raise Refused("V080", index, f"its guard {told} `event`", f"arc.{number}")
-
-
-def _reads_event(arc: Arc, uses: Uses) -> bool:
-    return arc.guard is not None and "event" in uses.check(arc.guard, ARC_WHEN, in_loop=False).names

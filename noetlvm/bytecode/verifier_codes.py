@@ -119,11 +119,15 @@ _TEXT_MAX = 300
 
 
 class Telling:
-    """A context in which a check that fails is told of this section and address."""
+    """A context in which a check that fails is told of this section and address.
+
+    The address comes in parts, to be joined when it is needed: a playbook's path may be long, and stands before the
+    name of each of its steps.
+    """
 
     __slots__ = ("_address", "_section")
 
-    def __init__(self, section: str, address: str) -> None:
+    def __init__(self, section: str, *address: str) -> None:
         self._section = section
         self._address = address
 
@@ -132,4 +136,4 @@ class Telling:
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, Refused):
-            raise error.told_of(self._section, self._address) from None
+            raise error.told_of(self._section, "".join(self._address)) from None

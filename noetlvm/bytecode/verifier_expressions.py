@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from noetlvm.bytecode.isa import Area, Flow
 from noetlvm.bytecode.program import Expression, Instruction
 from noetlvm.bytecode.verifier_codes import Refused
-from noetlvm.bytecode.verifier_limits import FOR_DEPTH_MAX, STACK_MAX
+from noetlvm.bytecode.verifier_limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.verifier_lists import check_appends
 from noetlvm.bytecode.verifier_operands import check_operands, check_sizes
 from noetlvm.bytecode.verifier_stack import count_taken, integer, text
@@ -220,8 +220,8 @@ class _Proof:
 
     def _text_begin(self, _instruction: Instruction, _taken: int) -> None:
         self.texts += 1
-        if self.texts > STACK_MAX:
-            raise Refused("V023", self.at, f"{self.texts} texts, at most {STACK_MAX} may be")
+        if self.texts > TEXT_DEPTH_MAX:
+            raise Refused("V023", self.at, f"{self.texts} texts, at most {TEXT_DEPTH_MAX} may be")
 
     def _text_used(self, instruction: Instruction, taken: int) -> None:
         if not self.texts:

@@ -11,5 +11,8 @@ STACK_MAX = 100_000
 FOR_DEPTH_MAX = 128
 """Nested for blocks in one expression: twice the depth of a template, since a filtered block iterates twice."""
 
+TEXT_DEPTH_MAX = 128
+"""Texts begun inside each other in one expression: as with for blocks, a template cannot nest so deep."""
+
 LOOPS_MAX = 16
 """Levels of a step's loop."""

@@ -29,8 +29,9 @@ _Tags: TypeAlias = "dict[int, int]"
 _Losses: TypeAlias = "dict[int, list[int]]"
 """By slot: the instructions at which it loses an own list, in ascending order."""
 
-_TRACKED_MAX = 64
-"""Own lists on the stack, and in slots, that are followed at once; of more, the others count as ordinary values."""
+_TRACKED_MAX = 16
+"""Own lists on the stack, and in slots, that are followed at once; of more, the oldest count as ordinary values. Our
+compiler needs the newest: a filtered for block appends to its list, and is done with it before its body begins."""
 
 
 class _State:
@@ -69,11 +70,18 @@ class _State:
             del self.stack[height]
 
     def push(self, tag: int | None) -> None:
-        if tag is not None and len(self.stack) < _TRACKED_MAX:
-            self.stack[self.depth] = tag
-        else:
-            self.share(tag)
+        if tag is not None:
+            if len(self.stack) >= _TRACKED_MAX:
+                self.share(self.stack.pop(min(self.stack)))
+            if tag == _OWN or tag in self.slots:  # it may be the one that was just given up
+                self.stack[self.depth] = tag
         self.depth += 1
+
+    def keep(self, slot: int) -> None:
+        """Let a slot hold an own list."""
+        if len(self.slots) >= _TRACKED_MAX:
+            self.forget(min(self.slots))
+        self.slots |= {slot}
 
     def meet(self, other: _State) -> None:
         """Keep only what holds in both."""
@@ -180,9 +188,12 @@ class _Walk:
 def _use(instruction: Instruction, _at: int, state: _State) -> None:
     """Whatever is taken may be held by others from now on; what is pushed is an ordinary value."""
     taken = count_taken(instruction)
-    for tag in [tag for height, tag in state.stack.items() if height >= state.depth - taken]:
-        state.share(tag)
-    state.take(taken)
+    if state.stack:
+        for tag in [tag for height, tag in state.stack.items() if height >= state.depth - taken]:
+            state.share(tag)
+        state.take(taken)
+    else:
+        state.depth -= taken
     state.depth += instruction.opcode.pushes
 
 
@@ -213,8 +224,8 @@ def _store(instruction: Instruction, _at: int, state: _State) -> None:
         return
     state.share(tag)
     state.forget(slot)
-    if tag == _OWN and len(state.slots) < _TRACKED_MAX:
-        state.slots |= {slot}
+    if tag == _OWN:
+        state.keep(slot)
 
 
 def _dup(_instruction: Instruction, _at: int, state: _State) -> None:

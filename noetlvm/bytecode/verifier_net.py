@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TypeAlias
 
 from noetlvm.bytecode.isa import REDUCERS
 from noetlvm.bytecode.program import LoopHeader, Playbook, Transition
 from noetlvm.bytecode.verifier_codes import Refused
 from noetlvm.bytecode.verifier_limits import LOOPS_MAX
-from noetlvm.bytecode.verifier_names import NAME, VARIABLE, first_repeated
+from noetlvm.bytecode.verifier_names import NAME, VARIABLE, Plain, first_repeated
 from noetlvm.expr.scopes import given_fields
 
 _GIVEN = given_fields("iter")
+
+Reducers: TypeAlias = tuple[tuple[str, str], ...]
+"""As a loop has them: keys of ctx, and what combines them."""
 
 
 def check_playbooks(playbooks: tuple[Playbook, ...]) -> None:
@@ -35,8 +39,9 @@ def check_steps(playbook: Playbook) -> frozenset[str]:
     names = [step.name for step in playbook.steps]
     if not names:
         raise Refused("V071", 0, "at least the entry step is needed")
+    plain = Plain(NAME)
     for index, name in enumerate(names):
-        if not NAME.match(name):
+        if not plain.holds(name):
             raise Refused("V076", index, f"`{name}`")
     repeated = first_repeated(names)
     if repeated is not None:
@@ -48,30 +53,42 @@ def check_steps(playbook: Playbook) -> frozenset[str]:
     return frozenset(names)
 
 
-def check_step(step: Transition, index: int, names: Collection[str]) -> None:
-    """Refuse a step with a loop that cannot run or an arc to nowhere; `index` is where the step stands."""
-    for number, arc in enumerate(step.arcs, 1):
-        if arc.target not in names:
-            raise Refused("V079", index, f"`{arc.target}`", f"arc.{number}")
-    if len(step.loops) > LOOPS_MAX:
-        raise Refused("V087", index, f"{len(step.loops)} levels, at most {LOOPS_MAX} may be")
-    iterators: set[str] = set()
-    for level, loop in enumerate(step.loops, 1):
-        _check_loop(loop, index, f"loop.{level}")
-        if loop.iterator in iterators:
-            raise Refused("V084", index, f"`{loop.iterator}`", f"loop.{level}")
-        iterators.add(loop.iterator)
+class StepChecks:
+    """Checks steps, remembering what is in order: many loops may share an iterator's name or a list of reducers."""
+
+    def __init__(self) -> None:
+        self._iterators = Plain(VARIABLE)
+        self._reducers: set[Reducers] = set()
+
+    def check(self, step: Transition, index: int, names: Collection[str]) -> None:
+        """Refuse a step with a loop that cannot run or an arc to nowhere; `index` is where the step stands."""
+        for number, arc in enumerate(step.arcs, 1):
+            if arc.target not in names:
+                raise Refused("V079", index, f"`{arc.target}`", f"arc.{number}")
+        if len(step.loops) > LOOPS_MAX:
+            raise Refused("V087", index, f"{len(step.loops)} levels, at most {LOOPS_MAX} may be")
+        iterators: set[str] = set()
+        for level, loop in enumerate(step.loops, 1):
+            self._check_loop(loop, index, f"loop.{level}")
+            if loop.iterator in iterators:
+                raise Refused("V084", index, f"`{loop.iterator}`", f"loop.{level}")
+            iterators.add(loop.iterator)
+
+    def _check_loop(self, loop: LoopHeader, index: int, part: str) -> None:
+        if loop.width < 1:
+            raise Refused("V081", index, f"its width is {loop.width}", part)
+        if loop.width > 1 and not loop.parallel:
+            raise Refused("V082", index, f"its width is {loop.width}", part)
+        if not self._iterators.holds(loop.iterator) or loop.iterator in _GIVEN:
+            raise Refused("V083", index, f"`{loop.iterator}`", part)
+        if loop.reducers not in self._reducers:
+            _check_reducers(loop.reducers, index, part)
+            self._reducers.add(loop.reducers)
 
 
-def _check_loop(loop: LoopHeader, index: int, part: str) -> None:
-    if loop.width < 1:
-        raise Refused("V081", index, f"its width is {loop.width}", part)
-    if loop.width > 1 and not loop.parallel:
-        raise Refused("V082", index, f"its width is {loop.width}", part)
-    if not VARIABLE.match(loop.iterator) or loop.iterator in _GIVEN:
-        raise Refused("V083", index, f"`{loop.iterator}`", part)
+def _check_reducers(reducers: Reducers, index: int, part: str) -> None:
     previous: str | None = None
-    for key, reducer in loop.reducers:
+    for key, reducer in reducers:
         if reducer not in REDUCERS:
             raise Refused("V085", index, f"`{reducer}` of `{key}`; there are {', '.join(REDUCERS)}", part)
         if previous is not None and key <= previous:

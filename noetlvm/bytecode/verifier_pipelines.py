@@ -13,7 +13,7 @@ from typing import NamedTuple
 from noetlvm.bytecode.isa import PIPELINE, Area, Flow, Operand
 from noetlvm.bytecode.program import Expression, Instruction, Pipeline
 from noetlvm.bytecode.verifier_codes import Refused
-from noetlvm.bytecode.verifier_names import LABEL
+from noetlvm.bytecode.verifier_names import Plain
 from noetlvm.bytecode.verifier_operands import check_operands, check_sizes
 from noetlvm.bytecode.verifier_stack import integer, text
 from noetlvm.bytecode.verifier_uses import BEFORE_CALL, DELAY, INPUTS, PATCH, RULE, Place
@@ -40,13 +40,16 @@ class Use(NamedTuple):
     place: Place
 
 
-def prove_pipeline(pipeline: Pipeline, *, in_loop: bool) -> list[Use]:
-    """Prove a pipeline, or raise Refused; return its expressions, which are not proven here."""
+def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[Use]:
+    """Prove a pipeline, or raise Refused; return its expressions, which are not proven here.
+
+    `labels` has those of the pipelines before.
+    """
     code = pipeline.code
     check_sizes(code, pipeline.counters)
     for at, instruction in enumerate(code):
         check_operands(instruction, at, Area.PIPELINE, len(code), pipeline.counters)
-    _check_labels(code)
+    _check_labels(code, labels)
     tasks = _walk(code)
     uses: list[Use] = []
     for at, instruction in enumerate(code):
@@ -59,13 +62,13 @@ def prove_pipeline(pipeline: Pipeline, *, in_loop: bool) -> list[Use]:
     return uses
 
 
-def _check_labels(code: tuple[Instruction, ...]) -> None:
+def _check_labels(code: tuple[Instruction, ...], plain: Plain) -> None:
     seen: set[str] = set()
     for at, instruction in enumerate(code):
         if instruction.opcode.name not in ("ENTER", "MARK"):
             continue
         label = text(instruction, 0)
-        if not LABEL.match(label):
+        if not plain.holds(label):
             raise Refused("V058", at, f"`{label}`")
         if label in seen:
             raise Refused("V057", at, f"`{label}`")

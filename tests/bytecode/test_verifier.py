@@ -16,7 +16,7 @@ from noetlvm.bytecode.program import Program
 from noetlvm.bytecode.verifier import verify
 from noetlvm.bytecode.verifier_codes import INVALID
 from noetlvm.bytecode.verifier_expressions import prove
-from noetlvm.bytecode.verifier_limits import FOR_DEPTH_MAX, STACK_MAX
+from noetlvm.bytecode.verifier_limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from tests.bytecode.invalid import calls, edited, nets, positions, stack, tasks
 from tests.bytecode.invalid.case import PLACES, Case, in_place, with_pipeline
 from tests.bytecode.programs import SAMPLES, chain, minimal, two_playbooks, with_debug
@@ -191,11 +191,36 @@ def test_for_blocks_with_conditions_are_valid_however_deep() -> None:
     prove(lower_template(parse_template(f"{blocks}{{{{ a1 }}}}{'{% endfor %}' * depth}")).expression, {})
 
 
+_FILTERED = "{% for x in ctx.rows if x %}{{ x }}{% endfor %}"
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 200])
+def test_a_for_block_with_a_condition_is_valid_after_many_other_lists(count: int) -> None:
+    outside = "".join(f"{{% set a{n} = [ctx.b] %}}" for n in range(count))
+    inside = "".join(f"{{% set b{n} = [ctx.b] %}}" for n in range(count))
+    for text in (outside + _FILTERED, f"{outside}{{% for y in ctx.rows if y %}}{inside}{_FILTERED}{{% endfor %}}"):
+        prove(lower_template(parse_template(text)).expression, {})
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 200])
+def test_appending_is_valid_with_many_lists_below_on_the_stack(count: int) -> None:
+    lists = "LIST 0; " * count
+    verify(in_place("loop", f"{lists}LIST 0; CONST 1; APPEND; LIST {count + 1}; RETURN"))
+
+
 # ---- limits
 
 
 def test_as_many_values_as_allowed_are_valid() -> None:
     verify(in_place("loop", "CONST 1; " * STACK_MAX + f"LIST {STACK_MAX}; RETURN"))
+
+
+def test_texts_as_deep_as_allowed_are_valid() -> None:
+    verify(
+        in_place(
+            "loop", "TEXT_BEGIN; " * TEXT_DEPTH_MAX + "TEXT_END; EMIT; " * (TEXT_DEPTH_MAX - 1) + "TEXT_END; RETURN"
+        )
+    )
 
 
 def test_for_blocks_as_deep_as_allowed_are_valid() -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from noetlc.canon import CanonicalPlaybook, Refusal, canonicalize
-from noetlc.canon.run import canonical_text
+from noetlc.bundle.canonical import canonical_text
+from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
+from noetlc.canon.refusal import Refusal
+from noetlc.finding import Finding
 from noetlc.lint.check import check_source
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.playbook_printer import tree_data
@@ -18,8 +20,17 @@ from tests.rules.lint_text import whole_playbook
 
 def canonical(text: str) -> CanonicalPlaybook:
     """Return the canonical form of a text that lints without errors."""
+    assert _errors(text) == []
+    return _canonical(text)
+
+
+def _errors(text: str) -> list[Finding]:
+    found = check_source(Source("playbook.yaml", whole_playbook(text))).findings
+    return [finding for finding in found if finding.severity == "error"]
+
+
+def _canonical(text: str) -> CanonicalPlaybook:
     source = Source("playbook.yaml", whole_playbook(text))
-    assert [found for found in check_source(source).findings if found.severity == "error"] == []
     root = read_document(source.text).root
     assert root is not None
     playbook = parse_playbook(root).playbook
@@ -43,11 +54,14 @@ def labels(text: str, step: int = 0) -> list[str]:
 
 
 def refused(text: str) -> tuple[str, str]:
-    """Return what is told of a text that has no canonical form, and the text under the place it is told of."""
+    """Return what lint tells of a text that has no canonical form, and the text under the place it is told of."""
     with pytest.raises(Refusal) as caught:
-        canonical(text)
-    assert caught.value.help
-    return caught.value.message, whole_playbook(text)[slice(*caught.value.span)]
+        _canonical(text)
+    refusal = caught.value
+    told = (refusal.code, refusal.span, refusal.message, refusal.help)
+    assert told in [(found.code, found.span, found.message, found.help) for found in _errors(text)]
+    assert refusal.help
+    return refusal.message, whole_playbook(text)[slice(*refusal.span)]
 
 
 def printed(text: str) -> str:

@@ -63,7 +63,7 @@ def test_what_cannot_be_expanded_is_told_like_a_finding(
     file = tmp_path / "a.yaml"
     file.write_text(text + "workbook: {tasks: {t: {kind: noop}}}\n", encoding="utf-8")
     assert run(monkeypatch, str(file)) == 1
-    assert "error[C001]: the arguments of a workbook call must be written out" in capfd.readouterr().err
+    assert "error[E117]: the arguments of a workbook call must be written out" in capfd.readouterr().err
 
 
 def test_a_file_that_is_not_there_cannot_be_run(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from noetlc.canon import Refusal
 from noetlc.canon.flow import Flow, flow_of
 from noetlc.canon.reach import reachable
+from noetlc.canon.refusal import Refusal
 from noetlc.syntax import ast
 from tests.canon.canonical import canonical, labels, refused, tasks
 

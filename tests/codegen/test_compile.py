@@ -87,7 +87,7 @@ def test_what_has_no_code_is_an_error_at_its_place() -> None:
     text = '- step: start\n  tool: [{ while: { when: "{{ ctx.x }}", max: -1, do: [{ kind: noop }] } }]\n'
     made = compiled(text)
     assert made.program is None
-    (finding,) = [finding for finding in made.files[0].findings if finding.code == "C001"]
+    (finding,) = [finding for finding in made.files[0].findings if finding.code == "E319"]
     assert made.files[0].source.text[finding.span.start :].startswith("-1,")
 
 
@@ -95,6 +95,16 @@ def test_what_a_bundle_cannot_hold_is_an_error() -> None:
     made = compiled(f'- step: start\n  tool: {{ kind: noop, x: "{{{{ 1{"0" * 2_000} }}}}" }}\n')
     assert made.program is None
     assert codes(made) == ["C004"]
+
+
+def test_data_that_a_bundle_has_no_room_for_is_an_error() -> None:
+    made = compiled("- step: start\n  tool: { kind: noop }\nworkload: { many: [" + "1," * 700_000 + "1] }\n")
+    assert made.program is None
+    assert codes(made) == ["C004"]
+
+
+def test_a_choose_without_branches_does_nothing() -> None:
+    assert compiled("- step: start\n  tool: [{ choose: [] }]\n").program is not None
 
 
 # ---- several playbooks

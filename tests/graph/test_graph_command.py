@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from noetlc.graph.analyse import analyse
+from noetlc.graph.formats.terminal import show
 from noetlc.graph.run import Format, Order, graph
 from noetlc.lint.cannot_run import CannotRun
+from noetlc.net.net import STEP_DONE, Ending, Gate, Net, Step, StepKind
 from noetlc.rules.examples import whole_playbook
 
 PLAYBOOK = """
@@ -131,3 +137,40 @@ def test_a_playbook_with_errors_has_no_net(tmp_path: Path, capsys: pytest.Captur
 def test_what_cannot_be_done_is_said(playbook: str, change: dict[str, object], said: str) -> None:
     with pytest.raises(CannotRun, match=said.replace("?", r"\?")):
         graph(Order((playbook,))._replace(**change))  # type: ignore[arg-type]
+
+
+# ---- on a terminal
+
+
+def test_a_terminal_gets_tables_and_colours_and_a_pipe_plain_text(
+    playbook: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    graph(Order((playbook,)))
+    piped = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    graph(Order((playbook,)))
+    seen = capsys.readouterr().out
+
+    assert "\x1b" not in piped
+    assert "\x1b[1;33munreachable\x1b" in seen
+    plain = re.sub(r"\x1b\[[\d;]*m", "", seen)
+    assert "what happens" in plain
+    words = {word for line in piped.splitlines() for word in re.findall(r"\w+", line)}
+    assert words - set(re.findall(r"\w+", plain)) == set()
+
+
+def test_a_terminal_shows_what_a_name_holds_and_does_not_obey_it() -> None:
+    printed = StringIO()
+    console = Console(file=printed, force_terminal=True, width=100, markup=False, highlight=False)
+    show(analyse(net_of_one("[red]\x1b[2Jx")), console)
+
+    assert "[red]" in printed.getvalue()
+    assert "\x1b[2J" not in printed.getvalue()
+
+
+def net_of_one(path: str) -> Net:
+    step = Step(0, "only", StepKind.ROUTING, True, Gate.OPEN, False, (Ending(STEP_DONE, ()),), ())
+    return Net("one", path, (step,), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from noetlc.graph.report import Firing, GraphFinding, GraphReport, Witness
 from noetlc.net.completion import MANY
@@ -11,7 +12,7 @@ from noetlc.net.net import Where
 
 _NAMES_MAX = 12
 """Names that one line lists."""
-_FIRINGS_MAX = 40
+FIRINGS_MAX = 40
 """Firings of a witness that are printed; the json report has them all."""
 
 
@@ -25,26 +26,42 @@ def witness_text(witness: Witness) -> str:
     return "\n".join(_witness(witness, "")) + "\n"
 
 
-def _summary(report: GraphReport) -> Iterator[str]:
+def headline(report: GraphReport) -> str:
+    """Return what the report is about."""
     net = report.net
     count = len(net.steps)
-    yield f"{report.source or net.path}: {count} step{'' if count == 1 else 's'}, entry `{net.steps[net.entry].name}`"
-    yield _line("reachable", f"{len(report.reachable)} of {count}")
-    yield _line("can complete", "yes, from wherever it gets to" if report.can_complete else "NO")
-    yield _line("tokens at once", _tokens(report))
+    return f"{report.source or net.path}: {count} step{'' if count == 1 else 's'}, entry `{net.steps[net.entry].name}`"
+
+
+class Fact(NamedTuple):
+    """Something that is known of the net as a whole."""
+
+    title: str
+    value: str
+    is_bad: bool = False
+
+
+def facts(report: GraphReport) -> Iterator[Fact]:
+    """Yield what is known of the net as a whole."""
+    yield Fact("reachable", f"{len(report.reachable)} of {len(report.net.steps)}", bool(report.unreachable))
+    completes = "yes, from wherever it gets to" if report.can_complete else "NO"
+    yield Fact("can complete", completes, not report.can_complete)
+    yield Fact("tokens at once", _tokens(report), report.max_tokens is None)
     if report.cycles:
-        yield _line("cycles", "; ".join(_names(cycle) for cycle in report.cycles[:_NAMES_MAX]))
-    yield _line("shortest way", _way(report.shortest_path) or "none: no branch ever ends")
-    yield _line("longest way", _way(report.longest_path) if report.longest_path else "has no end")
+        yield Fact("cycles", "; ".join(_names(cycle) for cycle in report.cycles[:_NAMES_MAX]))
+    yield Fact("shortest way", _way(report.shortest_path) or "none: no branch ever ends")
+    yield Fact("longest way", _way(report.longest_path) if report.longest_path else "has no end")
     if report.concurrent:
         more = "" if report.concurrent_complete else ", and more"
-        yield _line("at once", f"{len(report.concurrent)} pairs of steps{more}, such as {_pair(report.concurrent[0])}")
+        pairs = f"{len(report.concurrent)} pairs of steps{more}, such as {_pair(report.concurrent[0])}"
+        yield Fact("at once", pairs)
     if report.critical:
-        yield _line("critical", _names(report.critical))
+        yield Fact("critical", _names(report.critical))
 
 
-def _line(title: str, value: str) -> str:
-    return f"  {title:<16}{value}"
+def _summary(report: GraphReport) -> Iterator[str]:
+    yield headline(report)
+    yield from (f"  {fact.title:<16}{fact.value}" for fact in facts(report))
 
 
 def _tokens(report: GraphReport) -> str:
@@ -86,23 +103,23 @@ def _shown(finding: GraphFinding) -> Iterator[str]:
 
 
 def _witness(witness: Witness, indent: str) -> Iterator[str]:
-    for number, firing in enumerate(witness[:_FIRINGS_MAX], 1):
-        yield f"{indent}{number}. {_firing(firing)}"
-    if len(witness) > _FIRINGS_MAX:
-        yield f"{indent}… and {len(witness) - _FIRINGS_MAX} more"
+    for number, firing in enumerate(witness[:FIRINGS_MAX], 1):
+        yield f"{indent}{number}. {_place(firing.where)}{firing.step}: {outcome(firing)}"
+    if len(witness) > FIRINGS_MAX:
+        yield f"{indent}… and {len(witness) - FIRINGS_MAX} more"
 
 
-def _firing(firing: Firing) -> str:
-    begin = f"{_place(firing.where)}{firing.step}"
+def outcome(firing: Firing) -> str:
+    """Return what becomes of the token."""
     if firing.event == DROPPED:
-        return f"{begin}: the gate drops the token"
+        return "the gate drops the token"
     if firing.event == REJECTED:
-        return f"{begin}: the gate holds the token"
+        return "the gate holds the token"
     if not firing.arcs:
-        return f"{begin}: {firing.event}, no arc fires"
+        return f"{firing.event}, no arc fires"
     lines = zip(firing.arcs, firing.targets, firing.arcs_where, strict=True)
     fired = ", ".join(f"arc {number} to {target}{_line_of(where)}" for number, target, where in lines)
-    return f"{begin}: {firing.event}, {fired}"
+    return f"{firing.event}, {fired}"
 
 
 def _place(where: Where | None) -> str:

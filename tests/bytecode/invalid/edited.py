@@ -16,7 +16,7 @@ from noetlvm.bytecode.program import (
     Pipeline,
     Program,
 )
-from noetlvm.bytecode.verifier_limits import CODE_MAX, FOR_DEPTH_MAX, STACK_MAX
+from noetlvm.bytecode.verifier_limits import CODE_MAX, FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.record import changed
 from tests.bytecode.invalid.case import Case, in_place, with_pipeline
 from tests.bytecode.programs import EMPTY, TRUE, playbook, program, step, two_playbooks, two_steps, with_debug
@@ -146,7 +146,7 @@ LIMITS: list[Case] = [
         CODE_MAX,
     ),
     Case("V023", "too many values", "expressions", partial(_repeated, "CONST", STACK_MAX + 1, 1), STACK_MAX),
-    Case("V023", "too many texts", "expressions", partial(_repeated, "TEXT_BEGIN", STACK_MAX + 1), STACK_MAX),
+    Case("V023", "too many texts", "expressions", partial(_repeated, "TEXT_BEGIN", TEXT_DEPTH_MAX + 1), TEXT_DEPTH_MAX),
     Case(
         "V023",
         "too many values taken apart",

@@ -13,7 +13,8 @@ from noetlvm.expr.fuel import DEFAULT_BYTES, MAX_INT_BITS, Fuel
 from noetlvm.expr.interpret import HANDLERS
 from noetlvm.expr.operations import require_whole
 from noetlvm.expr.references import Reference, ReferringList
-from noetlvm.expr.translate import _BRANCHES, _STRAIGHT, translate
+from noetlvm.expr.translate import BRANCHES, translate
+from noetlvm.expr.translate_instructions import STRAIGHT
 from noetlvm.expr.values import Undefined, guard
 from tests.vm.expr.evaluation import code, run, value_of
 
@@ -237,14 +238,15 @@ class TestLimits:
 class TestTranslation:
     def test_every_instruction_has_a_handler_and_a_writer(self) -> None:
         assert set(HANDLERS) == set(EXPRESSION)
-        assert set(_STRAIGHT) | set(_BRANCHES) == set(EXPRESSION)
-        assert not set(_STRAIGHT) & set(_BRANCHES)
+        assert set(STRAIGHT) | set(BRANCHES) == set(EXPRESSION)
+        assert not set(STRAIGHT) & set(BRANCHES)
 
     @pytest.mark.parametrize(
         "template",
         [
             "{{ outcome.status == 'error' and outcome.http.status in [429, 500] or not ctx.x }}",
             "{{ 1 < workload.a < 3 }}",
+            "{{ 1 < workload.a <= ctx.b < ctx.c != 5 }}",
             "{{ (ctx.a if ctx.b else ctx.c) | default(ctx.d | default('x')) }}",
             "{% for a in ctx.rows if a.id %}{% if a.id > x %}{{ a }}{% elif x %}b{% endif %}{% else %}c{% endfor %}",
             "https://{{ workload.host }}/{{ ctx.page + 1 }}",

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from noetlc import __version__
 from noetlc.canon.canonicalize import canonicalize
-from noetlc.canon.refusal import NO_CODE, Refusal
 from noetlc.finding import Finding, Severity
 from noetlc.lint.atomic import write_atomically
 from noetlc.lint.cache import read_bounded
@@ -45,11 +44,7 @@ def canonical_text(checked: CheckedFile) -> tuple[str | None, tuple[Finding, ...
     errors = tuple(finding for finding in checked.findings if finding.severity is Severity.ERROR)
     if checked.playbook is None or errors:
         return None, errors
-    try:
-        return print_playbook(canonicalize(checked.playbook, checked.source).playbook), ()
-    except Refusal as refusal:
-        found = Finding(NO_CODE, Severity.ERROR, refusal.span, refusal.message, refusal.help)
-        return None, (found,)
+    return print_playbook(canonicalize(checked.playbook, checked.source).playbook), ()
 
 
 def _read(path: str, terms: Terms) -> bytes:

@@ -1,0 +1,163 @@
+"""Writes the Python function that an expression becomes: lines, variables, constants, and the stack as text.
+
+Nothing of a bundle becomes part of the text: a value is bound to `k0`, `k1`, … and only that word is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import TracebackType
+from typing import NoReturn
+
+from noetlvm.expr import operations, values
+from noetlvm.expr.calls import call_with_words
+from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, from_python
+from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.interpret import Price, Scope
+from noetlvm.expr.translate_entries import Entry, StatementNeededError, Text, UnstructuredError, call_text, entries_of
+from noetlvm.expr.values import Data, Undefined
+from noetlvm.record import changed
+
+NESTING_MAX = 16
+"""How deep a Python expression may nest before a part of it gets a variable."""
+
+_OPERATIONS: dict[str, object] = {
+    "__builtins__": {},
+    "attr": operations.attr,
+    "append": operations.append,
+    "bare": operations.bare,
+    "call": call_with_words,
+    "concat": operations.concat,
+    "cut": operations.cut,
+    "dict": dict,
+    "enumerate": enumerate,
+    "errors": (*PYTHON_ERRORS, ExpressionError),
+    "for_loop": operations.for_loop,
+    "guard": values.guard,
+    "int": int,
+    "item": operations.item,
+    "joined": operations.joined,
+    "len": len,
+    "longest": operations.INT_LIMIT,
+    "loop_fields": operations.loop_fields,
+    "mapping": operations.mapping,
+    "negate": operations.negate,
+    "positive": operations.positive,
+    "require": operations.require,
+    "require_whole": operations.require_whole,
+    "shortest": -operations.INT_LIMIT,
+    "str": str,
+    "text": values.text,
+    "type": type,
+    "unpack": operations.unpack,
+}
+"""All that a translated function can name, besides its own constants."""
+
+
+class Writer:
+    """The function under construction: its lines, its names, and what lies on the stack."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, object] = dict(_OPERATIONS)
+        self._constants: dict[tuple[type, object], str] = {}
+        self._variables = 0
+        self.namespaces: dict[str, str] = {}
+        """Namespaces that are read more than once, each with the variable that holds it."""
+        self.lines: list[str] = []
+        self.margin = 1
+        self.pure = False
+        """Only an expression may be written: no line."""
+        self.texts: list[Text] = []
+        """The texts that have been begun, the innermost last."""
+        self.stack: list[Entry] = []
+
+    def line(self, text: str) -> None:
+        """Write a line of the function."""
+        if self.pure:
+            raise StatementNeededError
+        self.lines.append(" " * (self.margin + 1) + text)
+
+    def variable(self) -> str:
+        """Return a new variable."""
+        self._variables += 1
+        return f"t{self._variables}"
+
+    def constant(self, value: object) -> str:
+        """Return the word that a value is bound to."""
+        key = (type(value), value if isinstance(value, (str, int)) else id(value))
+        if key not in self._constants:
+            self._constants[key] = f"k{len(self._constants)}"
+            self._names[self._constants[key]] = value
+        return self._constants[key]
+
+    def push(self, text: str, *parts: Entry, boolean: bool = False) -> None:
+        """Push an expression made of parts; one that nests too deeply goes into a variable first."""
+        depth = 1 + max((part.depth for part in parts), default=0)
+        self.stack.append(Entry(text, depth, boolean))
+        if depth > NESTING_MAX:
+            self.settle()
+
+    def call(self, at: int, function: str, *arguments: str | Entry, boolean: bool = False) -> None:
+        """Push the call of an operation that may fail."""
+        self.push(call_text(at, function, *arguments), *entries_of(arguments), boolean=boolean)
+
+    def mark_data(self, is_data: bool) -> None:
+        """Say whether what was just pushed is data that came from outside."""
+        self.stack[-1] = changed(self.stack[-1], is_data=is_data)
+
+    def pop(self) -> Entry:
+        """Take a value off the stack."""
+        if not self.stack or self.stack[-1].iterator:
+            raise UnstructuredError
+        return self.stack.pop()
+
+    def pop_many(self, count: int) -> list[Entry]:
+        """Take values off the stack; the top comes last."""
+        return [self.pop() for _ in range(count)][::-1]
+
+    def settle(self) -> None:
+        """Evaluate everything on the stack, in order, into variables."""
+        for index, entry in enumerate(self.stack):
+            if entry.depth:
+                name = self.variable()
+                self.line(f"{name} = {entry.text}")
+                self.stack[index] = Entry(name, boolean=entry.boolean, is_data=entry.is_data)
+
+    def pay(self, at: int, cost: Price) -> None:
+        """Write that the code from here on is paid for."""
+        self.line(f"fuel.steps -= {cost.steps}")
+        if cost.bytes:
+            self.line(f"fuel.bytes -= {cost.bytes}")
+        self.line(f"if fuel.steps < 0{' or fuel.bytes < 0' if cost.bytes else ''}: fuel.run_out()  #{at}")
+
+    def read(self, name: str) -> str:
+        """Return the text that reads a namespace."""
+        return f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})"
+
+    def asked(self, value: Entry) -> tuple[str, str]:
+        """Return a value's variable, and the text that gives it its value where it is asked for the first time."""
+        if not value.depth:
+            return value.text, value.text
+        name = self.variable()
+        return name, f"{name} := {value.text}"
+
+    def compiled(self) -> Callable[[Scope, Fuel], Data]:
+        """Let Python compile the function."""
+        body = "\n".join(self.lines)
+        source = f"def evaluate(scope, fuel):\n try:\n{body}\n except errors as error:\n  failed(error)\n"
+        marks = [re.search(r"#(\d+)$", line) for line in source.split("\n")]
+        places = [int(mark[1]) if mark else None for mark in marks]
+
+        def failed(error: Exception) -> NoReturn:
+            raise from_python(error, _place(error.__traceback__, places)) from None
+
+        namespace = self._names | {"failed": failed}
+        # The text holds only our own words: see the docstring of `translate`. It was made from verified code.
+        exec(compile(source, "<expression>", "exec"), namespace)
+        return namespace["evaluate"]  # type: ignore[return-value]
+
+
+def _place(traceback: TracebackType | None, places: list[int | None]) -> int | None:
+    """Return the instruction whose line the function stood on."""
+    return places[traceback.tb_lineno - 1] if traceback else None
