@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from time import process_time
 
 import pytest
@@ -19,6 +18,7 @@ from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Playbook, Program, Transition
 from noetlvm.bytecode.verifier_expressions import prove
+from noetlvm.record import changed
 from tests.bytecode.malformed import hostile_cases
 from tests.bytecode.malformed.pieces import Case
 from tests.bytecode.programs import EMPTY, chain, minimal, pipeline, playbook, program, step
@@ -93,8 +93,8 @@ def test_many_lists_on_the_stack_make_the_way_through_code_little_longer() -> No
 
 def of_steps(*, path: str = "b", **changes: object) -> Program:
     """Return a program with a second playbook of many steps, each with these changes."""
-    steps = (replace(step(f"s{number}"), **changes) for number in range(STEPS))  # type: ignore[arg-type]
-    return program(minimal().playbooks[0], replace(_named("b"), path=path, steps=tuple(steps), entry_step="s0"))
+    steps = (changed(step(f"s{number}"), **changes) for number in range(STEPS))  # type: ignore[arg-type]
+    return program(minimal().playbooks[0], changed(_named("b"), path=path, steps=tuple(steps), entry_step="s0"))
 
 
 def _named(name: str) -> Playbook:
@@ -136,7 +136,7 @@ def test_a_long_text_in_many_places_is_looked_at_once(make: Callable[[str], Prog
 def test_a_step_name_of_many_steps_is_looked_at_once() -> None:
     def refusal(name: str) -> float:
         steps: tuple[Transition, ...] = (step(name),) * STEPS
-        data = encode(program(replace(_named("p"), steps=steps, entry_step=name)))
+        data = encode(program(changed(_named("p"), steps=steps, entry_step=name)))
         began = process_time()
         with pytest.raises(InvalidBundle, match="V075"):
             load(data)
