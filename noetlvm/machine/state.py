@@ -139,7 +139,7 @@ class Loop:
         """Pipelines that ended so, in all loops inside too."""
         self.results: list[Any] = [None] * self.total
         self.stored: list[list[Any]] = []
-        """What was put aside, and is in `results` and `patches` no more: indices, and a reference to each of both."""
+        """What was put aside and is in `results` and `patches` no more: indices, and a reference to each of both."""
         self.patches: dict[int, dict[str, Any]] = {}
         """What the iterations wrote to `ctx`; only for a parallel loop."""
         self.base: dict[str, Any] | None = None
