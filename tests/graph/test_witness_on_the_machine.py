@@ -18,6 +18,7 @@ from noetlc.graph.report import Firing, Witness
 from noetlvm.bytecode.program import Program
 from noetlvm.machine.control import Control
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep, prepare
+from noetlvm.record import changed
 from tests.graph.random_playbooks import random_playbook
 from tests.machine.control.drive import Drive, bad, ok
 
@@ -35,15 +36,15 @@ class Script:
             self._by_step[firing.step].append(firing)
         self._admitted: dict[str, int] = defaultdict(int)
         self._routing: dict[str, int] = defaultdict(lambda: -1)
-        self.net = net._replace(steps={name: self._scripted(name, step) for name, step in net.steps.items()})
+        self.net = changed(net, steps={name: self._scripted(name, step) for name, step in net.steps.items()})
 
     def _scripted(self, name: str, step: LoadedStep) -> LoadedStep:
         first = next((number for number, arc in enumerate(step.arcs, 1) if arc.guard), 0)
         arcs = tuple(
-            arc._replace(args=None, guard=arc.guard and self._guard(name, number, number == first))
+            changed(arc, args=None, guard=arc.guard and self._guard(name, number, number == first))
             for number, arc in enumerate(step.arcs, 1)
         )
-        return step._replace(admit=self._gate(name), drops_denied=name in self._dropped, loops=(), arcs=arcs)
+        return changed(step, admit=self._gate(name), drops_denied=name in self._dropped, loops=(), arcs=arcs)
 
     def _gate(self, name: str) -> Any:
         def admits(names: Any, fuel: Any) -> bool:
