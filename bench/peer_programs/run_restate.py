@@ -90,6 +90,7 @@ async def main():
     server = subprocess.Popen([sys.argv[5]], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         await asyncio.to_thread(register, admin, own)
+        await asyncio.to_thread(ask, f"http://127.0.0.1:{ingress}/bench/chain", 1)  # its first is nobody's time
         began = time.perf_counter()
         await asyncio.to_thread(run, ingress)
         print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)

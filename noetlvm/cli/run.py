@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,20 @@ SUFFIX = ".nbc"
 def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner, ctx: dict[str, Any] | None = None) -> int:
     """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
     bundle = bundle_of(files, quiet=manner.quiet)
+    if not manner.quiet:
+        _note_slips(bundle, payload)
     return drive(manner, lambda engine: [engine.start(bundle, payload, ctx=ctx)], _folder(files))
+
+
+def _note_slips(bundle: Bundle, payload: dict[str, Any]) -> None:
+    """Note a key of the request that the workload does not have, but one very like it."""
+    known = [key for key in bundle.program.main.workload if isinstance(key, str)]
+    for key in (key for key in payload if key not in known):
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(key), known, 1)
+        if near:
+            print(f"note: the workload has no `{key}`; did you mean `{near[0]}`?", file=sys.stderr)
 
 
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:

@@ -6,12 +6,14 @@ little) is left to typer. Importing that takes longer than most commands do.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 from noetlvm.command_line.declared import REQUIRED, Command, Option, Parameter, Program, parameters
 
+NO_SUCH_COMMAND = 2
 _DIGITS_MAX = 18
 
 
@@ -26,9 +28,23 @@ def answer(program: Program, words: Sequence[str]) -> int:
         given = plainly_read(command, words[1:])
         if given is not None:
             return command(**given)
+    elif words and words[0].isalpha():
+        return _no_such_command(program, words[0])
     from noetlvm.command_line.typer_app import answer_with_typer
 
     return answer_with_typer(program, words)
+
+
+def _no_such_command(program: Program, word: str) -> int:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, program.commands, 1)
+    meant = f"did you mean `{near[0]}`? " if near else ""
+    print(
+        f"{program.name}: there is no command `{word}`; {meant}`{program.name} --help` lists those there are",
+        file=sys.stderr,
+    )
+    return NO_SUCH_COMMAND
 
 
 def plainly_read(command: Command, words: Sequence[str]) -> dict[str, Any] | None:

@@ -56,7 +56,23 @@ def imported_by(folder: Path, *arguments: str) -> set[str]:
 def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
     assert start("-m", "noetlc", "--version", folder=tmp_path).stdout == f"noetlc {__version__}\n"
     ours = {name for name in imported_by(tmp_path, "--version") if name.startswith("noetl")}
-    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm", "noetlvm.command_line", "noetlvm.command_line.process"}
+    entrance = {"noetlvm.command_line", "noetlvm.command_line.entrance", "noetlvm.command_line.process"}
+    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm", *entrance}
+
+
+@pytest.mark.parametrize("program", ["noetlc", "noetlvm"])
+def test_a_version_that_cannot_be_printed_is_told_in_one_line(program: str, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", program, "--version"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, f"{program}: cannot read or write: No space left on device\n")
 
 
 @pytest.mark.parametrize(

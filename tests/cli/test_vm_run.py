@@ -149,6 +149,13 @@ def test_set_and_payload_are_merged_over_the_workload(noetlvm: Command, tmp_path
         assert answer.data["ctx"] == {"total": 32}
 
 
+def test_a_key_that_is_nearly_one_of_the_workload_is_noted(noetlvm: Command) -> None:
+    noted = noetlvm("run", "counting.yaml", "--set", "itms=[7]", "--set", "extra=1")
+    assert (noted.code, noted.err.count("note:")) == (0, 1)
+    assert "note: the workload has no `itms`; did you mean `items`?" in noted.err
+    assert noetlvm("run", "counting.yaml", "--set", "itms=[7]", "-q") == Answer(0, "", "")
+
+
 def test_a_failure_is_told_with_task_rule_input_and_line(noetlvm: Command) -> None:
     answer = noetlvm("run", "failing.yaml")
     assert answer.code == 1

@@ -125,7 +125,15 @@ def test_a_command_answers_with_its_exit_code_either_way(words: list[str]) -> No
     assert answer(program, words) == 42
 
 
-@pytest.mark.parametrize(("words", "code"), [(["bogus"], 2), (["--version"], 0), ([], 2)])
+@pytest.mark.parametrize(("words", "code"), [(["--bogus"], 2), (["--version"], 0), ([], 2)])
 def test_what_is_no_command_is_left_to_typer(words: list[str], code: int, capfd: pytest.CaptureFixture[str]) -> None:
     assert answer(MACHINE, words) == code
     assert "noetlvm" in "".join(capfd.readouterr())
+
+
+def test_a_command_that_is_none_gets_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(MACHINE, ["rnu", "a.yaml"]) == 2
+    near = "noetlvm: there is no command `rnu`; did you mean `run`? `noetlvm --help` lists those there are\n"
+    assert capsys.readouterr().err == near
+    assert answer(COMPILER, ["dance"]) == 2
+    assert capsys.readouterr().err == "noetlc: there is no command `dance`; `noetlc --help` lists those there are\n"
