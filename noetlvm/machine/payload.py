@@ -133,8 +133,6 @@ def _readable(value: Any, load: Callable[[Reference], Any]) -> Any:
 
 def fits_event(data: dict[str, Any]) -> bool:
     """Tell whether an event may hold this."""
-    if _is_certainly_small(data):
-        return True
     try:
         return len(encode(data)) <= EVENT_BYTES_MAX
     except Unencodable:
@@ -332,8 +330,6 @@ _SCALAR_BYTES = 9
 """What a number takes, at most."""
 _SCALARS = frozenset({type(None), bool, float})
 _SHORT = 1_024
-_FEW = EVENT_BYTES_MAX // (4 * _SHORT) - 1
-"""So many short texts, of characters of four bytes each, go into an event."""
 
 
 def _is_small(value: Any) -> bool:
@@ -351,22 +347,6 @@ def rough_bytes(value: Any) -> int:
     if type(value) is str:
         return len(value) + _SCALAR_BYTES
     return _SCALAR_BYTES if _is_small(value) else len(encode(value))
-
-
-def _is_certainly_small(data: dict[str, Any]) -> bool:
-    """Tell whether data goes into an event, without encoding it, as most that is told does."""
-    met: list[Any] = [data]
-    for value in met:  # it grows
-        kind = type(value)
-        if kind is dict or kind is list:
-            if len(met) + 2 * len(value) > _FEW:
-                return False
-            met += value
-            if kind is dict:
-                met += value.values()
-        elif not (kind is str and len(value) < _SHORT) and not _is_small(value):
-            return False
-    return True
 
 
 def _is_plain(mapping: dict[str, Any]) -> bool:

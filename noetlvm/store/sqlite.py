@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,10 +48,11 @@ _PAGE = 1_000
 """Events read at once. A long read would keep the write-ahead log from being reused."""
 
 _EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq"
-_INSERT_EXECUTION = f"INSERT INTO executions (key, {_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SELECT_LAST_KEY = "SELECT coalesce(max(key), 0) FROM executions"
 # What an execution is stays as its first append said; no column of an index is written again.
-_UPDATE_EXECUTION = "UPDATE executions SET status = ?, started = ?, ended = ?, counts = ?, seq = ? WHERE key = ?"
+_PUT_EXECUTION = f"""INSERT INTO executions (key, {_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (key) DO UPDATE SET (status, started, ended, counts, seq)
+    = (excluded.status, excluded.started, excluded.ended, excluded.counts, excluded.seq)"""
+_SELECT_LAST_KEY = "SELECT coalesce(max(key), 0) FROM executions"
 _EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
 _INSERT_EVENT = f"INSERT INTO events (place, {_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SEQ_MAX = (1 << SEQ_BITS) - 1
@@ -194,10 +196,8 @@ class SqliteStore(BufferedStore, SqliteReader):
     def _put(self, pending: Pending, connection: sqlite3.Connection) -> None:
         if pending.bundles:
             connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", pending.bundles.items())
-        for execution in pending.executions.values():
-            self._write_execution(execution)
-        for rows in pending.events.values():
-            connection.executemany(_INSERT_EVENT, rows)
+        connection.executemany(_PUT_EXECUTION, map(self._execution_row, pending.executions.values()))
+        connection.executemany(_INSERT_EVENT, chain.from_iterable(pending.events.values()))
         for execution_id in pending.dropped:
             connection.execute("DELETE FROM snapshots WHERE execution = ?", (self._known_key(execution_id),))
         for execution_id, *values in pending.snapshots:
@@ -207,11 +207,9 @@ class SqliteStore(BufferedStore, SqliteReader):
         if pending.met:
             connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
 
-    def _write_execution(self, execution: Execution) -> None:
-        key, counts = self._known_key(execution.execution_id), _counts_text(execution.counts)
-        values = (execution.status, execution.started, execution.ended, counts, execution.seq, key)
-        if not self._connection.execute(_UPDATE_EXECUTION, values).rowcount:
-            self._connection.execute(_INSERT_EXECUTION, (key, *execution[:-2], counts, execution.seq))
+    def _execution_row(self, execution: Execution) -> tuple[Any, ...]:
+        *known, counts, seq = execution
+        return (self._known_key(execution.execution_id), *known, _counts_text(counts), seq)
 
     def _write_command(self, dispatch: Dispatch, *, is_opened: bool) -> None:
         row = (self._known_key(dispatch.execution_id), *dispatch[1:])
