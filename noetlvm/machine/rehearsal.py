@@ -8,7 +8,7 @@ bundle than the log's own, the first difference shows where an edit would have c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from noetlvm.events.event import Event, Recorded
@@ -50,12 +50,6 @@ class _Rehearsal:
             for *_, event in log
             if event.name == "step.scheduled" and "step" in event.data
         }
-        # Which iterations nobody had taken when their loop failed came from outside too; the log names them (S27).
-        self._untaken = {
-            (event.run, event.iteration)
-            for *_, event in log
-            if event.name == "loop.iteration.failed" and event.data.get("cancelled")
-        }
 
     def run(self) -> Difference | None:
         while self._at < len(self._log):
@@ -81,10 +75,18 @@ class _Rehearsal:
         return self._compare(take(self, recorded.event))
 
     def _settle(self) -> list[Event]:
-        failing = [(number, run) for number, run in self._state.runs.items() if run.failure is not None]
-        threads = [(number, iteration) for number, run in failing for iteration in run.threads]
-        self._state.opened = {thread: None for thread in threads if thread in self._untaken}
+        self._state.opened = dict.fromkeys(self._untaken())
         return self._control.settle()
+
+    def _untaken(self) -> Iterator[tuple[int, str]]:
+        """Yield the threads that nobody holds. That came from outside too; the log tells by cancelling them (S27)."""
+        for at in range(self._at, len(self._log)):
+            recorded = self._log[at]
+            event = recorded.event
+            if recorded.timestamp != self._log[self._at].timestamp or self._source(event) is not None:
+                return
+            if event.name == "loop.iteration.failed" and event.data.get("cancelled"):
+                yield event.run, event.iteration
 
     # ---- comparing
 
