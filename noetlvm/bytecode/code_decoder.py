@@ -124,7 +124,7 @@ class Pools:
         while reader.at < reader.end:
             at = reader.at
             reader.spend(CODE_COST, "code")
-            start, end = reader.block(f"the {area} {len(pieces)}")
+            start, end = reader.block("the length of code")
             if area is Area.EXPRESSION:
                 key = reader.data[start:end]
                 if key in met:

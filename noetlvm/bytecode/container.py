@@ -132,5 +132,5 @@ def _find_section(reader: Reader, found: dict[int, Section]) -> None:
     late = next((other.id for known, other in found.items() if known > number), None)
     if late:
         reader.fail(Fault.SECTION_ORDER, f"the section `{id}` comes before `{late}`", start)
-    payload = reader.block("a section")
+    payload = reader.block("the length of a section")
     found[number] = Section(id, (start, reader.at), payload)

@@ -135,14 +135,19 @@ class Reader:
 
     def count(self, what: str) -> int:
         """Read a LEB128 number outside of code: how many there are of something, or which one it is."""
-        if self.at >= self.end:
+        at = self.at
+        if at >= self.end:
             self.fail(Fault.TRUNCATED, f"the bytes end where {what} should be")
-        number, self.at = self.varint(self.at, self.end, faults=IN_FRAME)
+        number = self.data[at]
+        self.at = at + 1
+        # Most are one byte.
+        if number >= 0x80:
+            number, self.at = self.varint(at, self.end, faults=IN_FRAME)
         return number
 
     def block(self, what: str) -> tuple[int, int]:
-        """Read bytes that are led by their number: return where they start and end, without a copy."""
-        length = self.count(f"the length of {what}")
+        """Read a length and as many bytes: return where they start and end, without a copy."""
+        length = self.count(what)
         start = self.at
         self.at = self._stop(length)
         return start, self.at
