@@ -1,4 +1,7 @@
-"""Compiling, and loading with verification, beside linting the same playbook of about a thousand steps."""
+"""Compiling, and loading with verification, beside linting the same playbook of about a thousand steps.
+
+And how large bundles are beside their YAML, for that playbook and two small ones, whose framing weighs more.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ _LINES, _QUICK_LINES = 32_000, 1_500
 _COMPILE = at_most(2)
 _LOAD = Goal("a tenth of its time", 0.1)
 _OTHER = "lint of the same file"
+_SMALL = {"1 kB": 40, "2 kB": 80}
+"""Lines of playbooks of about these sizes."""
+_STRIPPED, _WHOLE = Goal("half its size", 0.5), Goal("1.5 times its size", 1.5)
 
 
 def measure(workplace: Workplace) -> list[Row]:
@@ -28,19 +34,29 @@ def measure(workplace: Workplace) -> list[Row]:
     load = min(_load_seconds(workplace, bundle) for _ in range(workplace.rounds))
     steps = file.read_text(encoding="utf-8").count("\n  - step: ")
     return [
-        Row(
-            f"compile {steps:,} steps", best["compile"], _OTHER, best["lint"], _COMPILE, _sizes(workplace, file, bundle)
-        ),
+        Row(f"compile {steps:,} steps", best["compile"], _OTHER, best["lint"], _COMPILE),
         Row("load and verify what it made", load, _OTHER, best["lint"], _LOAD, "inside a process"),
+        *_sizes(workplace, f"{steps:,} steps", file),
+        *(row for name, lines in _SMALL.items() for row in _sizes(workplace, name, _small(workplace, lines))),
     ]
+
+
+def _small(workplace: Workplace, lines: int) -> Path:
+    file = workplace.folder / f"small_{lines}.yaml"
+    file.write_text(playbook(1, lines), encoding="utf-8")
+    return file
 
 
 def _load_seconds(workplace: Workplace, bundle: Path) -> float:
     return float(workplace.run([sys.executable, "-m", "bench.load_once", bundle]))
 
 
-def _sizes(workplace: Workplace, file: Path, bundle: Path) -> str:
-    stripped = bundle.with_name("stripped.nbc")
-    workplace.run(noetlc("strip", bundle, "-o", stripped))
-    shares = [made.stat().st_size / file.stat().st_size for made in (bundle, stripped)]
-    return f"bundle {shares[0]:.2f} of the YAML's size, stripped {shares[1]:.2f}"
+def _sizes(workplace: Workplace, name: str, file: Path) -> list[Row]:
+    whole, stripped = file.with_suffix(".nbc"), file.with_suffix(".stripped.nbc")
+    workplace.run(noetlc("compile", "--quiet", file, "-o", whole))
+    workplace.run(noetlc("strip", whole, "-o", stripped))
+    theirs = file.stat().st_size / 1000
+    return [
+        Row(f"bundle of {name}, {how}", made.stat().st_size / 1000, "its YAML", theirs, goal, unit="kB")
+        for how, made, goal in (("stripped", stripped, _STRIPPED), ("with its debug map", whole, _WHOLE))
+    ]

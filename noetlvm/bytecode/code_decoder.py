@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from noetlvm.bytecode import layout
 from noetlvm.bytecode.isa import BACKOFFS, BY_NUMBER, COMPARISONS, NAMES, OPCODES, Area, Operand
-from noetlvm.bytecode.limits import CODE_BYTES_MAX, INSTRUCTION_COST, NEW_INSTRUCTION_COST, SLOTS_MAX
+from noetlvm.bytecode.known_constants import KNOWN, LONGEST, MARK, NUMBERS
+from noetlvm.bytecode.limits import (
+    CODE_BYTES_MAX,
+    CODE_COST,
+    CONSTANT_COST,
+    INSTRUCTION_COST,
+    NEW_INSTRUCTION_COST,
+    SLOTS_MAX,
+)
 from noetlvm.bytecode.malformed import Fault
 from noetlvm.bytecode.program import Expression, Instruction, Pipeline
+from noetlvm.bytecode.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from noetlvm.bytecode.program import Value
-    from noetlvm.bytecode.reader import Reader
 
 _NUMBER: Final = rb"[\x80-\xff]{0,5}[\x00-\x7f]"
 
@@ -67,9 +75,12 @@ class Pools:
         """Read the section of constants, each there once."""
         reader = self.reader
         met: set[object] = set()
-        for _ in range(reader.array("the list of constants")):
+        while reader.at < reader.end:
             at = reader.at
-            value = reader.value()
+            reader.spend(CONSTANT_COST, "a constant")
+            value = self._known_constant() if reader.data[at] == MARK else reader.value()
+            if reader.at - at <= LONGEST and (number := NUMBERS.get(reader.data[at : reader.at])) is not None:
+                reader.fail(Fault.PADDED_VALUE, f"this is the known constant {number}, which is not spelled out", at)
             # Equal bytes are equal constants; a text stands for itself, which saves a copy.
             key = value if type(value) is str else reader.data[at : reader.at]
             if key in met:
@@ -77,17 +88,24 @@ class Pools:
             met.add(key)
             self.constants.append(value)
 
+    def _known_constant(self) -> Value:
+        """Read the number of a known constant; return a value of its own, for nobody vouches for who gets it."""
+        reader = self.reader
+        at = reader.at
+        reader.at += 1
+        number = reader.count("the number of a known constant")
+        if number >= len(KNOWN):
+            reader.fail(Fault.NO_SUCH_WORD, f"{number} stands for no known constant", at)
+        return Reader(KNOWN[number], reader.section).value()
+
     def read_expressions(self) -> None:
         """Read the section of expressions, each there once."""
-        for slots, code in self._codes(Area.EXPRESSION, "the list of expressions", "an expression"):
+        for slots, code in self._codes(Area.EXPRESSION):
             self.expressions.append(Expression(code, slots))
 
     def read_pipelines(self) -> list[Pipeline]:
         """Read the section of pipelines; those of two steps may be alike."""
-        return [
-            Pipeline(code, counters)
-            for counters, code in self._codes(Area.PIPELINE, "the list of pipelines", "a pipeline")
-        ]
+        return [Pipeline(code, counters) for counters, code in self._codes(Area.PIPELINE)]
 
     def check_all_used(self) -> None:
         """Insist that there is nothing in a pool that nobody uses."""
@@ -98,18 +116,19 @@ class Pools:
 
     # -- code
 
-    def _codes(self, area: Area, section: str, what: str) -> Iterator[tuple[int, tuple[Instruction, ...]]]:
+    def _codes(self, area: Area) -> Iterator[tuple[int, tuple[Instruction, ...]]]:
         """Read a section of code: first what it will take, piece by piece, and only then the instructions."""
         reader = self.reader
         met: set[bytes] = set()
         pieces: list[_Piece] = []
-        for number in range(reader.array(section)):
+        while reader.at < reader.end:
             at = reader.at
-            start, end = reader.block(what)
+            reader.spend(CODE_COST, "code")
+            start, end = reader.block("the length of code")
             if area is Area.EXPRESSION:
                 key = reader.data[start:end]
                 if key in met:
-                    reader.fail(Fault.EXPRESSION_TWICE, f"the expression {number} is there before", at)
+                    reader.fail(Fault.EXPRESSION_TWICE, f"the expression {len(pieces)} is there before", at)
                 met.add(key)
             pieces.append(self._surveyed(start, end, area))
         for piece in pieces:
@@ -195,6 +214,10 @@ class Pools:
         if type(value) is not str:
             self.reader.fail(Fault.CONSTANT_TYPE, f"the constant {number} must be a text here", at)
         return value
+
+    def optional_text(self, number: int, at: int) -> str | None:
+        """Return a constant that is a text, or none for 0."""
+        return self.text(number - 1, at) if number else None
 
     def mapping(self, number: int, at: int) -> dict[str, Value]:
         """Return a constant that is a mapping."""

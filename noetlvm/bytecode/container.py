@@ -1,8 +1,9 @@
-"""The container of a bundle: a header, then named sections. It knows nothing of what is in them.
+"""The container of a bundle: a header, then numbered sections. It knows nothing of what is in them.
 
-Eight bytes of header: magic, format major and minor, instruction set, a reserved zero. Then one msgpack list of
-sections, each `[id, optional, payload]`, in the order of `SECTIONS`; a section that this version does not know is
-skipped if it is optional. A reader refuses a newer major version and reads any minor one.
+Eight bytes of header: magic, format major and minor, instruction set, a reserved zero. Then how many sections there
+are, so that a bundle that was cut short is never a good one, and for each its number, its length and its payload, the
+former in LEB128. Sections stand in the order of their numbers. One that holds nothing is left out, and one that this
+version does not know is skipped if its number is odd. A reader reads its own major version and any minor one.
 """
 
 from __future__ import annotations
@@ -19,30 +20,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAGIC = b"\x7fNBC"
-FORMAT_MAJOR = 1
+FORMAT_MAJOR = 2
 FORMAT_MINOR = 0
 HEADER = MAGIC + bytes((FORMAT_MAJOR, FORMAT_MINOR, ISA_VERSION, 0))
 
 DEBUG = "debug"
-SECTIONS: dict[str, bool] = {
-    "metadata": False,
-    "constants": False,
-    "expressions": False,
-    "net": False,
-    "pipelines": False,
-    "keychain": False,
-    "workload": False,
-    DEBUG: True,
+SECTIONS: dict[str, int] = {
+    "metadata": 2,
+    "constants": 4,
+    "expressions": 6,
+    "net": 8,
+    "pipelines": 10,
+    "keychain": 12,
+    "workload": 14,
+    DEBUG: 15,
 }
-"""Every section in its order, and whether it may be missing."""
+"""The number of every section. An odd one is optional: whoever does not know it may do without it."""
+
+REQUIRED = ("metadata", "constants", "net")
+"""What no bundle can do without; the others are missing where they would be empty."""
 
 _CONTAINER = "container"
+_NAMES = {number: id for id, number in SECTIONS.items()}
 
 
 class Section(Record):
     """Where a section lies in a bundle."""
 
     id: str
+    """Its name, or `#` and its number if this version does not know it."""
     frame: tuple[int, int]
     """From its head to its end."""
     payload: tuple[int, int]
@@ -52,25 +58,22 @@ def frame(payloads: Iterable[tuple[str, bytes]]) -> bytes:
     """Make a bundle of sections, which come in their order."""
     from noetlvm.bytecode import writer
 
-    frames = [
-        writer.array([writer.text(id), writer.value(SECTIONS[id]), writer.block(payload)]) for id, payload in payloads
-    ]
-    return HEADER + writer.array(frames)
+    frames = [writer.count(SECTIONS[id]) + writer.block(payload) for id, payload in payloads]
+    return HEADER + writer.count(len(frames)) + b"".join(frames)
 
 
 def sections(data: bytes) -> tuple[Section, ...]:
     """Find the sections of a bundle, unknown ones included, and check the header and the order of the known ones."""
     reader = Reader(data[: BUNDLE_BYTES_MAX + 1], _CONTAINER)
     _check_header(reader)
-    count = reader.array("the list of sections")
+    count = reader.count("the number of sections")
     if count > SECTIONS_MAX:
         reader.fail(Fault.TOO_MUCH, f"a bundle has at most {SECTIONS_MAX} sections, not {count}", len(HEADER))
-    found: dict[str, Section] = {}
+    found: dict[int, Section] = {}
     for _ in range(count):
-        section = _section(reader, found)
-        found[section.id] = section
+        _find_section(reader, found)
     reader.close()
-    missing = [id for id, optional in SECTIONS.items() if not optional and id not in found]
+    missing = [id for id in REQUIRED if SECTIONS[id] not in found]
     if missing:
         reader.fail(Fault.SECTION_MISSING, f"the section `{missing[0]}` is missing")
     return tuple(found.values())
@@ -87,7 +90,8 @@ def strip(data: bytes) -> bytes:
     """Return the bundle without its debug section. Its id stays the same."""
     from noetlvm.bytecode import writer
 
-    return data[: len(HEADER)] + writer.array(_frames_without_debug(data))
+    frames = _frames_without_debug(data)
+    return data[: len(HEADER)] + writer.count(len(frames)) + b"".join(frames)
 
 
 def _frames_without_debug(data: bytes) -> list[bytes]:
@@ -113,31 +117,20 @@ def _check_header(reader: Reader) -> None:
 
 
 def _other_version(what: str, theirs: int, ours: int) -> str:
-    remedy = "upgrade to a version that does, or" if theirs > ours else "that version never was;"
-    return f"the bundle has {what} {theirs}, and this version reads {ours}: {remedy} compile the playbook again"
+    remedy = "upgrade to a version that does, or " if theirs > ours else ""
+    return f"the bundle has {what} {theirs}, and this version reads {ours}: {remedy}compile the playbook again"
 
 
-def _section(reader: Reader, found: dict[str, Section]) -> Section:
+def _find_section(reader: Reader, found: dict[int, Section]) -> None:
     start = reader.at
-    reader.record("a section", 3)
-    at = reader.at
-    id = reader.text("the id of a section")
-    optional = reader.flag("whether a section is optional")
-    payload = reader.block("the payload of a section")
-    if id in found:
-        reader.fail(Fault.SECTION_TWICE, f"the section `{id[:80]}` is there twice", at)
-    if id not in SECTIONS:
-        if not optional:
-            reader.fail(Fault.SECTION_UNKNOWN, f"the section `{id[:80]}` is required and unknown to this version", at)
-    elif optional is not SECTIONS[id]:
-        reader.fail(Fault.SECTION_FLAG, f"the section `{id}` is {'required' if optional else 'optional'}", at)
-    else:
-        _check_order(reader, id, found, at)
-    return Section(id, (start, reader.at), payload)
-
-
-def _check_order(reader: Reader, id: str, found: dict[str, Section], at: int) -> None:
-    order = list(SECTIONS)
-    late = next((other for other in order[order.index(id) + 1 :] if other in found), None)
+    number = reader.count("the number of a section")
+    id = _NAMES.get(number, f"#{number}")
+    if number in found:
+        reader.fail(Fault.SECTION_TWICE, f"the section `{id}` is there twice", start)
+    if number not in _NAMES and number % 2 == 0:
+        reader.fail(Fault.SECTION_UNKNOWN, f"the section `{id}` is required and unknown to this version", start)
+    late = next((other.id for known, other in found.items() if known > number), None)
     if late:
-        reader.fail(Fault.SECTION_ORDER, f"the section `{id}` comes before `{late}`", at)
+        reader.fail(Fault.SECTION_ORDER, f"the section `{id}` comes before `{late}`", start)
+    payload = reader.block("the length of a section")
+    found[number] = Section(id, (start, reader.at), payload)

@@ -29,13 +29,8 @@ def encode_debug(program: Program, debug: DebugMap) -> bytes:
         for mark in entry.marks:
             _move(result, before, mark)
             before = mark
-    return writer.array(
-        [
-            writer.array([writer.text(file) for file in debug.files]),
-            writer.array([writer.text(construct) for construct in constructs]),
-            writer.block(bytes(result)),
-        ]
-    )
+    files = writer.array([writer.text(file) for file in debug.files])
+    return files + writer.array([writer.text(construct) for construct in constructs]) + bytes(result)
 
 
 def _check(place: Address, entry: DebugEntry, files: int) -> None:

@@ -8,11 +8,11 @@ of their first use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from noetlvm.bytecode import layout
 from noetlvm.bytecode.code_decoder import Pools
-from noetlvm.bytecode.container import DEBUG, sections
+from noetlvm.bytecode.container import DEBUG, REQUIRED, sections
 from noetlvm.bytecode.debug_decoder import decode_debug
 from noetlvm.bytecode.limits import OPERAND_MAX
 from noetlvm.bytecode.malformed import Fault
@@ -44,31 +44,40 @@ class _Decoder:
 
     def program(self, debug: bool) -> Program:
         """Read everything."""
-        self._open("metadata")
-        heads = self._heads()
         self._open("constants")
         self.pools.read_constants()
-        self._open("expressions")
-        self.pools.read_expressions()
-        self._open("pipelines")
-        pipelines = self.pools.read_pipelines()
+        if self._open("expressions"):
+            self.pools.read_expressions()
+        pipelines = self.pools.read_pipelines() if self._open("pipelines") else []
         self._open("net")
-        nets = self._nets(len(heads), pipelines)
-        self._open("keychain")
-        keychains = self._keychains(len(heads))
-        self._open("workload")
-        workloads = self._workloads(len(heads))
+        nets = self._nets(pipelines)
+        self._open("metadata")
+        heads = [self._head() for _ in nets]
+        keychains = self._keychains(len(nets)) if self._open("keychain") else [()] * len(nets)
+        workloads = self._workloads(len(nets)) if self._open("workload") else [{} for _ in nets]
         self.reader.close()
         self.pools.check_all_used()
         parts = zip(heads, workloads, keychains, nets, strict=True)
         program = Program(tuple(Playbook(*head, workload, keychain, net) for head, workload, keychain, net in parts))
         return Program(program.playbooks, self._debug(program)) if debug and DEBUG in self.payloads else program
 
-    def _open(self, section: str) -> None:
-        """Go on to a section; the one before it must be done."""
+    def _open(self, section: str) -> bool:
+        """Go on to a section, if it is there; the one before it must be done."""
         if self.reader.section in self.payloads:
             self.reader.close()
-        self.reader.open(section, *self.payloads[section])
+        if section not in self.payloads:
+            return False
+        start, end = self.payloads[section]
+        self.reader.open(section, start, end)
+        if start == end and section not in REQUIRED:
+            self._fail_empty()
+        return True
+
+    def _fail_empty(self) -> NoReturn:
+        reader = self.reader
+        reader.fail(
+            Fault.SECTION_EMPTY, f"the section `{reader.section}` is left out where it holds nothing", reader.start
+        )
 
     def _debug(self, program: Program) -> DebugMap:
         self._open(DEBUG)
@@ -76,31 +85,33 @@ class _Decoder:
         self.reader.close()
         return debug
 
-    # -- lists with one value for each playbook
+    # -- sections with one value for each playbook
 
-    def _heads(self) -> list[_Head]:
-        count = self.reader.array("the list of playbooks")
-        if count == 0:
-            self.reader.fail(Fault.NO_PLAYBOOK, "a bundle holds at least one playbook", self.reader.start)
-        return [self._head() for _ in range(count)]
-
-    def _nets(self, count: int, pipelines: list[Pipeline]) -> list[tuple[Transition, ...]]:
+    def _nets(self, pipelines: list[Pipeline]) -> list[tuple[Transition, ...]]:
+        """Read the nets. There are as many playbooks."""
+        reader = self.reader
         pipelines.reverse()
-        self.reader.record("the list of nets", count)
-        nets = [
-            tuple([self._step(pipelines) for _ in range(self.reader.array("the list of steps"))]) for _ in range(count)
-        ]
+        nets: list[tuple[Transition, ...]] = []
+        while reader.at < reader.end:
+            nets.append(tuple([self._step(pipelines) for _ in range(reader.array("the list of steps"))]))
+        if not nets:
+            reader.fail(Fault.NO_PLAYBOOK, "a bundle holds at least one playbook")
         if pipelines:
-            self.reader.fail(Fault.PIPELINE_COUNT, f"{len(pipelines)} pipelines belong to no step")
+            reader.fail(Fault.PIPELINE_COUNT, f"{len(pipelines)} pipelines belong to no step")
         return nets
 
     def _keychains(self, count: int) -> list[tuple[Credential, ...]]:
-        self.reader.record("the list of keychains", count)
-        return [tuple([self._credential() for _ in range(self.reader.array("a keychain"))]) for _ in range(count)]
+        reader = self.reader
+        keychains = [tuple([self._credential() for _ in range(reader.array("a keychain"))]) for _ in range(count)]
+        if not any(keychains):
+            self._fail_empty()
+        return keychains
 
     def _workloads(self, count: int) -> list[dict[str, Value]]:
-        self.reader.record("the list of workloads", count)
-        return [self.reader.mapping("a workload") for _ in range(count)]
+        workloads = [self.reader.mapping("a workload") for _ in range(count)]
+        if not any(workloads):
+            self._fail_empty()
+        return workloads
 
     # -- records
 
@@ -108,14 +119,23 @@ class _Decoder:
         reader = self.reader
         reader.record("a playbook", 7)
         return (
-            reader.text("the name of a playbook"),
-            reader.text("the path of a playbook"),
+            *self._name_and_path(),
             reader.mapping("the metadata of a playbook"),
             reader.mapping("the executor of a playbook"),
-            reader.text("the entry step"),
-            None if reader.is_null() else reader.text("the final step"),
+            self.pools.text(*self._number("the entry step")),
+            self.pools.optional_text(*self._number("the final step")),
             reader.flag("whether a missing next is an error"),
         )
+
+    def _name_and_path(self) -> tuple[str, str]:
+        reader = self.reader
+        at = reader.at
+        name = None if reader.is_null() else reader.text("the name of a playbook")
+        path = reader.text("the path of a playbook")
+        usual = layout.usual_name(path)
+        if name == usual:
+            reader.fail(Fault.PADDED_VALUE, "a name that is the last part of the path is left out", at)
+        return usual if name is None else name, path
 
     def _credential(self) -> Credential:
         reader = self.reader

@@ -1,8 +1,8 @@
 """Writes a program as a bundle: the same program, the same bytes. `layout` says what goes where.
 
 Each constant and each expression is in a pool once, numbered in the order in which the decoder meets it first:
-expressions by the pipelines, then the net; constants by the expressions, then the pipelines, then the net. Nothing here
-asks whether a program makes sense; that is the verifier's business.
+expressions by the pipelines, then the net; constants by the expressions, then the pipelines, the net and the metadata.
+Nothing here asks whether a program makes sense; that is the verifier's business.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from noetlvm.bytecode import layout, writer
-from noetlvm.bytecode.container import DEBUG, frame
+from noetlvm.bytecode.container import DEBUG, REQUIRED, frame
 from noetlvm.bytecode.debug_encoder import encode_debug
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
+from noetlvm.bytecode.known_constants import MARK, NUMBERS
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, OPERAND_MAX, SLOTS_MAX
 from noetlvm.bytecode.program import Expression
 from noetlvm.bytecode.writer import EncodingError
@@ -26,7 +27,7 @@ def encode(program: Program, *, debug: bool = True) -> bytes:
     """Write a program, with its debug map if it has one and `debug` asks for it; raise `EncodingError`."""
     if not program.playbooks:
         raise EncodingError("a program has at least one playbook")
-    data = frame(_payloads(program, debug))
+    data = frame((id, payload) for id, payload in _payloads(program, debug) if payload or id in REQUIRED)
     if len(data) > BUNDLE_BYTES_MAX:
         raise EncodingError(f"a bundle has at most {BUNDLE_BYTES_MAX} bytes, and this one would have {len(data)}")
     return data
@@ -39,14 +40,16 @@ def _payloads(program: Program, debug: bool) -> Iterator[tuple[str, bytes]]:
     for expression in _expressions(steps):
         pools.expression(expression)
     codes = [pools.code(step.pipeline.counters, step.pipeline.code) for step in steps if step.pipeline]
-    net = [writer.array([_step(step, pools) for step in playbook.steps]) for playbook in playbooks]
-    yield "metadata", writer.array([_metadata(playbook) for playbook in playbooks])
-    yield "constants", writer.array(list(pools.constants))
-    yield "expressions", writer.array([writer.block(code) for code in pools.expressions])
-    yield "net", writer.array(net)
-    yield "pipelines", writer.array([writer.block(code) for code in codes])
-    yield "keychain", writer.array([writer.array([_credential(c) for c in p.keychain]) for p in playbooks])
-    yield "workload", writer.array([writer.value(playbook.workload) for playbook in playbooks])
+    net = b"".join(writer.array([_step(step, pools) for step in playbook.steps]) for playbook in playbooks)
+    yield "metadata", b"".join([_metadata(playbook, pools) for playbook in playbooks])
+    yield "constants", b"".join(map(_constant, pools.constants))
+    yield "expressions", b"".join(map(writer.block, pools.expressions))
+    yield "net", net
+    yield "pipelines", b"".join(map(writer.block, codes))
+    if any(playbook.keychain for playbook in playbooks):
+        yield "keychain", b"".join(writer.array([_credential(c) for c in p.keychain]) for p in playbooks)
+    if any(playbook.workload for playbook in playbooks):
+        yield "workload", b"".join(writer.value(playbook.workload) for playbook in playbooks)
     if debug and program.debug is not None:
         yield DEBUG, encode_debug(program, program.debug)
 
@@ -66,15 +69,21 @@ def _expressions(steps: list[Transition]) -> Iterator[Expression]:
 # -- records
 
 
-def _metadata(playbook: Playbook) -> bytes:
+def _constant(written: bytes) -> bytes:
+    number = NUMBERS.get(written)
+    return written if number is None else bytes((MARK,)) + writer.count(number)
+
+
+def _metadata(playbook: Playbook, pools: _Pools) -> bytes:
+    path = writer.checked_text(playbook.path)
     return writer.array(
         [
-            writer.text(playbook.name),
-            writer.text(playbook.path),
+            writer.value(None) if playbook.name == layout.usual_name(path) else writer.text(playbook.name),
+            writer.text(path),
             writer.value(playbook.metadata),
             writer.value(playbook.executor),
-            writer.text(playbook.entry_step),
-            writer.value(None) if playbook.final_step is None else writer.text(playbook.final_step),
+            writer.number(pools.text(playbook.entry_step)),
+            writer.number(0 if playbook.final_step is None else 1 + pools.text(playbook.final_step)),
             writer.value(bool(playbook.no_next_is_error)),
         ]
     )

@@ -35,6 +35,10 @@ VALUE_COST = 64
 """A value in a list, mapping or record."""
 COLLECTION_COST = 128
 """A list or mapping, besides its values."""
+CONSTANT_COST = 192
+"""A constant's place in the pool, and what it takes to see that no other is like it."""
+CODE_COST = 192
+"""An expression or a pipeline, besides its instructions."""
 INSTRUCTION_COST = 24
 """An instruction's place in code; equal instructions are one object."""
 NEW_INSTRUCTION_COST = 192

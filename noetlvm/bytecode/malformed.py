@@ -34,8 +34,9 @@ class Fault(StrEnum):
     SECTION_UNKNOWN = "M031"
     SECTION_TWICE = "M032"
     SECTION_ORDER = "M033"
-    SECTION_FLAG = "M034"
+    # M034 was about a flag that sections had in format 1.
     NO_PLAYBOOK = "M035"
+    SECTION_EMPTY = "M036"
     # Code
     UNKNOWN_OPCODE = "M040"
     WRONG_MACHINE = "M041"
@@ -73,7 +74,7 @@ MALFORMED: dict[Fault, str] = {
     Fault.LEFT_OVER: "Bytes are left over after the last value.",
     Fault.WRONG_TYPE: "A value is of another type than its place asks for.",
     Fault.FORBIDDEN_TYPE: "A type of msgpack that bundles do not use.",
-    Fault.PADDED_VALUE: "A number or length is written longer than it needs to be.",
+    Fault.PADDED_VALUE: "A value, number or length is written longer than it needs to be.",
     Fault.BAD_TEXT: "A text is not UTF-8.",
     Fault.TOO_DEEP: "Lists and mappings are nested too deeply.",
     Fault.TOO_MUCH: "The bundle would take more memory than the limit.",
@@ -87,8 +88,8 @@ MALFORMED: dict[Fault, str] = {
     Fault.SECTION_UNKNOWN: "A required section is unknown to this version.",
     Fault.SECTION_TWICE: "A section occurs twice.",
     Fault.SECTION_ORDER: "The sections are not in their order.",
-    Fault.SECTION_FLAG: "A section is marked optional that is not, or the reverse.",
     Fault.NO_PLAYBOOK: "The bundle holds no playbook.",
+    Fault.SECTION_EMPTY: "A section is there and holds nothing.",
     Fault.UNKNOWN_OPCODE: "No instruction has this number.",
     Fault.WRONG_MACHINE: "An instruction of the other machine.",
     Fault.CUT_INSTRUCTION: "The code ends inside an instruction.",
@@ -97,7 +98,7 @@ MALFORMED: dict[Fault, str] = {
     Fault.NO_SUCH_CONSTANT: "An index is past the end of the constants.",
     Fault.NO_SUCH_EXPRESSION: "An index is past the end of the expressions.",
     Fault.CONSTANT_TYPE: "A constant is of another type than its use asks for.",
-    Fault.NO_SUCH_WORD: "A number stands for no namespace, comparison, backoff or spread.",
+    Fault.NO_SUCH_WORD: "A number stands for no namespace, comparison, backoff, spread or known constant.",
     Fault.CONSTANT_TWICE: "A constant is in the pool twice.",
     Fault.CONSTANT_ORDER: "The constants are not in the order of their first use.",
     Fault.CONSTANT_UNUSED: "A constant is never used.",

@@ -36,6 +36,10 @@ NAN_BITS: Final = 0x7FF8_0000_0000_0000
 VARINT_BYTES_MAX: Final = 6
 """A number of more bytes is too large for any use."""
 
+IN_CODE: Final = (Fault.PADDED_OPERAND, Fault.HUGE_OPERAND, Fault.CUT_INSTRUCTION)
+IN_FRAME: Final = (Fault.PADDED_VALUE, Fault.OUT_OF_RANGE, Fault.TRUNCATED)
+"""What is wrong with a LEB128 number that is padded, too large or cut off, by where it stands."""
+
 # Kinds of value, named as an error message names them.
 NULL, BOOLEAN, INTEGER, NEGATIVE, FLOAT = "null", "a boolean", "an integer", "a negative integer", "a float"
 TEXT, BYTES, LIST, MAPPING, EXTENSION, FORBIDDEN = "text", "bytes", "a list", "a mapping", "an extension", "nothing"
@@ -129,9 +133,21 @@ class Reader:
             self.fail(Fault.OUT_OF_RANGE, f"{what} is at most {greatest}, not {number}", at)
         return number
 
+    def count(self, what: str) -> int:
+        """Read a LEB128 number outside of code: how many there are of something, or which one it is."""
+        at = self.at
+        if at >= self.end:
+            self.fail(Fault.TRUNCATED, f"the bytes end where {what} should be")
+        number = self.data[at]
+        self.at = at + 1
+        # Most are one byte.
+        if number >= 0x80:
+            number, self.at = self.varint(at, self.end, faults=IN_FRAME)
+        return number
+
     def block(self, what: str) -> tuple[int, int]:
-        """Read bytes: return where they start and end, without a copy."""
-        length = self._expect(BYTES, what)
+        """Read a length and as many bytes: return where they start and end, without a copy."""
+        length = self.count(what)
         start = self.at
         self.at = self._stop(length)
         return start, self.at
@@ -156,21 +172,24 @@ class Reader:
             self.fail(Fault.WRONG_TYPE, f"{kind} cannot be a value of a playbook", at)
         return make(self, number, depth)
 
-    def varint(self, at: int, end: int, greatest: int = OPERAND_MAX) -> tuple[int, int]:
-        """Read a LEB128 number inside a block; return it and where it ends."""
+    def varint(
+        self, at: int, end: int, greatest: int = OPERAND_MAX, faults: tuple[Fault, Fault, Fault] = IN_CODE
+    ) -> tuple[int, int]:
+        """Read a LEB128 number; return it and where it ends."""
+        padded, huge, cut = faults
         number, stop = 0, min(end, at + VARINT_BYTES_MAX)
         for place in range(at, stop):
             byte = self.data[place]
             number |= (byte & 0x7F) << 7 * (place - at)
             if byte < 0x80:
                 if byte == 0 and place > at:
-                    self.fail(Fault.PADDED_OPERAND, f"there is a shorter form for {number}", at)
+                    self.fail(padded, f"there is a shorter form for {number}", at)
                 if number > greatest:
-                    self.fail(Fault.HUGE_OPERAND, f"a number here is at most {greatest}, not {number}", at)
+                    self.fail(huge, f"a number here is at most {greatest}, not {number}", at)
                 return number, place + 1
         if stop == at + VARINT_BYTES_MAX:
-            self.fail(Fault.HUGE_OPERAND, f"a number here is at most {greatest}", at)
-        return self.fail(Fault.CUT_INSTRUCTION, "the bytes end inside an instruction or a mark", at)
+            self.fail(huge, f"a number here is at most {greatest}", at)
+        return self.fail(cut, "the bytes end before a number does", at)
 
     # -- heads
 

@@ -25,9 +25,16 @@ def number(item: int) -> bytes:
     return bytes(packb(item))
 
 
+def count(item: int) -> bytes:
+    """Write a number in LEB128."""
+    result = bytearray()
+    varint(result, item)
+    return bytes(result)
+
+
 def block(data: bytes) -> bytes:
-    """Write bytes."""
-    return bytes(packb(data))
+    """Write bytes, led by their number."""
+    return count(len(data)) + data
 
 
 def value(item: object) -> bytes:

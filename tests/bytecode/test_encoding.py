@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import random
@@ -16,15 +17,18 @@ from hypothesis import given, settings
 
 from noetlvm.bytecode import limits, writer
 from noetlvm.bytecode.addresses import addresses
+from noetlvm.bytecode.code_decoder import Pools
 from noetlvm.bytecode.container import HEADER, SECTIONS, bundle_id, sections
 from noetlvm.bytecode.decoder import decode
 from noetlvm.bytecode.encoder import encode
 from noetlvm.bytecode.errors import MalformedBundle
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, Operand
+from noetlvm.bytecode.known_constants import KNOWN, MARK, NUMBERS
 from noetlvm.bytecode.program import Expression, Instruction, Mark, Pipeline, Program, Transition, Value
 from noetlvm.bytecode.reader import Reader
 from noetlvm.bytecode.writer import EncodingError
 from noetlvm.record import changed
+from noetlvm.tools.registry import builtin_kinds
 from tests.bytecode.programs import (
     SAMPLES,
     arc,
@@ -64,8 +68,9 @@ def payload(data: bytes, id: str) -> bytes:
 
 def pool(bundle: Program) -> list[Value]:
     """The constants as the bundle has them."""
-    reader = Reader(payload(encode(bundle), "constants"), "constants")
-    return [reader.value() for _ in range(reader.array("constants"))]
+    pools = Pools(Reader(payload(encode(bundle), "constants"), "constants"))
+    pools.read_constants()
+    return pools.constants
 
 
 # -- round trips
@@ -141,13 +146,66 @@ def test_each_constant_and_expression_is_there_once() -> None:
     )
     data = encode(sample)
     assert data.count(b"twice") == 1
-    assert Reader(payload(data, "expressions"), "expressions").array("expressions") == 1
+    once = encode(program(playbook(step("start", arc("start", None, same)))))
+    assert payload(data, "expressions") == payload(once, "expressions")
 
 
-def test_constants_are_numbered_by_expressions_then_pipelines_then_net() -> None:
+def test_constants_are_numbered_by_expressions_then_pipelines_then_net_then_metadata() -> None:
     code = pipeline(("ENTER", "task"), ("CALL", "noop", constant("inputs"), constant("spec")), "END")
-    sample = program(playbook(step("start", arc("start", None, constant("args")), code=code)))
-    assert pool(sample) == ["inputs", "spec", "args", "task", "noop", "start", {}]
+    nets = changed(playbook(step("start", arc("start", None, constant("args")), code=code)), final_step="elsewhere")
+    assert pool(program(nets)) == ["inputs", "spec", "args", "task", "noop", "start", {}, "elsewhere"]
+
+
+# -- what is not spelled out
+
+
+def test_a_known_constant_keeps_its_number() -> None:
+    assert [KNOWN[number] for number in (0, 5, 6)] == [b"\xa5start", b"\xa4noop", b"\xa4http"]
+    assert hashlib.sha256(b"".join(KNOWN)).hexdigest()[:16] == "3f07a6c8322a75e1"
+
+
+def test_known_constants_are_written_as_others_are_and_none_is_there_twice() -> None:
+    assert [writer.value(Reader(written, "known").value()) for written in KNOWN] == list(KNOWN)
+    assert len(NUMBERS) == len(KNOWN)
+
+
+@pytest.mark.parametrize("written", KNOWN)
+def test_a_known_constant_takes_two_bytes_and_is_read_back(written: bytes) -> None:
+    value = Reader(written, "known").value()
+    sample = of_value(value)
+    assert len(written) > 2
+    assert payload(encode(sample), "constants").startswith(bytes((MARK, NUMBERS[written])))
+    assert decode(encode(sample)) == sample
+
+
+def test_what_looks_like_a_known_constant_to_python_stays_what_it_is() -> None:
+    alike: list[Value] = [{"timeout": 60}, {"timeout": 60.0}, {"read_only": False, "timeout": 300}, {"timeout": 300}]
+    for value in alike:
+        args = decode(encode(of_value(value))).playbooks[0].steps[0].arcs[0].args
+        assert args is not None
+        assert repr(args.code[0].operands[0]) == repr(value)
+
+
+def test_two_programs_share_no_known_constant_that_could_be_changed() -> None:
+    data = encode(of_value({"timeout": 60}))
+    first, second = (decode(data).playbooks[0].steps[0].arcs[0].args for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert first.code[0].operands[0] is not second.code[0].operands[0]
+
+
+def test_the_settings_that_tool_kinds_have_by_default_are_known() -> None:
+    usual = ({s.name: s.default for s in kind.settings if s.default is not None} for kind in builtin_kinds().values())
+    assert all(writer.value(settings) in NUMBERS for settings in usual if settings)
+
+
+@pytest.mark.parametrize(("path", "name"), [("a/b", "b"), ("b", "b"), ("a/", ""), ("", ""), ("a/b", "a"), ("a/b", "")])
+def test_a_name_that_is_the_last_part_of_the_path_is_not_written_again(path: str, name: str) -> None:
+    sample = program(playbook(step("start"), name=name, path=path))
+    assert decode(encode(sample)) == sample
+    assert payload(encode(sample), "metadata")[1:2] == (
+        b"\xc0" if path.split("/")[-1] == name else writer.text(name)[:1]
+    )
 
 
 def test_a_comment_or_another_line_changes_only_the_debug_section() -> None:
@@ -195,7 +253,7 @@ def test_a_changed_bundle_is_refused_or_canonical() -> None:
         except MalformedBundle:
             continue
         accepted += 1
-        # A section whose id was hit is an unknown one, which is skipped.
+        # A section whose number was hit is an unknown one, which is skipped.
         if all(section.id in SECTIONS for section in sections(data)):
             assert encode(other) == data
     assert accepted

@@ -22,7 +22,7 @@ def _flip(random: Random, data: bytearray, _other: bytes) -> None:
 
 
 def _set(random: Random, data: bytearray, _other: bytes) -> None:
-    data[random.randrange(len(data))] = random.choice((0, 1, 0x7F, 0x80, 0x90, 0xC0, 0xC4, 0xDC, 0xFF))
+    data[random.randrange(len(data))] = random.choice((0, 1, 0x7F, 0x80, 0x90, 0xC0, 0xC1, 0xC4, 0xDC, 0xFF))
 
 
 def _delete(random: Random, data: bytearray, _other: bytes) -> None:
@@ -84,7 +84,7 @@ def changed_sections(random: Random, data: bytes, other: bytes) -> bytes:
             random.shuffle(frames)
         case _:
             frames[at] = foreign[min(at, len(foreign) - 1)]
-    return HEADER + bytes((0x90 | len(frames),)) + b"".join(frames)
+    return HEADER + bytes((len(frames),)) + b"".join(frames)
 
 
 # ---- instructions

@@ -5,31 +5,22 @@ from __future__ import annotations
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX
 from noetlvm.bytecode.malformed import Fault
 from tests.bytecode.malformed.pieces import (
-    FALSE,
     GOOD,
     HEADER,
-    NIL,
     PAYLOADS,
-    TRUE,
     Case,
     Cases,
-    array,
-    array32,
     block,
     header,
+    leb,
+    of,
     section,
     sections,
-    text,
-    u,
 )
 
 BODY = GOOD[len(HEADER) :]
 GOOD_SECTIONS = sections()
 ORDER = list(PAYLOADS)
-
-
-def of(*framed: bytes) -> bytes:
-    return HEADER + array(*framed)
 
 
 def swapped(first: str, second: str) -> bytes:
@@ -45,6 +36,11 @@ def without(id: str) -> bytes:
 def with_first(framed: bytes) -> bytes:
     """Another first section in place of the metadata."""
     return of(framed, *GOOD_SECTIONS[1:])
+
+
+def padded(number: bytes) -> bytes:
+    """The same number, written with a group more."""
+    return number[:-1] + bytes((number[-1] | 0x80, 0))
 
 
 METADATA = PAYLOADS["metadata"]
@@ -66,9 +62,10 @@ HEADERS: Cases = {
     "no reserved byte": Case(Fault.TRUNCATED, HEADER[:7]),
     "only the header": Case(Fault.TRUNCATED, HEADER),
     "format 0": Case(Fault.NEWER_FORMAT, header(major=0) + BODY),
-    "format 2": Case(Fault.NEWER_FORMAT, header(major=2) + BODY),
+    "format 1": Case(Fault.NEWER_FORMAT, header(major=1) + BODY),
+    "format 3": Case(Fault.NEWER_FORMAT, header(major=3) + BODY),
     "format 255": Case(Fault.NEWER_FORMAT, header(major=255) + BODY),
-    "newer format with unreadable rest": Case(Fault.NEWER_FORMAT, header(major=2) + b"\xc1"),
+    "newer format with unreadable rest": Case(Fault.NEWER_FORMAT, header(major=3) + b"\xc1"),
     "instruction set 0": Case(Fault.NEWER_INSTRUCTIONS, header(instructions=0) + BODY),
     "instruction set 2": Case(Fault.NEWER_INSTRUCTIONS, header(instructions=2) + BODY),
     "instruction set 255": Case(Fault.NEWER_INSTRUCTIONS, header(instructions=255) + BODY),
@@ -82,77 +79,70 @@ HEADERS: Cases = {
 FRAMES: Cases = {
     "a byte after the sections": Case(Fault.LEFT_OVER, GOOD + b"\x00"),
     "the bundle twice": Case(Fault.LEFT_OVER, GOOD + GOOD),
-    "a mapping of sections": Case(Fault.WRONG_TYPE, HEADER + b"\x80"),
-    "null for the sections": Case(Fault.WRONG_TYPE, HEADER + NIL),
-    "a text for the sections": Case(Fault.WRONG_TYPE, HEADER + text("metadata")),
-    "a reserved msgpack byte for the sections": Case(Fault.FORBIDDEN_TYPE, HEADER + b"\xc1"),
     "no sections": Case(Fault.SECTION_MISSING, of()),
-    "one section less than announced": Case(Fault.TRUNCATED, HEADER + b"\x99" + b"".join(GOOD_SECTIONS)),
-    "one section more than announced": Case(Fault.LEFT_OVER, HEADER + b"\x97" + b"".join(GOOD_SECTIONS)),
-    "padded number of sections": Case(Fault.PADDED_VALUE, HEADER + b"\xdc\x00\x08" + b"".join(GOOD_SECTIONS)),
-    "doubly padded number of sections": Case(Fault.PADDED_VALUE, HEADER + array32(8) + b"".join(GOOD_SECTIONS)),
-    "four thousand million sections": Case(Fault.TRUNCATED, HEADER + array32(2**32 - 1)),
+    "one section less than announced": Case(Fault.TRUNCATED, HEADER + leb(9) + b"".join(GOOD_SECTIONS)),
+    "one section more than announced": Case(Fault.LEFT_OVER, HEADER + leb(7) + b"".join(GOOD_SECTIONS)),
+    "padded number of sections": Case(Fault.PADDED_VALUE, HEADER + b"\x88\x00" + b"".join(GOOD_SECTIONS)),
+    "doubly padded number of sections": Case(Fault.PADDED_VALUE, HEADER + b"\x88\x80\x00" + b"".join(GOOD_SECTIONS)),
+    "half a number of sections": Case(Fault.TRUNCATED, HEADER + b"\x88"),
+    "four thousand million sections": Case(Fault.TOO_MUCH, HEADER + leb(2**32 - 1)),
+    "more sections than any number": Case(Fault.OUT_OF_RANGE, HEADER + leb(2**32)),
+    "a number of sections without an end": Case(Fault.OUT_OF_RANGE, HEADER + b"\xff" * 20),
     "more sections than the limit": Case(
-        Fault.TOO_MUCH,
-        HEADER + b"\xdc\x00\x41" + b"".join(section(f"x{number}", b"", TRUE) for number in range(65)),
+        Fault.TOO_MUCH, HEADER + leb(65) + b"".join(section(2 * number + 1, b"") for number in range(65))
     ),
-    "a section that is no list": Case(Fault.WRONG_TYPE, with_first(text("metadata"))),
-    "a section without a payload": Case(Fault.WRONG_LENGTH, with_first(array(text("metadata"), FALSE))),
-    "a section with four fields": Case(
-        Fault.WRONG_LENGTH, with_first(array(text("metadata"), FALSE, block(METADATA), NIL))
+    "a section without a length": Case(Fault.TRUNCATED, HEADER + b"\x01\x02"),
+    "a section without a payload": Case(Fault.TRUNCATED, HEADER + b"\x01\x02" + leb(len(METADATA))),
+    "a section's payload is not led by its length": Case(Fault.TRUNCATED, with_first(b"\x02" + METADATA)),
+    "a padded length": Case(Fault.PADDED_VALUE, with_first(b"\x02" + padded(leb(len(METADATA))) + METADATA)),
+    "a doubly padded length": Case(
+        Fault.PADDED_VALUE, with_first(b"\x02" + padded(padded(leb(len(METADATA)))) + METADATA)
     ),
-    "an empty section": Case(Fault.WRONG_LENGTH, with_first(array())),
-    "a section's id is a number": Case(Fault.WRONG_TYPE, with_first(array(u(1), FALSE, block(METADATA)))),
-    "a section's id is bytes": Case(Fault.WRONG_TYPE, with_first(array(block(b"metadata"), FALSE, block(METADATA)))),
-    "a section's id is no UTF-8": Case(Fault.BAD_TEXT, with_first(array(b"\xa2\xc3\x28", FALSE, block(METADATA)))),
-    "a section's flag is a number": Case(Fault.WRONG_TYPE, with_first(array(text("metadata"), u(0), block(METADATA)))),
-    "a section's flag is null": Case(Fault.WRONG_TYPE, with_first(array(text("metadata"), NIL, block(METADATA)))),
-    "a section's payload is not wrapped": Case(Fault.WRONG_TYPE, with_first(array(text("metadata"), FALSE, METADATA))),
-    "a section's payload is a text": Case(Fault.WRONG_TYPE, with_first(array(text("metadata"), FALSE, text("x")))),
-    "a payload with a padded length": Case(
-        Fault.PADDED_VALUE,
-        with_first(array(text("metadata"), FALSE, b"\xc5\x00" + bytes((len(METADATA),)) + METADATA)),
+    "half a length": Case(Fault.TRUNCATED, HEADER + b"\x01\x02\x80"),
+    "a payload longer than the file": Case(Fault.TRUNCATED, with_first(b"\x02" + leb(2**32 - 1) + METADATA)),
+    "a payload longer than any number": Case(Fault.OUT_OF_RANGE, with_first(b"\x02" + leb(2**32) + METADATA)),
+    "a length without an end": Case(Fault.OUT_OF_RANGE, with_first(b"\x02" + b"\xff" * 20 + METADATA)),
+    "a padded section number": Case(Fault.PADDED_VALUE, with_first(padded(b"\x02") + block(METADATA))),
+    "half a section number": Case(Fault.TRUNCATED, HEADER + b"\x01\x82"),
+    "a section number past 32 bits": Case(Fault.OUT_OF_RANGE, with_first(section(2**32, METADATA))),
+    "an unknown required section": Case(Fault.SECTION_UNKNOWN, of(*GOOD_SECTIONS, section(16, b"x"))),
+    "an unknown required section in front": Case(Fault.SECTION_UNKNOWN, of(section(0, b""), *GOOD_SECTIONS)),
+    "an unknown required section of many bits": Case(
+        Fault.SECTION_UNKNOWN, of(*GOOD_SECTIONS, section(2**32 - 2, b""))
     ),
-    "a payload with a doubly padded length": Case(
-        Fault.PADDED_VALUE,
-        with_first(array(text("metadata"), FALSE, b"\xc6\x00\x00\x00" + bytes((len(METADATA),)) + METADATA)),
-    ),
-    "a payload longer than the file": Case(
-        Fault.TRUNCATED, with_first(array(text("metadata"), FALSE, b"\xc6\xff\xff\xff\xff" + METADATA))
-    ),
-    "a padded section id": Case(Fault.PADDED_VALUE, with_first(array(b"\xd9\x08metadata", FALSE, block(METADATA)))),
-    "an unknown required section": Case(Fault.SECTION_UNKNOWN, of(*GOOD_SECTIONS, section("signature", b""))),
-    "an unknown required section in front": Case(Fault.SECTION_UNKNOWN, of(section("zero", b""), *GOOD_SECTIONS)),
-    "a known section misspelt": Case(Fault.SECTION_UNKNOWN, with_first(section("Metadata", METADATA))),
-    "a section with an empty id": Case(Fault.SECTION_UNKNOWN, with_first(section("", METADATA))),
+    "metadata as an unknown section": Case(Fault.SECTION_MISSING, with_first(section(1, METADATA))),
     "metadata twice": Case(Fault.SECTION_TWICE, of(GOOD_SECTIONS[0], *GOOD_SECTIONS)),
     "debug twice": Case(Fault.SECTION_TWICE, of(*GOOD_SECTIONS, GOOD_SECTIONS[-1])),
     "an unknown optional section twice": Case(
-        Fault.SECTION_TWICE, of(*GOOD_SECTIONS, section("x", b"", TRUE), section("x", b"", TRUE))
+        Fault.SECTION_TWICE, of(*GOOD_SECTIONS, section(17, b""), section(17, b""))
     ),
-    "debug that is required": Case(
-        Fault.SECTION_FLAG, of(*GOOD_SECTIONS[:-1], section("debug", PAYLOADS["debug"], FALSE))
-    ),
-    "metadata that is optional": Case(Fault.SECTION_FLAG, with_first(section("metadata", METADATA, TRUE))),
-    "workload that is optional": Case(
-        Fault.SECTION_FLAG, of(*GOOD_SECTIONS[:6], section("workload", PAYLOADS["workload"], TRUE), GOOD_SECTIONS[7])
+    "debug that is required": Case(Fault.SECTION_UNKNOWN, of(*GOOD_SECTIONS[:-1], section(16, PAYLOADS["debug"]))),
+    "net that is optional": Case(
+        Fault.SECTION_MISSING, of(*GOOD_SECTIONS[:3], section(9, PAYLOADS["net"]), *GOOD_SECTIONS[4:])
     ),
     "metadata after constants": Case(Fault.SECTION_ORDER, swapped("metadata", "constants")),
     "net after pipelines": Case(Fault.SECTION_ORDER, swapped("net", "pipelines")),
     "debug in front": Case(Fault.SECTION_ORDER, swapped("metadata", "debug")),
     "keychain after workload": Case(Fault.SECTION_ORDER, swapped("keychain", "workload")),
     "all in reverse": Case(Fault.SECTION_ORDER, of(*reversed(GOOD_SECTIONS))),
-    **{f"without {id}": Case(Fault.SECTION_MISSING, without(id)) for id in ORDER if id != "debug"},
+    "an unknown optional section out of its order": Case(Fault.SECTION_ORDER, of(*GOOD_SECTIONS, section(3, b""))),
+    "unknown optional sections in the wrong order": Case(
+        Fault.SECTION_ORDER, of(*GOOD_SECTIONS, section(19, b""), section(17, b""))
+    ),
+    "without metadata": Case(Fault.SECTION_MISSING, without("metadata")),
+    "without net": Case(Fault.SECTION_MISSING, without("net")),
+    "without constants": Case(Fault.SECTION_MISSING, without("constants")),
+    "without expressions": Case(Fault.CONSTANT_ORDER, without("expressions"), "pipelines"),
+    "without pipelines": Case(Fault.CONSTANT_ORDER, without("pipelines"), "net"),
 }
 
 
 def _ends() -> list[int]:
-    """Where each section begins, and where its id, its flag and its payload's head end."""
+    """Where each section begins, and where its number, its length and its first byte end."""
     places: list[int] = []
     at = len(HEADER) + 1
-    for id, framed in zip(ORDER, GOOD_SECTIONS, strict=True):
-        after_id = at + 2 + len(id)
-        places += [at, at + 1, after_id, after_id + 1, after_id + 3]
+    for framed in GOOD_SECTIONS:
+        places += [at, at + 1, at + 2, at + 3]
         at += len(framed)
     return places
 

@@ -10,7 +10,6 @@ from tests.bytecode.malformed.pieces import (
     Case,
     Cases,
     array,
-    block,
     bundle,
     debug,
     text,
@@ -32,11 +31,10 @@ def first(fault: Fault, move: bytes) -> Case:
 
 
 FIELDS: Cases = {
-    "debug without a payload": whole(Fault.TRUNCATED, b""),
-    "debug is a mapping": whole(Fault.WRONG_TYPE, EMPTY),
-    "debug is null": whole(Fault.WRONG_TYPE, NIL),
-    "debug of two fields": whole(Fault.WRONG_LENGTH, array(array(), array())),
-    "debug of four fields": whole(Fault.WRONG_LENGTH, array(array(), array(), block(b""), NIL)),
+    "debug without a payload": whole(Fault.SECTION_EMPTY, b""),
+    "files are a mapping": whole(Fault.WRONG_TYPE, EMPTY),
+    "files are null": whole(Fault.WRONG_TYPE, NIL),
+    "files and no constructs": whole(Fault.TRUNCATED, array(text("a.yaml"))),
     "something after the debug map": whole(Fault.LEFT_OVER, debug() + NIL),
     "files are a text": whole(Fault.WRONG_TYPE, debug(files=text("a.yaml"))),
     "a file is a number": whole(Fault.WRONG_TYPE, debug(files=array(u(1)))),
@@ -49,10 +47,8 @@ FIELDS: Cases = {
     ),
     "no constructs": whole(Fault.CONSTRUCT_ORDER, debug(constructs=array())),
     "a construct that does not exist": whole(Fault.CONSTRUCT_ORDER, debug(constructs=array(text("step")))),
-    "marks are a list": whole(Fault.WRONG_TYPE, array(array(text("a.yaml")), array(text("step")), array())),
-    "marks longer than the section": whole(
-        Fault.TRUNCATED, array(array(text("a.yaml")), array(text("step")), b"\xc4\x30" + MARKS)
-    ),
+    "a construct less than announced": whole(Fault.TRUNCATED, array(text("a.yaml")) + b"\x92" + text("step")),
+    "many files announced": whole(Fault.TRUNCATED, b"\xdd\xff\xff\xff\xff"),
 }
 
 MOVES: Cases = {

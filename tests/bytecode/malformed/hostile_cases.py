@@ -11,7 +11,6 @@ from tests.bytecode.malformed.pieces import (
     HEADER,
     JUMP,
     NOT,
-    TRUE,
     Case,
     Cases,
     array,
@@ -19,9 +18,10 @@ from tests.bytecode.malformed.pieces import (
     block,
     bundle,
     debug,
+    leb,
+    of,
     section,
     sections,
-    text,
     with_marks,
     with_value,
 )
@@ -34,7 +34,7 @@ def long_text(value: bytes) -> bytes:
 
 
 def expressions_of(codes: list[bytes]) -> bytes:
-    return bundle(expressions=array(*(block(code) for code in codes)))
+    return bundle(expressions=b"".join(map(block, codes)))
 
 
 def jumps(targets: range) -> bytes:
@@ -48,9 +48,15 @@ CASES: Cases = {
     "ten million empty lists": Case(Fault.TOO_MUCH, lambda: with_value(array32(MANY) + b"\x90" * MANY)),
     "ten million empty mappings": Case(Fault.TOO_MUCH, lambda: with_value(array32(MANY) + b"\x80" * MANY)),
     "ten million nulls": Case(Fault.TOO_MUCH, lambda: with_value(array32(MANY) + b"\xc0" * MANY)),
-    "ten million empty constants": Case(Fault.TOO_MUCH, lambda: bundle(constants=array32(MANY) + b"\x90" * MANY)),
-    "ten million playbooks": Case(Fault.TOO_MUCH, lambda: bundle(metadata=array32(MANY) + b"\x90" * MANY)),
-    "ten million pipelines": Case(Fault.TOO_MUCH, lambda: bundle(pipelines=array32(MANY) + b"\xc4" * MANY)),
+    "ten million empty constants": Case(Fault.CONSTANT_TWICE, lambda: bundle(constants=b"\x90" * MANY)),
+    "a million small constants": Case(
+        Fault.TOO_MUCH,
+        lambda: bundle(
+            constants=b"".join(b"\xce%c%c%c%c" % (1, *number.to_bytes(3, "big")) for number in range(1_000_000))
+        ),
+    ),
+    "ten million playbooks": Case(Fault.TOO_MUCH, lambda: bundle(net=b"\x90" * MANY)),
+    "five million empty pipelines": Case(Fault.TOO_MUCH, lambda: bundle(pipelines=b"\x01\x00" * (MANY // 2))),
     "ten million files": Case(Fault.TOO_MUCH, lambda: bundle(debug=debug(files=array32(MANY) + b"\xa0" * MANY))),
     "lists of fifteen empty lists": Case(
         Fault.TOO_MUCH, lambda: with_value(array32(600_000) + (b"\x9f" + b"\x90" * 15) * 600_000)
@@ -77,12 +83,8 @@ CASES: Cases = {
     ),
     "ten million marks for little code": Case(Fault.LEFT_OVER, lambda: with_marks(b"\x00" * MANY), "debug"),
     "a huge section that nobody knows": Case(
-        Fault.SECTION_UNKNOWN, lambda: HEADER + array(*sections(), section("x", b"\x90" * MANY))
+        Fault.SECTION_UNKNOWN, lambda: of(*sections(), section(16, b"\x90" * MANY))
     ),
-    "a million sections": Case(
-        Fault.TOO_MUCH, lambda: HEADER + array32(1_000_000) + section("x", b"", TRUE) * 1_000_000
-    ),
-    "a payload of 4 GiB in a file of few bytes": Case(
-        Fault.TRUNCATED, HEADER + b"\x91\x93" + text("x") + TRUE + b"\xc6\xff\xff\xff\xff"
-    ),
+    "a million sections": Case(Fault.TOO_MUCH, lambda: HEADER + leb(1_000_000) + section(17, b"") * 1_000_000),
+    "a payload of 4 GiB in a file of few bytes": Case(Fault.TRUNCATED, HEADER + leb(1) + leb(17) + leb(2**32 - 1)),
 }

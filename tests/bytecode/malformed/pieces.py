@@ -63,55 +63,82 @@ def array32(count: int) -> bytes:
     return struct.pack(">BI", 0xDD, count)
 
 
+def binary(data: bytes) -> bytes:
+    """Bytes, of which no bundle has any."""
+    return struct.pack(">BB", 0xC4, len(data)) + data
+
+
+# -- LEB128
+
+
+def leb(number: int) -> bytes:
+    """A number in groups of seven bits."""
+    groups = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes(group | 0x80 for group in groups[:-1]) + bytes(groups[-1:])
+
+
 def block(data: bytes) -> bytes:
-    """Bytes, in the shortest form."""
-    if len(data) < 256:
-        return struct.pack(">BB", 0xC4, len(data)) + data
-    if len(data) < 65_536:
-        return struct.pack(">BH", 0xC5, len(data)) + data
-    return struct.pack(">BI", 0xC6, len(data)) + data
+    """Bytes, led by their number."""
+    return leb(len(data)) + data
 
 
 # -- the bundle
 
-HEADER = b"\x7fNBC\x01\x00\x01\x00"
+HEADER = b"\x7fNBC\x02\x00\x01\x00"
 EMPTY = mapping()
+NUMBERS = {
+    "metadata": 2,
+    "constants": 4,
+    "expressions": 6,
+    "net": 8,
+    "pipelines": 10,
+    "keychain": 12,
+    "workload": 14,
+    "debug": 15,
+}
 
 
 def header(
-    magic: bytes = b"\x7fNBC", major: int = 1, minor: int = 0, instructions: int = 1, reserved: int = 0
+    magic: bytes = b"\x7fNBC", major: int = 2, minor: int = 0, instructions: int = 1, reserved: int = 0
 ) -> bytes:
     return magic + bytes((major, minor, instructions, reserved))
 
 
-def section(id: str, payload: bytes, optional: bytes = FALSE) -> bytes:
-    return array(text(id), optional, block(payload))
+def section(number: int, payload: bytes) -> bytes:
+    return leb(number) + block(payload)
+
+
+def of(*framed: bytes) -> bytes:
+    """A bundle of these sections."""
+    return HEADER + leb(len(framed)) + b"".join(framed)
 
 
 def playbook(
-    name: bytes = text("p"),
+    name: bytes = NIL,
     path: bytes = text("x/p"),
     metadata: bytes = EMPTY,
     executor: bytes = EMPTY,
-    entry: bytes = text("start"),
-    final: bytes = NIL,
+    entry: bytes = u(4),
+    final: bytes = u(0),
     strict: bytes = FALSE,
 ) -> bytes:
     return array(name, path, metadata, executor, entry, final, strict)
 
 
+START, HTTP = b"\xc1\x00", b"\xc1\x06"
+"""Two of the constants that every bundle knows."""
 CONSTANTS = (
     EMPTY,
     text("go"),
     text("fetch"),
-    text("http"),
-    text("start"),
-    text("item"),
+    HTTP,
+    START,
+    text("each"),
     text("n"),
-    text("sum"),
+    text("max"),
     text("done"),
 )
-"""0 {}, 1 go, 2 fetch, 3 http, 4 start, 5 item, 6 n, 7 sum, 8 done."""
+"""0 {}, 1 go, 2 fetch, 3 http, 4 start, 5 each, 6 n, 7 max, 8 done."""
 
 CONST, NAME, ATTR, TRUTH, RETURN, NOT, FILTER, COMPARE, JUMP = 1, 2, 8, 42, 59, 30, 20, 41, 54
 ENTER, CALL, UNLESS, ON_ERROR, PATCH, RETRY, CONTINUE, FAIL, END = 100, 102, 103, 104, 105, 106, 108, 112, 113
@@ -152,7 +179,7 @@ DONE = step(u(8), u(0), u(0), array(), array(), u(0))
 
 
 def net(first: bytes = step(), second: bytes = DONE) -> bytes:
-    return array(array(first, second))
+    return array(first, second)
 
 
 def credential(name: bytes = text("token"), kind: bytes = text("secret"), settings: bytes = EMPTY) -> bytes:
@@ -181,17 +208,17 @@ MARKS = b"".join(
 def debug(
     files: bytes = array(text("a.yaml")), constructs: bytes = array(text("step"), text("task")), marks: bytes = MARKS
 ) -> bytes:
-    return array(files, constructs, block(marks))
+    return files + constructs + marks
 
 
 PAYLOADS: dict[str, bytes] = {
-    "metadata": array(playbook()),
-    "constants": array(*CONSTANTS),
-    "expressions": array(block(EXPRESSION_0), block(EXPRESSION_1)),
+    "metadata": playbook(),
+    "constants": b"".join(CONSTANTS),
+    "expressions": block(EXPRESSION_0) + block(EXPRESSION_1),
     "net": net(),
-    "pipelines": array(block(PIPELINE)),
-    "keychain": array(array(credential())),
-    "workload": array(EMPTY),
+    "pipelines": block(PIPELINE),
+    "keychain": array(credential()),
+    "workload": mapping(text("k"), u(1)),
     "debug": debug(),
 }
 
@@ -199,12 +226,12 @@ PAYLOADS: dict[str, bytes] = {
 def sections(**changed: bytes) -> list[bytes]:
     """The sections of the good bundle, some with another payload."""
     payloads = PAYLOADS | changed
-    return [section(id, payload, TRUE if id == "debug" else FALSE) for id, payload in payloads.items()]
+    return [section(NUMBERS[id], payload) for id, payload in payloads.items()]
 
 
 def bundle(**changed: bytes) -> bytes:
     """The good bundle, some sections with another payload."""
-    return HEADER + array(*sections(**changed))
+    return of(*sections(**changed))
 
 
 GOOD = bundle()
@@ -215,17 +242,17 @@ GOOD = bundle()
 
 def with_value(value: bytes) -> bytes:
     """A bundle that has this value in its workload."""
-    return bundle(workload=array(mapping(text("k"), value)))
+    return bundle(workload=mapping(text("k"), value))
 
 
 def with_expression(code: bytes) -> bytes:
     """A bundle whose first expression is this."""
-    return bundle(expressions=array(block(code), block(EXPRESSION_1)))
+    return bundle(expressions=block(code) + block(EXPRESSION_1))
 
 
 def with_pipeline(code: bytes) -> bytes:
     """A bundle whose pipeline is this."""
-    return bundle(pipelines=array(block(code)))
+    return bundle(pipelines=block(code))
 
 
 def with_marks(marks: bytes) -> bytes:

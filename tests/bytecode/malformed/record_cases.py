@@ -13,7 +13,7 @@ from tests.bytecode.malformed.pieces import (
     Cases,
     arc,
     array,
-    block,
+    binary,
     bundle,
     credential,
     loop,
@@ -49,40 +49,48 @@ def in_arc(fault: Fault, data: bytes) -> Case:
 TYPE, LENGTH, RANGE = Fault.WRONG_TYPE, Fault.WRONG_LENGTH, Fault.OUT_OF_RANGE
 
 METADATA: Cases = {
-    "no playbooks": metadata(Fault.NO_PLAYBOOK, array()),
-    "playbooks are a mapping": metadata(TYPE, EMPTY),
-    "a playbook is a mapping": metadata(TYPE, array(mapping(text("name"), text("p")))),
-    "a playbook of six fields": metadata(LENGTH, array(array(*[NIL] * 6))),
-    "a playbook of eight fields": metadata(LENGTH, array(array(*[NIL] * 8))),
-    "two playbooks announced": metadata(Fault.TRUNCATED, b"\x92" + playbook()),
-    "something after the playbooks": metadata(Fault.LEFT_OVER, array(playbook()) + NIL),
+    "a playbook is a mapping": metadata(TYPE, mapping(text("name"), text("p"))),
+    "a playbook of six fields": metadata(LENGTH, array(*[NIL] * 6)),
+    "a playbook of eight fields": metadata(LENGTH, array(*[NIL] * 8)),
+    "a playbook less than there are nets": Case(Fault.TRUNCATED, bundle(net=net() + array()), "metadata"),
+    "a playbook more than there are nets": metadata(Fault.LEFT_OVER, playbook() + playbook()),
+    "something after the playbooks": metadata(Fault.LEFT_OVER, playbook() + NIL),
     "metadata without a payload": metadata(Fault.TRUNCATED, b""),
-    "a playbook's name is null": metadata(TYPE, array(playbook(name=NIL))),
-    "a playbook's name is a number": metadata(TYPE, array(playbook(name=u(4)))),
-    "a playbook's path is null": metadata(TYPE, array(playbook(path=NIL))),
-    "a playbook's path is a list": metadata(TYPE, array(playbook(path=array(text("x"))))),
-    "a playbook's metadata are a list": metadata(TYPE, array(playbook(metadata=array()))),
-    "a playbook's metadata are null": metadata(TYPE, array(playbook(metadata=NIL))),
-    "a playbook's executor is a text": metadata(TYPE, array(playbook(executor=text("local")))),
-    "a playbook's executor has a key twice": metadata(
-        Fault.DUPLICATE_KEY, array(playbook(executor=mapping(text("a"), NIL, text("a"), NIL)))
+    "a playbook's name is a boolean": metadata(TYPE, playbook(name=TRUE)),
+    "a playbook's usual name is spelled out": metadata(Fault.PADDED_VALUE, playbook(name=text("p"))),
+    "a path of one part is spelled out as the name": metadata(
+        Fault.PADDED_VALUE, playbook(name=text("p"), path=text("p"))
     ),
-    "the entry step is a number": metadata(TYPE, array(playbook(entry=u(4)))),
-    "the entry step is null": metadata(TYPE, array(playbook(entry=NIL))),
-    "the final step is false": metadata(TYPE, array(playbook(final=b"\xc2"))),
-    "the final step is a number": metadata(TYPE, array(playbook(final=u(4)))),
-    "strictness is a number": metadata(TYPE, array(playbook(strict=u(1)))),
-    "strictness is null": metadata(TYPE, array(playbook(strict=NIL))),
+    "no name for a path of none": metadata(Fault.PADDED_VALUE, playbook(name=text(""), path=text(""))),
+    "a playbook's name is a number": metadata(TYPE, playbook(name=u(4))),
+    "a playbook's path is null": metadata(TYPE, playbook(path=NIL)),
+    "a playbook's path is a list": metadata(TYPE, playbook(path=array(text("x")))),
+    "a playbook's metadata are a list": metadata(TYPE, playbook(metadata=array())),
+    "a playbook's metadata are null": metadata(TYPE, playbook(metadata=NIL)),
+    "a playbook's executor is a text": metadata(TYPE, playbook(executor=text("local"))),
+    "a playbook's executor has a key twice": metadata(
+        Fault.DUPLICATE_KEY, playbook(executor=mapping(text("a"), NIL, text("a"), NIL))
+    ),
+    "the entry step is written out": metadata(TYPE, playbook(entry=text("start"))),
+    "the entry step is null": metadata(TYPE, playbook(entry=NIL)),
+    "the entry step is a mapping of the pool": metadata(Fault.CONSTANT_TYPE, playbook(entry=u(0))),
+    "the entry step does not exist": metadata(Fault.NO_SUCH_CONSTANT, playbook(entry=u(9))),
+    "the final step is false": metadata(TYPE, playbook(final=b"\xc2")),
+    "the final step is null": metadata(TYPE, playbook(final=NIL)),
+    "the final step is written out": metadata(TYPE, playbook(final=text("done"))),
+    "the final step is a mapping of the pool": metadata(Fault.CONSTANT_TYPE, playbook(final=u(1))),
+    "the final step does not exist": metadata(Fault.NO_SUCH_CONSTANT, playbook(final=u(10))),
+    "strictness is a number": metadata(TYPE, playbook(strict=u(1))),
+    "strictness is null": metadata(TYPE, playbook(strict=NIL)),
 }
 
 NET: Cases = {
-    "nets are a mapping": in_net(TYPE, EMPTY),
-    "net without a payload": in_net(Fault.TRUNCATED, b""),
-    "no net for the playbook": in_net(LENGTH, array()),
-    "a net too many": in_net(LENGTH, array(array(step(), DONE), array())),
-    "something after the nets": in_net(Fault.LEFT_OVER, net() + u(0)),
-    "steps are a mapping": in_net(TYPE, array(EMPTY)),
-    "a step less than announced": in_net(Fault.TRUNCATED, b"\x91\x93" + step() + DONE),
+    "no playbooks": in_net(Fault.NO_PLAYBOOK, b""),
+    "steps are a mapping": in_net(TYPE, EMPTY),
+    "steps are null": in_net(TYPE, NIL),
+    "something after the nets": in_net(TYPE, net() + u(0)),
+    "a step less than announced": in_net(Fault.TRUNCATED, b"\x93" + step() + DONE),
+    "a step more than announced": in_net(TYPE, b"\x91" + step() + DONE[1:]),
     "a step is a text": in_step(TYPE, text("start")),
     "a step of five fields": in_step(LENGTH, array(*[u(0)] * 5)),
     "a step of seven fields": in_step(LENGTH, array(*[u(0)] * 7)),
@@ -94,7 +102,7 @@ NET: Cases = {
     "a step's bits are 127": in_step(RANGE, step(bits=u(127))),
     "a step's bits are a boolean": in_step(TYPE, step(bits=TRUE)),
     "a step's admission is null": in_step(TYPE, step(admit=NIL)),
-    "a step's admission is code": in_step(TYPE, step(admit=block(b"\x00\x3b"))),
+    "a step's admission is code": in_step(TYPE, step(admit=binary(b"\x00\x3b"))),
     "a step's loops are null": in_step(TYPE, step(loops=NIL)),
     "a step's loops are a mapping": in_step(TYPE, step(loops=EMPTY)),
     "a step's arcs are null": in_step(TYPE, step(arcs=NIL)),
@@ -130,34 +138,53 @@ NET: Cases = {
 KEYCHAIN: Cases = {
     name: Case(fault, bundle(keychain=data), "keychain")
     for name, (fault, data) in {
-        "keychains are a mapping": (TYPE, EMPTY),
-        "keychain without a payload": (Fault.TRUNCATED, b""),
-        "no keychain for the playbook": (LENGTH, array()),
-        "a keychain too many": (LENGTH, array(array(), array())),
-        "a keychain is a mapping": (TYPE, array(EMPTY)),
-        "a keychain is null": (TYPE, array(NIL)),
+        "keychain without a payload": (Fault.SECTION_EMPTY, b""),
+        "a keychain that holds nothing": (Fault.SECTION_EMPTY, array()),
+        "a keychain too many": (Fault.LEFT_OVER, array(credential()) + array()),
+        "a keychain is a mapping": (TYPE, EMPTY),
+        "a keychain is null": (TYPE, NIL),
         "something after the keychains": (Fault.LEFT_OVER, PAYLOADS["keychain"] + NIL),
-        "a credential is a text": (TYPE, array(array(text("token")))),
-        "a credential of two fields": (LENGTH, array(array(array(text("token"), text("secret"))))),
-        "a credential of four fields": (LENGTH, array(array(array(NIL, NIL, NIL, NIL)))),
-        "a credential's name is null": (TYPE, array(array(credential(name=NIL)))),
-        "a credential's kind is a number": (TYPE, array(array(credential(kind=u(1))))),
-        "a credential's settings are a list": (TYPE, array(array(credential(settings=array())))),
-        "a credential's settings hold bytes": (TYPE, array(array(credential(settings=mapping(text("a"), block(b"")))))),
+        "a credential is a text": (TYPE, array(text("token"))),
+        "a credential of two fields": (LENGTH, array(array(text("token"), text("secret")))),
+        "a credential of four fields": (LENGTH, array(array(NIL, NIL, NIL, NIL))),
+        "a credential's name is null": (TYPE, array(credential(name=NIL))),
+        "a credential's kind is a number": (TYPE, array(credential(kind=u(1)))),
+        "a credential's settings are a list": (TYPE, array(credential(settings=array()))),
+        "a credential's settings hold bytes": (TYPE, array(credential(settings=mapping(text("a"), binary(b""))))),
     }.items()
 }
 
 WORKLOAD: Cases = {
     name: Case(fault, bundle(workload=data), "workload")
     for name, (fault, data) in {
-        "workloads are a mapping": (TYPE, EMPTY),
-        "workload without a payload": (Fault.TRUNCATED, b""),
-        "no workload for the playbook": (LENGTH, array()),
-        "a workload too many": (LENGTH, array(EMPTY, EMPTY)),
-        "a workload is a list": (TYPE, array(array())),
-        "a workload is null": (TYPE, array(NIL)),
-        "something after the workloads": (Fault.LEFT_OVER, array(EMPTY) + EMPTY),
+        "workload without a payload": (Fault.SECTION_EMPTY, b""),
+        "a workload that holds nothing": (Fault.SECTION_EMPTY, EMPTY),
+        "a workload too many": (Fault.LEFT_OVER, PAYLOADS["workload"] + EMPTY),
+        "a workload is a list": (TYPE, array()),
+        "a workload is null": (TYPE, NIL),
+        "something after the workload": (Fault.LEFT_OVER, PAYLOADS["workload"] + NIL),
     }.items()
 }
 
-CASES: Cases = METADATA | NET | KEYCHAIN | WORKLOAD
+CHILDREN: Cases = {
+    "a keychain less than there are nets": Case(
+        Fault.TRUNCATED, bundle(net=net() + array(), metadata=playbook() * 2), "keychain"
+    ),
+    "keychains that hold nothing": Case(
+        Fault.SECTION_EMPTY, bundle(net=net() + array(), metadata=playbook() * 2, keychain=array() * 2), "keychain"
+    ),
+    "a workload less than there are nets": Case(
+        Fault.TRUNCATED,
+        bundle(net=net() + array(), metadata=playbook() * 2, keychain=array(credential()) + array()),
+        "workload",
+    ),
+    "workloads that hold nothing": Case(
+        Fault.SECTION_EMPTY,
+        bundle(
+            net=net() + array(), metadata=playbook() * 2, keychain=array(credential()) + array(), workload=EMPTY * 2
+        ),
+        "workload",
+    ),
+}
+
+CASES: Cases = METADATA | NET | KEYCHAIN | WORKLOAD | CHILDREN

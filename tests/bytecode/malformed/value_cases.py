@@ -12,7 +12,7 @@ from tests.bytecode.malformed.pieces import (
     Cases,
     array,
     array32,
-    block,
+    binary,
     bundle,
     mapping,
     text,
@@ -85,12 +85,12 @@ FORBIDDEN: Cases = {
 }
 
 TYPES: Cases = {
-    "bytes as a value": value(Fault.WRONG_TYPE, block(b"abc")),
-    "bytes in a list": value(Fault.WRONG_TYPE, array(block(b""))),
+    "bytes as a value": value(Fault.WRONG_TYPE, binary(b"abc")),
+    "bytes in a list": value(Fault.WRONG_TYPE, array(binary(b""))),
     "a number as a key": value(Fault.WRONG_TYPE, mapping(u(1), u(2))),
     "null as a key": value(Fault.WRONG_TYPE, mapping(NIL, u(2))),
     "true as a key": value(Fault.WRONG_TYPE, mapping(b"\xc3", u(2))),
-    "bytes as a key": value(Fault.WRONG_TYPE, mapping(block(b"a"), u(2))),
+    "bytes as a key": value(Fault.WRONG_TYPE, mapping(binary(b"a"), u(2))),
     "a list as a key": value(Fault.WRONG_TYPE, mapping(array(), u(2))),
     "a large integer as a key": value(Fault.WRONG_TYPE, mapping(big(b"1" * 20), u(2))),
 }
@@ -124,7 +124,7 @@ KEYS: Cases = {
         Fault.DUPLICATE_KEY, array(mapping(text("x"), mapping(text("a"), NIL, text("a"), NIL)))
     ),
     "a key of the workload twice": Case(
-        Fault.DUPLICATE_KEY, bundle(workload=array(mapping(text("a"), u(1), text("a"), u(1)))), "workload"
+        Fault.DUPLICATE_KEY, bundle(workload=mapping(text("a"), u(1), text("a"), u(1))), "workload"
     ),
 }
 
