@@ -14,46 +14,23 @@ MARK: Final = 0xC1
 
 _Known = str | bool | int | dict[str, "_Known"]
 
+# fmt: off
 _WORDS: Final = (
     # Steps, labels and kinds of tasks
-    *("start", "end", "task_1", "task_2", "task_3"),
-    *("noop", "http", "postgres", "duckdb", "python", "shell", "secrets", "playbook"),
+    "start", "end", "task_1", "task_2", "task_3",
+    "noop", "http", "postgres", "duckdb", "python", "shell", "secrets", "playbook",
     # What outcomes and events have, and what they say
-    *(
-        "name",
-        "status",
-        "result",
-        "error",
-        "kind",
-        "retryable",
-        "message",
-        "details",
-        "meta",
-        "attempt",
-        "headers",
-        "code",
-    ),
-    *(
-        "step.done",
-        "step.failed",
-        "loop.done",
-        "loop",
-        "total",
-        "ok",
-        "failed",
-        "index",
-        "parent",
-        "item",
-        "key",
-        "value",
-    ),
+    "name", "status", "result", "error", "kind", "retryable", "message", "details", "meta", "attempt",
+    "headers", "code",
+    "step.done", "step.failed", "loop.done", "loop", "total", "ok", "failed", "index", "parent", "item", "key", "value",
     # Inputs of tools, and fields that answers often have
-    *("url", "method", "GET", "POST", "params", "json", "form", "body", "auth", "command", "args", "env", "path"),
-    *("workload", "secret", "id", "data", "items", "rows", "count", "page"),
+    "url", "method", "GET", "POST", "params", "json", "form", "body", "auth", "command", "args", "env", "path",
+    "workload", "secret", "id", "data", "items", "rows", "count", "page",
     # Filters, tests and methods
-    *("default", "length", "list", "int", "float", "string", "join", "map", "select", "selectattr", "sum", "first"),
-    *("last", "upper", "lower", "tojson", "defined", "none", "get", "range"),
+    "default", "length", "list", "int", "float", "string", "join", "map", "select", "selectattr", "sum", "first",
+    "last", "upper", "lower", "tojson", "defined", "none", "get", "range",
 )
+# fmt: on
 _SETTINGS: Final[tuple[_Known, ...]] = (
     {"timeout": {"connect": 10, "read": 60}, "follow_redirects": False, "verify_tls": True},
     {"timeout": 60},
