@@ -65,6 +65,19 @@ def test_a_second_process_is_refused_too(path: Path) -> None:
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
+def test_a_lock_that_outlives_its_holder_in_a_forked_child_is_waited_for(path: Path) -> None:
+    dying = """
+import os, pathlib, sys, time
+from noetlvm.store.sqlite import SqliteStore
+store = SqliteStore(pathlib.Path(sys.argv[1]))
+if os.fork() == 0:
+    time.sleep(0.3)
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", dying, str(path)], cwd=ROOT, check=True)
+    SqliteStore(path).close()
+
+
 def test_readers_follow_a_writer_and_cannot_write(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
         store.append("x", 0, events([1]), execution())
