@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from noetlvm.cli.data_text import as_json, counted
 from noetlvm.cli.database import results_of, writing
-from noetlvm.cli.refused import INTERRUPTED, REFUSED, Refused
+from noetlvm.cli.refused import Refused
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
+from noetlvm.command_line.exit_codes import CANNOT_RUN, INTERRUPTED
 from noetlvm.command_line.process import settle
 from noetlvm.record import Record
 
@@ -145,7 +146,7 @@ def _as_data(ending: Ending) -> dict[str, Any]:
 
 def _exit_code(endings: Sequence[Ending]) -> int:
     if any(_was_refused(ending) for ending in endings):
-        return REFUSED
+        return CANNOT_RUN
     if any(ending.status in ("failed", "cancelled") for ending in endings):
         return FAILED
     return 0 if all(ending.status == "success" for ending in endings) else INTERRUPTED

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-REFUSED = 2
-INTERRUPTED = 130
-
 
 class Refused(Exception):  # noqa: N818 - it reads as what it says
     """The command cannot do what it was asked; the message says why and what to do. Empty: that was said already."""

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from noetlvm.command_line.exit_codes import CANNOT_RUN, INTERRUPTED
+
 if TYPE_CHECKING:
     from noetlvm.command_line.declared import Program
-
-CANNOT_RUN = 2
-INTERRUPTED = 130
 
 Load: TypeAlias = "Callable[[], tuple[Program, tuple[type[Exception], ...]]]"
 """Returns the program, and the exceptions whose message is all that the user has to know."""

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any
 
 from noetlvm.command_line.declared import REQUIRED, Command, Option, Parameter, Program, parameters
+from noetlvm.command_line.exit_codes import CANNOT_RUN
 
-NO_SUCH_COMMAND = 2
 _DIGITS_MAX = 18
 
 
@@ -44,7 +44,7 @@ def _no_such_command(program: Program, word: str) -> int:
         f"{program.name}: there is no command `{word}`; {meant}`{program.name} --help` lists those there are",
         file=sys.stderr,
     )
-    return NO_SUCH_COMMAND
+    return CANNOT_RUN
 
 
 def plainly_read(command: Command, words: Sequence[str]) -> dict[str, Any] | None:

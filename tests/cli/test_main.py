@@ -56,8 +56,8 @@ def imported_by(folder: Path, *arguments: str) -> set[str]:
 def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
     assert start("-m", "noetlc", "--version", folder=tmp_path).stdout == f"noetlc {__version__}\n"
     ours = {name for name in imported_by(tmp_path, "--version") if name.startswith("noetl")}
-    entrance = {"noetlvm.command_line", "noetlvm.command_line.entrance", "noetlvm.command_line.process"}
-    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm", *entrance}
+    entrance = {f"noetlvm.command_line.{name}" for name in ("entrance", "exit_codes", "process")}
+    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm", "noetlvm.command_line", *entrance}
 
 
 @pytest.mark.parametrize("program", ["noetlc", "noetlvm"])
