@@ -13,7 +13,7 @@ test: $(READY)  ## Run all tests.
 	$(BIN)/python -m pytest -n auto
 
 kill: $(READY)  ## Kill -9 running executions 2,000 times, and let each go on to its end.
-	KILL_SEEDS=200 $(BIN)/python -m pytest -n auto tests/engine/test_kill.py
+	KILL_SEEDS=200 $(BIN)/python -m pytest -n auto tests/whole/kill/test_kill.py
 
 check: $(READY)  ## Format, lint, types, stale docs.
 	$(BIN)/ruff format --check .
@@ -37,10 +37,10 @@ update: $(READY)  ## Rewrite golden files from what the code does now; read the 
 	$(BIN)/python docs/generate.py
 
 fuzz: $(READY)  ## Mutate bundles for as long as one likes: make fuzz COUNT=1000000 SEED=7
-	$(BIN)/python -m tests.fuzz.bundles --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.whole.fuzz.bundles --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 
 oracle: $(READY)  ## Compare generated expressions with Jinja2: make oracle COUNT=100000 SEED=7
-	$(BIN)/python -m tests.oracle.expressions --count $(or $(COUNT),100000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.whole.oracle.expressions --count $(or $(COUNT),100000) --seed $(or $(SEED),1)
 
 wheel: $(READY)  ## Build the wheel and lint a file with it in a clean environment.
 	$(BIN)/python .ci/wheel_smoke.py

@@ -20,8 +20,8 @@ from typing import cast
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
-from noetlvm.bytecode.assembly_grammar import CHOICES
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
+from noetlvm.bytecode.text.assembly_grammar import CHOICES
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.events.catalogue import EVENTS, EventKind
 from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS

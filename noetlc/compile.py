@@ -20,11 +20,11 @@ from noetlc.syntax import ast
 from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
-from noetlvm.bytecode.encoder import encode
+from noetlvm.bytecode.codec.encoder import encode
+from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.errors import BundleError
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.writer import EncodingError
 from noetlvm.record import Record, changed
 
 SAME_PATH = "C002"

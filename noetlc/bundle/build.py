@@ -24,7 +24,7 @@ from noetlc.lint.terms import terms_for
 from noetlc.report.formats import Format, render
 from noetlc.report.report import Report, counted
 from noetlc.report.row import Row
-from noetlvm.bytecode.container import bundle_id, strip
+from noetlvm.bytecode.codec.container import bundle_id, strip
 
 COMPILED, FINDINGS = 0, 1
 STDIN_NAME = "<stdin>"
@@ -138,7 +138,7 @@ def _emitted(compiled: Compiled, order: Order) -> bytes:
 
         return "---\n".join(print_playbook(form.playbook) for form in compiled.canonical).encode()
     if order.emit is Emit.ASM:
-        from noetlvm.bytecode.disassembler import disassemble
+        from noetlvm.bytecode.text.disassembler import disassemble
 
         return disassemble(compiled.program, source_lines=not order.strip).encode()
     from noetlc.bundle.program_data import program_data

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from noetlc.lint.atomic import write_atomically
 from noetlc.lint.cannot_run import CannotRun
-from noetlvm.bytecode.container import bundle_id
-from noetlvm.bytecode.encoder import encode
+from noetlvm.bytecode.codec.container import bundle_id
+from noetlvm.bytecode.codec.encoder import encode
+from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.errors import BundleError, MalformedBundle
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.writer import EncodingError
 
 ASSEMBLY_BYTES_MAX = 16 * BUNDLE_BYTES_MAX
 """The text of a bundle is several times its size."""
@@ -99,7 +99,7 @@ def verdict(path: str) -> Verdict:
 
 def assemble_file(path: str, *, verified: bool) -> tuple[bytes, str | None]:
     """Return the bundle that an assembly text makes, or what is wrong with the text."""
-    from noetlvm.bytecode.assembler import AssemblyError, assemble
+    from noetlvm.bytecode.text.assembler import AssemblyError, assemble
 
     text = read_file(path, ASSEMBLY_BYTES_MAX).decode("utf-8", "replace")
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from noetlvm.bytecode.addresses import addresses
-from noetlvm.bytecode.container import bundle_id, sections
+from noetlvm.bytecode.codec.container import bundle_id, sections
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.program import Expression, Instruction, Playbook, Program, Transition
 

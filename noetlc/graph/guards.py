@@ -25,7 +25,7 @@ from noetlc.net.operands import (
     item_text,
 )
 from noetlvm.bytecode.program import Expression, Instruction
-from noetlvm.bytecode.verifier_stack import count_taken
+from noetlvm.bytecode.verify.stack import count_taken
 
 _WAYS_MAX = 2048
 """Instructions followed for one guard, counting each way; beyond that it is taken as a whole."""

@@ -25,7 +25,7 @@ from noetlc.lint.terms import terms_for
 from noetlc.report.formats import Format as LintFormat
 from noetlc.report.formats import render as render_findings
 from noetlc.report.report import Report
-from noetlvm.bytecode.container import MAGIC
+from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import Program
 
 CLEAN, FINDINGS = 0, 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlvm.bytecode.program import Expression, Instruction, Transition
-from noetlvm.bytecode.verifier_stack import count_taken
+from noetlvm.bytecode.verify.stack import count_taken
 
 
 def ctx_reads(step: Transition) -> frozenset[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from noetlvm.bytecode.decoder import decode
+from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.verifier import verify
+from noetlvm.bytecode.verify.verifier import verify
 
 
 def load(data: bytes, *, debug: bool = True) -> Program:

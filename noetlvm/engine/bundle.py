@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from noetlvm.bytecode.container import bundle_id
+from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.machine.loaded import LoadedProgram, load_program
 
 

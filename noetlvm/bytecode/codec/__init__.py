@@ -1,0 +1,1 @@
+"""How a program becomes bytes and back: sections, encoder, decoder."""

@@ -1,0 +1,136 @@
+"""The container of a bundle: a header, then numbered sections. It knows nothing of what is in them.
+
+Eight bytes of header: magic, format major and minor, instruction set, a reserved zero. Then how many sections there
+are, so that a bundle that was cut short is never a good one, and for each its number, its length and its payload, the
+former in LEB128. Sections stand in the order of their numbers. One that holds nothing is left out, and one that this
+version does not know is skipped if its number is odd. A reader reads its own major version and any minor one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.reader import Reader
+from noetlvm.bytecode.isa import ISA_VERSION
+from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
+from noetlvm.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAGIC = b"\x7fNBC"
+FORMAT_MAJOR = 2
+FORMAT_MINOR = 0
+HEADER = MAGIC + bytes((FORMAT_MAJOR, FORMAT_MINOR, ISA_VERSION, 0))
+
+DEBUG = "debug"
+SECTIONS: dict[str, int] = {
+    "metadata": 2,
+    "constants": 4,
+    "expressions": 6,
+    "net": 8,
+    "pipelines": 10,
+    "keychain": 12,
+    "workload": 14,
+    DEBUG: 15,
+}
+"""The number of every section. An odd one is optional: whoever does not know it may do without it."""
+
+REQUIRED = ("metadata", "constants", "net")
+"""What no bundle can do without; the others are missing where they would be empty."""
+
+_CONTAINER = "container"
+_NAMES = {number: id for id, number in SECTIONS.items()}
+
+
+class Section(Record):
+    """Where a section lies in a bundle."""
+
+    id: str
+    """Its name, or `#` and its number if this version does not know it."""
+    frame: tuple[int, int]
+    """From its head to its end."""
+    payload: tuple[int, int]
+
+
+def frame(payloads: Iterable[tuple[str, bytes]]) -> bytes:
+    """Make a bundle of sections, which come in their order."""
+    from noetlvm.bytecode.codec import writer
+
+    frames = [writer.count(SECTIONS[id]) + writer.block(payload) for id, payload in payloads]
+    return HEADER + writer.count(len(frames)) + b"".join(frames)
+
+
+def sections(data: bytes) -> tuple[Section, ...]:
+    """Find the sections of a bundle, unknown ones included, and check the header and the order of the known ones."""
+    reader = Reader(data[: BUNDLE_BYTES_MAX + 1], _CONTAINER)
+    _check_header(reader)
+    count = reader.count("the number of sections")
+    if count > SECTIONS_MAX:
+        reader.fail(Fault.TOO_MUCH, f"a bundle has at most {SECTIONS_MAX} sections, not {count}", len(HEADER))
+    found: dict[int, Section] = {}
+    for _ in range(count):
+        _find_section(reader, found)
+    reader.close()
+    missing = [id for id in REQUIRED if SECTIONS[id] not in found]
+    if missing:
+        reader.fail(Fault.SECTION_MISSING, f"the section `{missing[0]}` is missing")
+    return tuple(found.values())
+
+
+def bundle_id(data: bytes) -> str:
+    """Return the id of a bundle: the SHA-256 of everything but the debug section."""
+    from hashlib import sha256
+
+    return sha256(data[: len(HEADER)] + b"".join(_frames_without_debug(data))).hexdigest()
+
+
+def strip(data: bytes) -> bytes:
+    """Return the bundle without its debug section. Its id stays the same."""
+    from noetlvm.bytecode.codec import writer
+
+    frames = _frames_without_debug(data)
+    return data[: len(HEADER)] + writer.count(len(frames)) + b"".join(frames)
+
+
+def _frames_without_debug(data: bytes) -> list[bytes]:
+    return [data[slice(*section.frame)] for section in sections(data) if section.id != DEBUG]
+
+
+def _check_header(reader: Reader) -> None:
+    data = reader.data
+    if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
+        reader.fail(Fault.NOT_A_BUNDLE, "a bundle begins with the bytes 7f 4e 42 43; was it made by `noetlc compile`?")
+    if len(data) > BUNDLE_BYTES_MAX:
+        reader.fail(Fault.TOO_LARGE, f"a bundle has at most {BUNDLE_BYTES_MAX} bytes")
+    if len(data) < len(HEADER):
+        reader.fail(Fault.TRUNCATED, "the bytes end inside the header", len(data))
+    major, _minor, instructions, reserved = data[len(MAGIC) : len(HEADER)]
+    if major != FORMAT_MAJOR:
+        reader.fail(Fault.NEWER_FORMAT, _other_version("format", major, FORMAT_MAJOR), 4)
+    if instructions != ISA_VERSION:
+        reader.fail(Fault.NEWER_INSTRUCTIONS, _other_version("instruction set", instructions, ISA_VERSION), 6)
+    if reserved:
+        reader.fail(Fault.RESERVED, f"the header's last byte is reserved and zero, not {reserved}", 7)
+    reader.at = len(HEADER)
+
+
+def _other_version(what: str, theirs: int, ours: int) -> str:
+    remedy = "upgrade to a version that does, or " if theirs > ours else ""
+    return f"the bundle has {what} {theirs}, and this version reads {ours}: {remedy}compile the playbook again"
+
+
+def _find_section(reader: Reader, found: dict[int, Section]) -> None:
+    start = reader.at
+    number = reader.count("the number of a section")
+    id = _NAMES.get(number, f"#{number}")
+    if number in found:
+        reader.fail(Fault.SECTION_TWICE, f"the section `{id}` is there twice", start)
+    if number not in _NAMES and number % 2 == 0:
+        reader.fail(Fault.SECTION_UNKNOWN, f"the section `{id}` is required and unknown to this version", start)
+    late = next((other.id for known, other in found.items() if known > number), None)
+    if late:
+        reader.fail(Fault.SECTION_ORDER, f"the section `{id}` comes before `{late}`", start)
+    payload = reader.block("the length of a section")
+    found[number] = Section(id, (start, reader.at), payload)

@@ -1,0 +1,1 @@
+"""The assembly language: a program as text, and back."""

@@ -1,0 +1,1 @@
+"""What is proved of a program before it may run."""

@@ -1,0 +1,343 @@
+"""Proves one expression: its stack, its texts, its for blocks, its calls. Where it stands is somebody else's question.
+
+One walk over the code, top to bottom. Every instruction must be reached from above, and a jump back may only go to the
+NEXT of a for block that still runs, so the shape of the stack is known when an instruction is met and each is looked at
+once. It also follows that each round of a cycle takes an element from one iterator, which bounds the rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from noetlvm.bytecode.isa import Area, Flow
+from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.verify.codes import Refused
+from noetlvm.bytecode.verify.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
+from noetlvm.bytecode.verify.lists import check_appends
+from noetlvm.bytecode.verify.operands import check_operands, check_sizes
+from noetlvm.bytecode.verify.stack import count_taken, integer, text
+from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
+from noetlvm.expr.methods import METHODS
+from noetlvm.expr.signature import Signature
+from noetlvm.expr.test_table import TESTS
+
+
+class Proven:
+    """What is known of an expression that was proven."""
+
+    __slots__ = ("names", "not_mapping", "not_truth")
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        """The namespaces it reads, each with the first instruction that does."""
+        self.not_truth: int | None = None
+        """A RETURN that does not follow a TRUTH directly."""
+        self.not_mapping: int | None = None
+        """A RETURN that does not directly follow what makes a mapping."""
+
+
+class _Iterator(NamedTuple):
+    """An iterator on the stack."""
+
+    height: int
+    """How many lie below it."""
+    made_at: int
+    runs: bool
+    """NEXT has given an element on every path to here."""
+
+
+class _Shape(NamedTuple):
+    """What lies on the stack: so many, of them these iterators; and how many texts have been begun."""
+
+    depth: int
+    iterators: tuple[_Iterator, ...]
+    texts: int
+
+
+Effects: TypeAlias = dict[int, tuple[int, int]]
+"""By an instruction's identity: how many values it takes and pushes, if that is all it does and its operands are good.
+
+Instructions are pooled, so that most are met many times. The program must be held for as long as this is.
+"""
+
+
+def prove(expression: Expression, effects: Effects) -> Proven:
+    """Prove an expression, or raise Refused. `effects` is filled on the way, for this expression and others."""
+    check_sizes(expression.code, expression.slots)
+    proof = _Proof(expression, effects)
+    proof.run()
+    if proof.appends:
+        check_appends(expression)
+    return proof.proven
+
+
+class _Proof:
+    """The walk. The shape before the current instruction is spread over three attributes."""
+
+    def __init__(self, expression: Expression, effects: Effects) -> None:
+        self.code = expression.code
+        self.slots = expression.slots
+        self.effects = effects
+        self.proven = Proven()
+        self.appends = False
+        self.at = 0
+        self.depth = 0
+        self.iterators: tuple[_Iterator, ...] = ()
+        self.texts = 0
+        self.falls = True
+        """Control comes from the instruction above."""
+        self.is_target = False
+        """A jump leads to the current instruction."""
+        self.ahead: dict[int, _Shape] = {}
+        """Shapes with which jumps arrive further down."""
+        self.heads: dict[int, _Shape] = {}
+        """Shapes before each NEXT that was met."""
+
+    def run(self) -> None:
+        effects, ahead = self.effects, self.ahead
+        for at, instruction in enumerate(self.code):
+            self.at = at
+            effect = effects.get(id(instruction))
+            if effect is None or at in ahead or not self.falls:
+                self._arrive(instruction)
+                self._perform(instruction)
+            elif self.iterators or self.depth < effect[0] or self.depth >= STACK_MAX:
+                self._take(effect[0])
+                self._push(effect[1])
+            else:  # as above, for by far the most instructions
+                self.depth += effect[1] - effect[0]
+        if self.falls:
+            raise Refused("V018", len(self.code) - 1, f"{self.code[-1].opcode.name} is the last instruction")
+
+    # ---- paths
+
+    def _arrive(self, instruction: Instruction) -> None:
+        """Join the paths into this instruction."""
+        if instruction.opcode.name == "NEXT":
+            self.iterators = _about_to_run(self.iterators)
+        shape = self.ahead.pop(self.at, None)
+        self.is_target = shape is not None
+        if shape is None:
+            if not self.falls:
+                raise Refused("V019", self.at, f"nothing leads to {instruction.opcode.name}")
+        elif self.falls:
+            self._agree(shape, self._shape(), self.at)
+        else:
+            self.depth, self.iterators, self.texts = shape
+
+    def _shape(self) -> _Shape:
+        return _Shape(self.depth, self.iterators, self.texts)
+
+    def _jump(self, target: int) -> None:
+        """Carry the current shape to the target."""
+        shape = self._shape()
+        if self.code[target].opcode.name == "NEXT":
+            shape = shape._replace(iterators=_about_to_run(shape.iterators))
+        if target > self.at:
+            self._agree(self.ahead.setdefault(target, shape), shape, target)
+        elif target in self.heads:
+            self._agree(self.heads[target], shape, target)
+        else:
+            raise Refused("V020", self.at, f"instruction {target} is {self.code[target].opcode.name}")
+
+    def _agree(self, known: _Shape, other: _Shape, target: int) -> None:
+        if known == other:
+            return
+        if known[:2] == other[:2]:
+            detail = f"instruction {target} is reached with {known.texts} and with {other.texts}"
+            raise Refused("V014", self.at, detail)
+        raise Refused("V013", self.at, f"instruction {target} is reached with {_told(known)} and with {_told(other)}")
+
+    # ---- instructions
+
+    def _perform(self, instruction: Instruction) -> None:
+        check_operands(instruction, self.at, Area.EXPRESSION, len(self.code), self.slots)
+        opcode = instruction.opcode
+        perform = _PERFORM.get(opcode.name)
+        taken = count_taken(instruction) if opcode.counts else opcode.pops
+        if perform is not None:
+            perform(self, instruction, taken)
+        else:
+            self._take(taken)
+            self._push(opcode.pushes)
+            self.effects[id(instruction)] = (taken, opcode.pushes)
+        self.falls = opcode.flow is Flow.NEXT or opcode.flow is Flow.BRANCH
+
+    def _take(self, count: int) -> None:
+        left = self.depth - count
+        if left < 0:
+            name = self.code[self.at].opcode.name
+            raise Refused("V010", self.at, f"{name} takes {count}, there are {self.depth}")
+        if self.iterators and self.iterators[-1].height >= left:
+            raise Refused("V011", self.at, f"{self.code[self.at].opcode.name} is not NEXT")
+        self.depth = left
+
+    def _push(self, count: int) -> None:
+        self.depth += count
+        if self.depth > STACK_MAX:
+            raise Refused("V023", self.at, f"{self.depth} values, at most {STACK_MAX} may be")
+
+    def _branch(self, instruction: Instruction, taken: int) -> None:
+        opcode = instruction.opcode
+        self._take(taken)
+        at_target = opcode.pushes if opcode.target_pushes is None else opcode.target_pushes
+        self.depth += at_target
+        self._jump(integer(instruction, 0))
+        self.depth += opcode.pushes - at_target
+
+    def _return(self, _instruction: Instruction, taken: int) -> None:
+        self._take(taken)
+        if self.depth:
+            raise Refused("V016", self.at, f"{_told(self._shape())} besides the value")
+        if self.texts:
+            raise Refused("V017", self.at, f"{self.texts} begun and not ended")
+        before = None if self.is_target else self.code[self.at - 1]
+        if before is None or before.opcode.name != "TRUTH":
+            self.proven.not_truth = self.at
+        if before is None or not _makes_mapping(before):
+            self.proven.not_mapping = self.at
+
+    def _name(self, instruction: Instruction, _taken: int) -> None:
+        self.proven.names.setdefault(text(instruction, 0), self.at)
+        self._push(1)
+
+    def _slot(self, instruction: Instruction, taken: int) -> None:
+        """Not merely an effect: whether the slot exists depends on the expression."""
+        self._take(taken)
+        self._push(instruction.opcode.pushes)
+
+    def _append(self, _instruction: Instruction, taken: int) -> None:
+        self.appends = True
+        self._take(taken)
+        self._push(1)
+
+    def _unpack(self, instruction: Instruction, taken: int) -> None:
+        self._take(taken)
+        self._push(integer(instruction, 0))
+
+    # ---- texts
+
+    def _text_begin(self, _instruction: Instruction, _taken: int) -> None:
+        self.texts += 1
+        if self.texts > TEXT_DEPTH_MAX:
+            raise Refused("V023", self.at, f"{self.texts} texts, at most {TEXT_DEPTH_MAX} may be")
+
+    def _text_used(self, instruction: Instruction, taken: int) -> None:
+        if not self.texts:
+            raise Refused("V015", self.at, f"{instruction.opcode.name} stands before any TEXT_BEGIN")
+        self._take(taken)
+
+    def _text_end(self, instruction: Instruction, taken: int) -> None:
+        self._text_used(instruction, taken)
+        self.texts -= 1
+        self._push(1)
+
+    # ---- for blocks
+
+    def _iter(self, _instruction: Instruction, taken: int) -> None:
+        self._take(taken)
+        self.iterators = (*self.iterators, _Iterator(self.depth, self.at, runs=False))
+        if len(self.iterators) > FOR_DEPTH_MAX:
+            raise Refused("V024", self.at, f"{len(self.iterators)} deep, at most {FOR_DEPTH_MAX} may be")
+        self._push(1)
+
+    def _next(self, instruction: Instruction, _taken: int) -> None:
+        if not self.iterators or self.iterators[-1].height != self.depth - 1:
+            raise Refused("V012", self.at, f"there is {_told(self._shape())}")
+        self.heads[self.at] = self._shape()
+        outer, own = self.iterators[:-1], self.iterators[-1]
+        # At the end: whether there was any element, in the iterator's place.
+        self.iterators = outer
+        self._jump(integer(instruction, 0))
+        self.iterators = (*outer, own._replace(runs=True))
+        self._push(1)
+
+    def _loop(self, instruction: Instruction, _taken: int) -> None:
+        level = integer(instruction, 0)
+        if level >= len(self.iterators) or not self.iterators[-1 - level].runs:
+            running = sum(iterator.runs for iterator in self.iterators)
+            raise Refused("V021", self.at, f"LOOP {level} where {running} run")
+        self._push(1)
+
+    # ---- calls
+
+    def _call(self, instruction: Instruction, taken: int) -> None:
+        _check_call(instruction, self.at)
+        self._take(taken)
+        self._push(1)
+        self.effects[id(instruction)] = (taken, 1)
+
+
+_PERFORM: dict[str, Callable[[_Proof, Instruction, int], None]] = {
+    "NAME": _Proof._name,
+    "LOCAL": _Proof._slot,
+    "STORE": _Proof._slot,
+    "LOOP": _Proof._loop,
+    "APPEND": _Proof._append,
+    "FILTER": _Proof._call,
+    "TEST": _Proof._call,
+    "CALL": _Proof._call,
+    "METHOD": _Proof._call,
+    "JUMP": _Proof._branch,
+    "JUMP_IF": _Proof._branch,
+    "JUMP_UNLESS": _Proof._branch,
+    "KEEP_IF": _Proof._branch,
+    "KEEP_UNLESS": _Proof._branch,
+    "RETURN": _Proof._return,
+    "TEXT_BEGIN": _Proof._text_begin,
+    "EMIT": _Proof._text_used,
+    "EMIT_CONST": _Proof._text_used,
+    "TEXT_END": _Proof._text_end,
+    "ITER": _Proof._iter,
+    "NEXT": _Proof._next,
+    "UNPACK": _Proof._unpack,
+}
+"""Instructions that do more than take and push."""
+
+
+def _about_to_run(iterators: tuple[_Iterator, ...]) -> tuple[_Iterator, ...]:
+    """Forget whether the innermost iterator has run: before its NEXT that does not matter."""
+    return (*iterators[:-1], iterators[-1]._replace(runs=False)) if iterators else iterators
+
+
+def _told(shape: _Shape) -> str:
+    values = shape.depth - len(shape.iterators)
+    return f"{values} value{'s' * (values != 1)} and {len(shape.iterators)} iterator{'s' * (len(shape.iterators) != 1)}"
+
+
+def _makes_mapping(instruction: Instruction) -> bool:
+    name = instruction.opcode.name
+    return name == "MAP" or (name == "CONST" and isinstance(instruction.operands[0], dict))
+
+
+_CALLEES: dict[str, tuple[str, Mapping[str, Signature]]] = {
+    "FILTER": ("V033", FILTERS),
+    "TEST": ("V034", TESTS),
+    "CALL": ("V035", FUNCTIONS),
+    "METHOD": ("V036", {name: method.signature for name, method in METHODS.items()}),
+}
+"""By opcode: the code for an unknown name, and the known ones."""
+
+
+def _check_call(instruction: Instruction, at: int) -> None:
+    """Refuse a call of what does not exist, or one that never fits. How many are spread is known only at run time."""
+    unknown, table = _CALLEES[instruction.opcode.name]
+    name, positional, words, spread = instruction.operands
+    signature = table.get(text(instruction, 0))
+    if signature is None:
+        raise Refused(unknown, at, f"`{name}`")
+    assert isinstance(positional, int)
+    assert isinstance(words, list)
+    if len(set(words)) != len(words):
+        raise Refused("V038", at, f"{', '.join(words)} of `{name}`")
+    problem = _spread_problem(signature, positional, words) if spread else signature.problem(positional, words)
+    if problem is not None:
+        raise Refused("V037", at, problem)
+
+
+def _spread_problem(signature: Signature, positional: int, words: list[str]) -> str | None:
+    """Say what is wrong even if the spread ones bring everything that is missing."""
+    positional = max(positional, min(signature.required, signature.positional_only))
+    missing = [name for name in signature.parameters[positional : signature.required] if name not in words]
+    return signature.problem(positional, [*words, *missing])

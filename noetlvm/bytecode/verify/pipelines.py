@@ -1,0 +1,233 @@
+"""Proves one pipeline: that each instruction finds its task in the state it needs, whichever way control came.
+
+Between tasks there is no task; ENTER begins one, CALL gives it an outcome, and a directive ends it. Control may go
+round as it likes: how often is for the machine to bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from noetlvm.bytecode.isa import PIPELINE, Area, Flow, Operand
+from noetlvm.bytecode.program import Expression, Instruction, Pipeline
+from noetlvm.bytecode.verify.codes import Refused
+from noetlvm.bytecode.verify.names import Plain
+from noetlvm.bytecode.verify.operands import check_operands, check_sizes
+from noetlvm.bytecode.verify.stack import integer, text
+from noetlvm.bytecode.verify.uses import BEFORE_CALL, DELAY, INPUTS, PATCH, RULE, Place
+
+_NONE = -1
+
+
+class _Task(NamedTuple):
+    """How far the current task is: where it was entered and called, if it was."""
+
+    entered: int = _NONE
+    called: int = _NONE
+
+
+_BETWEEN = _Task()
+
+
+class Use(NamedTuple):
+    """An expression in a pipeline: an operand of the instruction `at`."""
+
+    at: int
+    operand: int
+    expression: Expression
+    place: Place
+
+
+def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[Use]:
+    """Prove a pipeline, or raise Refused; return its expressions, which are not proven here.
+
+    `labels` has those of the pipelines before.
+    """
+    code = pipeline.code
+    check_sizes(code, pipeline.counters)
+    for at, instruction in enumerate(code):
+        check_operands(instruction, at, Area.PIPELINE, len(code), pipeline.counters)
+    _check_labels(code, labels)
+    tasks = _walk(code)
+    uses: list[Use] = []
+    for at, instruction in enumerate(code):
+        if at not in tasks:
+            raise Refused("V060", at, f"nothing leads to {instruction.opcode.name}")
+        name = instruction.opcode.name
+        if name in _USES:
+            _check_values(instruction, at, in_loop)
+            uses += _uses(instruction, at, tasks[at])
+    return uses
+
+
+def _check_labels(code: tuple[Instruction, ...], plain: Plain) -> None:
+    seen: set[str] = set()
+    for at, instruction in enumerate(code):
+        if instruction.opcode.name not in ("ENTER", "MARK"):
+            continue
+        label = text(instruction, 0)
+        if not plain.holds(label):
+            raise Refused("V058", at, f"`{label}`")
+        if label in seen:
+            raise Refused("V057", at, f"`{label}`")
+        seen.add(label)
+
+
+# ---- states
+
+
+def _walk(code: tuple[Instruction, ...]) -> dict[int, _Task]:
+    """Follow all paths; return the state before each instruction that is reached."""
+    before: dict[int, _Task] = {0: _BETWEEN}
+    waiting = [0]
+    while waiting:
+        at = waiting.pop()
+        for target, task in _after(code, at, before[at]):
+            known = before.get(target)
+            if known is None:
+                before[target] = task
+                waiting.append(target)
+            elif known != task:
+                raise Refused("V054", at, f"instruction {target} is reached {_told(known)} and {_told(task)}")
+    return before
+
+
+def _after(code: tuple[Instruction, ...], at: int, task: _Task) -> Iterator[tuple[int, _Task]]:
+    """Yield where control goes, and with which task."""
+    instruction = code[at]
+    name, need, target_operand, goes_on = _RULES[instruction.opcode.number]
+    if need is not None and not _is_met(need, task):
+        raise Refused(need.value, at, f"{name} stands {_told(task)}")
+    if target_operand is not None:
+        target = integer(instruction, target_operand)
+        yield target, _arriving(code, target, _at_target(code, at, target, task))
+    if goes_on:
+        if at + 1 == len(code):
+            raise Refused("V059", at, f"{name} is the last instruction")
+        yield at + 1, _arriving(code, at + 1, _performed(name, at, task))
+
+
+def _arriving(code: tuple[Instruction, ...], target: int, task: _Task) -> _Task:
+    """A task may be entered from anywhere, so what was before an ENTER is no matter."""
+    return _BETWEEN if code[target].opcode.name == "ENTER" else task
+
+
+def _performed(name: str, at: int, task: _Task) -> _Task:
+    if name == "ENTER":
+        return _Task(at)
+    return _Task(task.entered, at) if name == "CALL" else task
+
+
+def _at_target(code: tuple[Instruction, ...], at: int, target: int, task: _Task) -> _Task:
+    opcode = code[at].opcode
+    if opcode.name == "RETRY":
+        if target != task.called:
+            raise Refused("V056", at, f"it goes to instruction {target}, the CALL is instruction {task.called}")
+        return _Task(task.entered)
+    if opcode.flow is Flow.BRANCH:
+        return task
+    if code[target].opcode.name not in _PLACES:
+        raise Refused("V055", at, f"{opcode.name} goes to instruction {target}, which is {code[target].opcode.name}")
+    return _BETWEEN
+
+
+_PLACES = frozenset({"ENTER", "MARK", "RESET", "ROUND", "GOTO", "END"})
+"""Instructions that a directive may go to."""
+
+
+class _Need(Enum):
+    """What an instruction asks of the current task; the value is the code if it is not so."""
+
+    BETWEEN = "V050"
+    ENTERED = "V051"
+    CALLED = "V052"
+    TASK = "V053"
+
+
+_NEEDS: dict[str, _Need] = {
+    "MARK": _Need.BETWEEN,
+    "GOTO": _Need.BETWEEN,
+    "RESET": _Need.BETWEEN,
+    "ROUND": _Need.BETWEEN,
+    "END": _Need.BETWEEN,
+    "CALL": _Need.ENTERED,
+    "ON_ERROR": _Need.CALLED,
+    "PATCH": _Need.CALLED,
+    "RETRY": _Need.CALLED,
+    "CONTINUE": _Need.CALLED,
+    "JUMP_TO": _Need.CALLED,
+    "BREAK": _Need.CALLED,
+    "SKIP": _Need.TASK,
+    "FAIL": _Need.TASK,
+}
+"""ENTER and UNLESS ask nothing."""
+
+
+class _Rule(NamedTuple):
+    """What the walk asks of the table, for one opcode."""
+
+    name: str
+    need: _Need | None
+    target_operand: int | None
+    goes_on: bool
+    """Control may come to the instruction that follows."""
+
+
+_RULES: dict[int, _Rule] = {
+    opcode.number: _Rule(
+        name,
+        _NEEDS.get(name),
+        opcode.operands.index(Operand.TARGET) if Operand.TARGET in opcode.operands else None,
+        opcode.flow in (Flow.NEXT, Flow.BRANCH),
+    )
+    for name, opcode in PIPELINE.items()
+}
+
+
+def _is_met(need: _Need, task: _Task) -> bool:
+    if need is _Need.BETWEEN:
+        return task.entered == _NONE
+    if need is _Need.TASK:
+        return task.entered != _NONE
+    return task.entered != _NONE and (task.called != _NONE) is (need is _Need.CALLED)
+
+
+def _told(task: _Task) -> str:
+    if task.entered == _NONE:
+        return "between tasks"
+    if task.called == _NONE:
+        return f"before the CALL of the task of instruction {task.entered}"
+    return f"after the CALL of instruction {task.called}"
+
+
+# ---- values and expressions
+
+
+def _check_values(instruction: Instruction, at: int, in_loop: bool) -> None:
+    name, operands = instruction.opcode.name, instruction.operands
+    if name == "CALL" and not operands[0]:
+        raise Refused("V062", at, "CALL names the kind of tool to run")
+    if name == "RETRY" and not operands[0]:
+        raise Refused("V061", at, "the first attempt counts, so it is at least 1")
+    if name == "PATCH" and operands == (None, None):
+        raise Refused("V063", at, "an expression for `iter`, for `ctx` or for both is needed")
+    if name == "PATCH" and operands[0] is not None and not in_loop:
+        raise Refused("V064", at, "the step has no loop")
+
+
+_USES: dict[str, tuple[tuple[int, Place], ...]] = {
+    "CALL": ((1, INPUTS), (2, INPUTS)),
+    "UNLESS": ((0, RULE),),
+    "PATCH": ((0, PATCH), (1, PATCH)),
+    "RETRY": ((2, DELAY),),
+}
+"""The expressions of an instruction, by operand."""
+
+
+def _uses(instruction: Instruction, at: int, task: _Task) -> Iterator[Use]:
+    for operand, place in _USES[instruction.opcode.name]:
+        expression = instruction.operands[operand]
+        if isinstance(expression, Expression):
+            yield Use(at, operand, expression, BEFORE_CALL if place is RULE and task.called == _NONE else place)

@@ -1,0 +1,81 @@
+"""Whether an expression may stand where it stands: which names it reads there, and what it must give.
+
+The code itself is proven once for each expression, however often it is used.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from noetlvm.bytecode.program import Expression
+from noetlvm.bytecode.verify.codes import Refused
+from noetlvm.bytecode.verify.expressions import Effects, Proven, prove
+from noetlvm.expr.scopes import LOOP_ONLY, VISIBLE, Position
+from noetlvm.record import Record
+
+
+class Gives(Enum):
+    """What an expression must give, as far as it can be seen in its code."""
+
+    TRUTH = "truth"
+    MAPPING = "mapping"
+    ANYTHING = "anything"
+
+
+class Place(Record):
+    """Where an expression may stand."""
+
+    position: Position
+    gives: Gives
+
+
+ADMIT = Place(Position.ADMIT, Gives.TRUTH)
+ARC_WHEN = Place(Position.ARC_WHEN, Gives.TRUTH)
+ARC_ARGS = Place(Position.ARC_ARGS, Gives.MAPPING)
+LOOP_IN = Place(Position.LOOP_IN, Gives.ANYTHING)
+BEFORE_CALL = Place(Position.TASK_INPUT, Gives.TRUTH)
+INPUTS = Place(Position.TASK_INPUT, Gives.MAPPING)
+RULE = Place(Position.TASK_POLICY, Gives.TRUTH)
+PATCH = Place(Position.TASK_PATCH, Gives.MAPPING)
+DELAY = Place(Position.TASK_DELAY, Gives.ANYTHING)
+
+_SERVER_SIDE = frozenset({Position.ADMIT, Position.ARC_WHEN, Position.ARC_ARGS, Position.LOOP_IN})
+SECRETS = "keychain"
+
+
+class Uses:
+    """Checks uses of expressions, remembering what is proven."""
+
+    def __init__(self) -> None:
+        # By identity, which is safe while the program is held: expressions are pooled, and comparing them is slow.
+        self._proven: dict[int, Proven] = {}
+        self._effects: Effects = {}
+
+    def check(self, expression: Expression, place: Place, *, in_loop: bool) -> Proven:
+        """Return what is known of the expression, or raise Refused if it cannot stand there."""
+        proven = self._proven.get(id(expression))
+        if proven is None:
+            proven = self._proven[id(expression)] = prove(expression, self._effects)
+        if proven.names:
+            _check_names(proven.names, place.position, in_loop)
+        if place.gives is Gives.TRUTH and proven.not_truth is not None:
+            detail = "the instruction before RETURN must be TRUTH, and nothing jump past it"
+            raise Refused("V039", proven.not_truth, detail)
+        if place.gives is Gives.MAPPING and proven.not_mapping is not None:
+            detail = "the instruction before RETURN must be MAP or the CONST of a mapping, and nothing jump past it"
+            raise Refused("V040", proven.not_mapping, detail)
+        return proven
+
+
+def _check_names(names: dict[str, int], position: Position, in_loop: bool) -> None:
+    visible = VISIBLE[position]
+    for name, at in names.items():
+        if name not in visible:
+            is_secret = name == SECRETS and position in _SERVER_SIDE
+            raise Refused("V031" if is_secret else "V030", at, f"`{name}` in an expression of {_article(position)}")
+        if name in LOOP_ONLY and not in_loop:
+            raise Refused("V032", at, f"`{name}` in an expression of {_article(position)}")
+
+
+def _article(position: Position) -> str:
+    return f"the {position}" if not position.startswith("`") else position

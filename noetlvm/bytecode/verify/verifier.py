@@ -1,0 +1,95 @@
+"""The verifier: proves that a program is safe to run, or says why not. It runs on every load, however a bundle came.
+
+After it the machine has nothing left to fear from the bundle: no missing name, target or value, no stack that runs
+empty, no secret on the server's side. It runs no code, changes nothing, and takes time in proportion to the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlvm.bytecode.program import Arc, Expression, Playbook, Program, Transition
+from noetlvm.bytecode.verify.codes import Refused, Telling
+from noetlvm.bytecode.verify.debug import check_debug
+from noetlvm.bytecode.verify.names import LABEL, Plain
+from noetlvm.bytecode.verify.net import StepChecks, check_keychain, check_playbooks, check_steps
+from noetlvm.bytecode.verify.pipelines import prove_pipeline
+from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, Place, Uses
+
+
+def verify(program: Program) -> None:
+    """Return if the program is valid, else raise InvalidBundle with the first reason why not."""
+    with Telling("metadata"):
+        check_playbooks(program.playbooks)
+    verification = _Verification()
+    for index, playbook in enumerate(program.playbooks):
+        verification.check(playbook, "" if index == 0 else f"{playbook.path}#")
+    if program.debug is not None:
+        with Telling("debug"):
+            check_debug(program, program.debug)
+
+
+class _Verification:
+    """One run of the verifier: what stands in many places is proven in the first."""
+
+    def __init__(self) -> None:
+        self.steps = StepChecks()
+        self.labels = Plain(LABEL)
+        self.uses = Uses()
+
+    def check(self, playbook: Playbook, prefix: str) -> None:
+        """Verify a playbook; `prefix` begins the addresses of its steps."""
+        with Telling("net", prefix):
+            names = check_steps(playbook)
+        with Telling("keychain", prefix):
+            check_keychain(playbook)
+        for index, step in enumerate(playbook.steps):
+            with Telling("net", prefix, step.name):
+                self.steps.check(step, index, names)
+            self._check_expressions(step, prefix)
+            self._check_pipeline(step, prefix)
+            with Telling("net", prefix, step.name):
+                self._check_failures(step, index)
+
+    def _check_expressions(self, step: Transition, prefix: str) -> None:
+        for part, expression, place, in_loop in _expressions(step):
+            try:
+                self.uses.check(expression, place, in_loop=in_loop)
+            except Refused as refused:
+                raise refused.told_of("expressions", f"{prefix}{step.name}/{part}") from None
+
+    def _check_pipeline(self, step: Transition, prefix: str) -> None:
+        if step.pipeline is None:
+            return
+        in_loop = bool(step.loops)
+        with Telling("pipelines", prefix, step.name, "/tool"):
+            expressions = prove_pipeline(step.pipeline, self.labels, in_loop=in_loop)
+        for use in expressions:
+            try:
+                self.uses.check(use.expression, use.place, in_loop=in_loop)
+            except Refused as refused:
+                part = f"tool.{use.at}.{use.operand}"
+                raise refused.told_of("expressions", f"{prefix}{step.name}/{part}") from None
+
+    def _check_failures(self, step: Transition, index: int) -> None:
+        """Refuse an arc that says it handles failures though its guard cannot see them, or the reverse (S31)."""
+        for number, arc in enumerate(step.arcs, 1):
+            if arc.handles_failure != self._reads_event(arc):
+                told = "does not read" if arc.handles_failure else "reads"
+                raise Refused("V080", index, f"its guard {told} `event`", f"arc.{number}")
+
+    def _reads_event(self, arc: Arc) -> bool:
+        return arc.guard is not None and "event" in self.uses.check(arc.guard, ARC_WHEN, in_loop=False).names
+
+
+def _expressions(step: Transition) -> Iterator[tuple[str, Expression, Place, bool]]:
+    """Yield the expressions outside the pipeline: their address in the step, place, and whether `iter` exists there."""
+    if step.admit is not None:
+        yield "admit", step.admit, ADMIT, False
+    for level, loop in enumerate(step.loops, 1):
+        yield f"loop.{level}/in", loop.collection, LOOP_IN, level > 1
+    for number, arc in enumerate(step.arcs, 1):
+        if arc.guard is not None:
+            yield f"arc.{number}/when", arc.guard, ARC_WHEN, False
+        if arc.args is not None:
+            yield f"arc.{number}/args", arc.args, ARC_ARGS, False

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from noetlc.lint.cache import Result, content_digest, no_cache, open_cache, stamp_of
+from noetlc.lint.terms import Terms
+from noetlc.syntax.limits import ReadLimits
+from tests.noetlc.lint.rows import row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMIT = 1000
+TERMS = Terms()
+
+
+@pytest.fixture
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file whose result has been remembered and saved."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NOETLC_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "a.yaml"
+    file.write_text("kind: Playbook\n")
+    long_ago = time.time_ns() - 10**12
+    os.utime(file, ns=(long_ago, long_ago))
+    cache = open_cache(TERMS)
+    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(file.read_bytes()), True, (row(),)))
+    cache.save()
+    return file
+
+
+def recall(path: str = "a.yaml", terms: Terms = TERMS, *, named: bool = True) -> Result | None:
+    return open_cache(terms).recall(path, named=named, limit=LIMIT)
+
+
+def test_an_unchanged_file_is_recalled(cached: Path) -> None:
+    result = recall()
+    assert result is not None
+    assert result.rows == (row(),)
+
+
+def test_rows_carry_the_path_as_it_is_written_now(cached: Path) -> None:
+    result = recall(str(cached))
+    assert result is not None
+    assert result.rows == (row(path=str(cached)),)
+
+
+def test_a_touched_file_is_recognised_by_its_content(cached: Path) -> None:
+    os.utime(cached)
+    assert recall() is not None
+
+
+def test_a_change_of_the_same_size_in_the_same_tick_is_noticed(cached: Path) -> None:
+    before = cached.stat()
+    cached.write_text("kind: playbook\n")
+    os.utime(cached, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert recall() is None
+
+
+def test_other_limits_and_other_tool_kinds_are_other_results(cached: Path) -> None:
+    assert recall(terms=Terms(ReadLimits(depth_max=3))) is None
+    assert recall(terms=Terms(tool_kinds=frozenset({"ours"}))) is None
+
+
+def test_a_change_of_the_compiler_forgets_everything(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlc.lint.cache._FORMAT", 99)
+    assert recall() is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff", b"null", b'{"key": 1}'])
+def test_a_damaged_cache_is_no_cache(cached: Path, damage: bytes) -> None:
+    for file in (cached.parent / "cache").iterdir():
+        file.write_bytes(damage)
+    assert recall() is None
+
+
+def test_an_entry_that_somebody_changed_is_not_used(cached: Path) -> None:
+    for file in (cached.parent / "cache").iterdir():
+        file.write_text(file.read_text().replace('"severity":"error"', '"severity":"terrible"'))
+    assert recall() is None
+
+
+def test_a_file_found_to_be_no_playbook_is_checked_when_it_is_named(cached: Path) -> None:
+    cache = open_cache(TERMS)
+    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, None))
+    cache.save()
+    assert recall(named=True) is None
+    found = recall(named=False)
+    assert found is not None
+    assert found.rows is None
+
+
+def test_a_file_that_was_named_but_is_no_playbook_is_left_alone_when_found(cached: Path) -> None:
+    cache = open_cache(TERMS)
+    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, (row(),)))
+    cache.save()
+    found = recall(named=False)
+    assert found is not None
+    assert found.rows is None
+
+
+def test_a_deleted_file_is_forgotten(cached: Path) -> None:
+    cached.unlink()
+    assert recall() is None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOETLC_CACHE", str(cached))  # a file, so no folder can be made of it
+    cache = open_cache(TERMS)
+    cache.remember("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
+    cache.save()
+    assert cached.read_text() == "kind: Playbook\n"
+
+
+def test_no_cache_writes_nothing(cached: Path) -> None:
+    before = {file: file.read_bytes() for file in (cached.parent / "cache").iterdir()}
+    cache = no_cache()
+    cache.remember("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
+    cache.save()
+    assert {file: file.read_bytes() for file in (cached.parent / "cache").iterdir()} == before

@@ -1,0 +1,80 @@
+"""What every fix keeps: it removes its finding, the text still reads, comments stay, a second run changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from noetlc.finding import Finding
+from noetlc.lint.check import check_source
+from noetlc.lint.fixing import apply_edits, fix_text
+from noetlc.rules.catalogue import all_rules
+from noetlc.rules.examples import whole_playbook
+from noetlc.syntax.span import Source
+from tests.whole.conformance.suite import read_cases
+
+COMMENT = "  # kept: ümläut 日本"
+
+
+def findings(text: str) -> list[Finding]:
+    return list(check_source(Source("playbook.yaml", text)).findings)
+
+
+def with_comments(text: str) -> str:
+    """Put a comment behind each line that is a plain `key: value`, where one changes nothing."""
+    return re.sub(r"^( *(?:- )?[\w.]+: [\w./-]+)$", rf"\1{COMMENT}", text, flags=re.MULTILINE)
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    for rule in all_rules():
+        yield rule.code, whole_playbook(rule.bad)
+    for case in read_cases("lint"):
+        try:
+            yield case.id, case.data.decode()
+        except UnicodeDecodeError:
+            continue  # what is not text has no fixes
+
+
+FIXABLE = [
+    pytest.param(text, id=name)
+    for name, text in ((name, with_comments(text)) for name, text in sources() if "\udce9" not in text)
+    if any(finding.fix for finding in findings(text))
+]
+
+
+def test_there_is_something_to_fix() -> None:
+    assert len(FIXABLE) > 30
+
+
+@pytest.mark.parametrize("text", FIXABLE)
+@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
+def test_fixing_is_idempotent_and_keeps_comments_and_reads(text: str, unsafe: bool) -> None:
+    once = fix_text(text, findings, unsafe=unsafe)
+    assert once.problem is None
+    assert fix_text(once.text, findings, unsafe=unsafe).text == once.text
+    assert once.text.count(COMMENT) == text.count(COMMENT)
+    before = {finding.code for finding in findings(text) if finding.code.startswith("E00")}
+    after = {finding.code for finding in findings(once.text) if finding.code.startswith("E00")}
+    assert after <= before
+
+
+@pytest.mark.parametrize("text", FIXABLE)
+def test_each_fix_removes_its_finding_and_touches_nothing_else(text: str) -> None:
+    for finding in findings(text):
+        if finding.fix is None:
+            continue
+        fixed = apply_edits(text, finding.fix.edits)
+        same = [other for other in findings(fixed) if (other.code, other.message) == (finding.code, finding.message)]
+        told = [other for other in findings(text) if (other.code, other.message) == (finding.code, finding.message)]
+        assert len(same) < len(told), finding
+        first = min(edit.span.start for edit in finding.fix.edits)
+        assert fixed[:first] == text[:first]
+
+
+@pytest.mark.parametrize("text", FIXABLE)
+def test_a_safe_fix_brings_no_new_error(text: str) -> None:
+    fixed = fix_text(text, findings, unsafe=False).text
+    known = {finding.code for finding in findings(text)}
+    assert {finding.code for finding in findings(fixed) if finding.severity == "error"} <= known

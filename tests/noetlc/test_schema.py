@@ -1,0 +1,77 @@
+"""The JSON Schema says what the parser says: it accepts what is well-formed and refuses what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from noetlc.lint.check import check_bytes
+from noetlc.rules.catalogue import all_rules
+from noetlc.rules.examples import whole_playbook
+from noetlc.schema import playbook_schema
+from noetlc.syntax.nodes import plain
+from noetlc.syntax.yaml_reader import read_document
+from tests.whole.conformance.suite import Case, read_cases
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+STRUCTURE = {"E020", "E021", "E022", "E023", "E024", "E025", "E026", "E301", "E302", "E303", "L903", "L907", "L908"}
+"""Codes of mistakes that a schema can see."""
+VALIDATOR = jsonschema.Draft202012Validator(playbook_schema())
+
+
+def accepts(data: bytes) -> bool:
+    root = read_document(data.decode()).root
+    return root is not None and VALIDATOR.is_valid(plain(root))
+
+
+def codes(data: bytes) -> set[str]:
+    return {finding.code for finding in check_bytes("playbook.yaml", data).findings}
+
+
+def readable(cases: list[Case]) -> list[Case]:
+    return [case for case in cases if not any(code.startswith("E00") for code in codes(case.data))]
+
+
+CASES = readable(read_cases("lint"))
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(playbook_schema())
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.stem != "mistakes"], ids=lambda path: path.stem)
+def test_examples_are_accepted(path: Path) -> None:
+    assert accepts(path.read_bytes())
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_good_examples_of_rules_are_accepted(rule: Any) -> None:
+    assert accepts(whole_playbook(rule.good).encode())
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.expect["exit"] == 0], ids=lambda case: case.id)
+def test_conforming_playbooks_are_accepted(case: Case) -> None:
+    assert accepts(case.data)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if codes(case.data) & STRUCTURE], ids=lambda case: case.id)
+def test_structural_mistakes_are_refused(case: Case) -> None:
+    assert not accepts(case.data)
+
+
+@pytest.mark.parametrize("value", ['"{{ iter.delay }}"', "2", "0.5"])
+def test_a_template_may_stand_for_a_typed_value(value: str) -> None:
+    text = f"""
+- step: start
+  loop: {{in: "{{{{ workload.items }}}}", iterator: item}}
+  tool:
+    - get:
+        kind: http
+        url: "{{{{ iter.item }}}}"
+        params: "{{{{ ctx.params }}}}"
+        spec: {{policy: {{rules: [{{else: {{then: {{do: retry, attempts: 2, delay: {value}}}}}}}]}}}}
+"""
+    assert accepts(whole_playbook(text).encode())

@@ -1,0 +1,381 @@
+"""Invalid expressions: the stack, texts, for blocks and jumps. They stand in `loop.in`, which may give anything."""
+
+from __future__ import annotations
+
+from tests.noetlvm.bytecode.invalid.case import Case, expressions
+
+EMPTY_OR_ENDLESS: list[Case] = expressions(
+    "loop",
+    ("V007", "no code at all", ""),
+    ("V018", "a constant and no return", "!CONST 1"),
+    ("V018", "a namespace and no return", "!NAME ctx"),
+    ("V018", "an operator at the end", "CONST 1; CONST 2; !ADD"),
+    ("V018", "a store at the end", ".slots 1; CONST 1; !STORE 0"),
+    ("V018", "a text that is ended, but not the code", "TEXT_BEGIN; !TEXT_END"),
+    ("V018", "a text that is not even ended", "!TEXT_BEGIN"),
+    ("V018", "a return only on the path that jumps over it", "CONST 1; CONST 2; JUMP_IF over; RETURN; over: !POP"),
+    ("V018", "a for block at the end", "CONST []; ITER; next: NEXT done; POP; JUMP next; done: !NOT"),
+    ("V018", "nothing but a drop", "CONST 1; !POP"),
+)
+
+TOO_FEW: list[Case] = expressions(
+    "loop",
+    ("V010", "RETURN of nothing", "!RETURN"),
+    ("V010", "RETURN after the only value was dropped", "CONST 1; POP; !RETURN"),
+    ("V010", "STORE of nothing", ".slots 1; !STORE 0; CONST 1; RETURN"),
+    ("V010", "ATTR of nothing", '!ATTR "a"; RETURN'),
+    ("V010", "ITEM with a key alone", "CONST 1; !ITEM; RETURN"),
+    ("V010", "SLICE with a bound too few", "CONST []; CONST 1; CONST 2; !SLICE; RETURN"),
+    ("V010", "LIST of one more than there are", "CONST 1; !LIST 2; RETURN"),
+    ("V010", "LIST of four thousand million", "CONST 1; !LIST 4294967295; RETURN"),
+    ("V010", "TUPLE of one more than there are", "CONST 1; !TUPLE 2; RETURN"),
+    ("V010", "MAP of a key without value", 'CONST "a"; !MAP 1; RETURN'),
+    ("V010", "MAP of two pairs where one and a half lie", 'CONST "a"; CONST 1; CONST "b"; !MAP 2; RETURN'),
+    ("V010", "APPEND of a value to nothing", "CONST 1; !APPEND; RETURN"),
+    ("V010", "CONCAT of three where two lie", "CONST 1; CONST 2; !CONCAT 3; RETURN"),
+    ("V010", "FILTER of nothing", '!FILTER "length" 0 [] 0; RETURN'),
+    ("V010", "FILTER with an argument too few", 'CONST 1; !FILTER "default" 1 [] 0; RETURN'),
+    ("V010", "FILTER with a named argument too few", 'CONST 1; !FILTER "default" 0 ["boolean"] 0; RETURN'),
+    ("V010", "FILTER with nothing to spread", 'CONST "%s"; !FILTER "format" 0 [] 1; RETURN'),
+    ("V010", "FILTER with one thing to spread of two", 'CONST "%s"; CONST []; !FILTER "format" 0 [] 3; RETURN'),
+    ("V010", "TEST of nothing", '!TEST "defined" 0 [] 0; RETURN'),
+    ("V010", "TEST without what to compare with", 'CONST 1; !TEST "eq" 1 [] 0; RETURN'),
+    ("V010", "CALL with an argument too few", '!CALL "range" 1 [] 0; RETURN'),
+    ("V010", "CALL with a mapping too few to spread", '!CALL "dict" 0 [] 2; RETURN'),
+    ("V010", "METHOD of nothing", '!METHOD "upper" 0 [] 0; RETURN'),
+    ("V010", "METHOD with an argument too few", 'CONST "a"; !METHOD "get" 1 [] 0; RETURN'),
+    ("V010", "NOT", "!NOT; RETURN"),
+    ("V010", "NEG", "!NEG; RETURN"),
+    ("V010", "POS", "!POS; RETURN"),
+    ("V010", "ADD", "CONST 1; !ADD; RETURN"),
+    ("V010", "SUB", "CONST 1; !SUB; RETURN"),
+    ("V010", "MUL", "CONST 1; !MUL; RETURN"),
+    ("V010", "DIV", "CONST 1; !DIV; RETURN"),
+    ("V010", "FLOORDIV", "CONST 1; !FLOORDIV; RETURN"),
+    ("V010", "MOD", "CONST 1; !MOD; RETURN"),
+    ("V010", "POW", "CONST 1; !POW; RETURN"),
+    ("V010", "COMPARE", "CONST 1; !COMPARE ==; RETURN"),
+    ("V010", "TRUTH", "!TRUTH; RETURN"),
+    ("V010", "REQUIRE", '!REQUIRE "url"; RETURN'),
+    ("V010", "DUP", "!DUP; RETURN"),
+    ("V010", "SWAP", "CONST 1; !SWAP; RETURN"),
+    ("V010", "ROT3", "CONST 1; CONST 2; !ROT3; RETURN"),
+    ("V010", "POP", "!POP; CONST 1; RETURN"),
+    ("V010", "JUMP_IF", "!JUMP_IF end; end: CONST 1; RETURN"),
+    ("V010", "JUMP_UNLESS", "!JUMP_UNLESS end; end: CONST 1; RETURN"),
+    ("V010", "KEEP_IF", "!KEEP_IF end; CONST 1; end: RETURN"),
+    ("V010", "KEEP_UNLESS", "!KEEP_UNLESS end; CONST 1; end: RETURN"),
+    ("V010", "a value that KEEP_IF has popped", "CONST 1; KEEP_IF end; !NOT; end: RETURN"),
+    ("V010", "EMIT", "TEXT_BEGIN; !EMIT; TEXT_END; RETURN"),
+    ("V010", "ITER", "!ITER; RETURN"),
+    ("V010", "UNPACK", "!UNPACK 1; RETURN"),
+    ("V010", "more than UNPACK gave", "CONST [1]; UNPACK 1; !ADD; RETURN"),
+    ("V010", "what UNPACK 0 gave", "CONST []; UNPACK 0; !RETURN"),
+)
+
+ITERATOR_AS_VALUE: list[Case] = expressions(
+    "loop",
+    ("V011", "returned", "CONST []; ITER; !RETURN"),
+    ("V011", "dropped", "CONST []; ITER; !POP; CONST 1; RETURN"),
+    ("V011", "doubled", "CONST []; ITER; !DUP; RETURN"),
+    ("V011", "stored", ".slots 1; CONST []; ITER; !STORE 0; CONST 1; RETURN"),
+    ("V011", "exchanged with its element", "CONST []; ITER; NEXT end; !SWAP; end: RETURN"),
+    ("V011", "exchanged with what lies below", "CONST 1; CONST []; ITER; !SWAP; RETURN"),
+    ("V011", "turned under two values", "CONST []; ITER; CONST 1; CONST 2; !ROT3; RETURN"),
+    ("V011", "turned over two values", "CONST 1; CONST 2; CONST []; ITER; !ROT3; RETURN"),
+    ("V011", "iterated over again", "CONST []; ITER; !ITER; RETURN"),
+    ("V011", "put in a list", "CONST []; ITER; !LIST 1; RETURN"),
+    ("V011", "put in a list from below", "CONST []; ITER; CONST 1; !LIST 2; RETURN"),
+    ("V011", "put in a tuple", "CONST []; ITER; !TUPLE 1; RETURN"),
+    ("V011", "the value of a mapping", 'CONST "a"; CONST []; ITER; !MAP 1; RETURN'),
+    ("V011", "the key of a mapping", "CONST []; ITER; CONST 1; !MAP 1; RETURN"),
+    ("V011", "appended", "LIST 0; CONST []; ITER; !APPEND; RETURN"),
+    ("V011", "appended to", "CONST []; ITER; CONST 1; !APPEND; RETURN"),
+    ("V011", "added", "CONST []; ITER; CONST 1; !ADD; RETURN"),
+    ("V011", "compared", "CONST []; ITER; CONST 1; !COMPARE in; RETURN"),
+    ("V011", "joined", "CONST []; ITER; !CONCAT 1; RETURN"),
+    ("V011", "printed", "TEXT_BEGIN; CONST []; ITER; !EMIT; TEXT_END; RETURN"),
+    ("V011", "read from", 'CONST []; ITER; !ATTR "index"; RETURN'),
+    ("V011", "read from by key", "CONST []; ITER; CONST 0; !ITEM; RETURN"),
+    ("V011", "a key", "CONST []; CONST []; ITER; !ITEM; RETURN"),
+    ("V011", "filtered", 'CONST []; ITER; !FILTER "list" 0 [] 0; RETURN'),
+    ("V011", "an argument of a function", 'CONST []; ITER; !CALL "range" 1 [] 0; RETURN'),
+    ("V011", "spread", 'CONST "%s"; CONST []; ITER; !FILTER "format" 0 [] 1; RETURN'),
+    ("V011", "asked for its truth", "CONST []; ITER; !TRUTH; RETURN"),
+    ("V011", "required", 'CONST []; ITER; !REQUIRE "in"; RETURN'),
+    ("V011", "taken apart", "CONST []; ITER; !UNPACK 2; RETURN"),
+    ("V011", "a condition", "CONST []; ITER; !JUMP_IF end; end: CONST 1; RETURN"),
+    ("V011", "a condition that is kept", "CONST []; ITER; !KEEP_UNLESS end; CONST 1; end: RETURN"),
+)
+
+NEXT_WITHOUT_ITERATOR: list[Case] = expressions(
+    "loop",
+    ("V012", "nothing at all", "!NEXT end; end: RETURN"),
+    ("V012", "a list that was not begun", "CONST []; !NEXT end; POP; end: RETURN"),
+    ("V012", "a value above the iterator", "CONST []; ITER; CONST 1; !NEXT end; POP; end: RETURN"),
+    ("V012", "what is left after the end", "CONST []; ITER; go: NEXT done; POP; JUMP go; done: !NEXT end; end: RETURN"),
+    ("V012", "an element instead of the iterator", "CONST [[1]]; ITER; NEXT end; !NEXT end; end: RETURN"),
+)
+
+DIFFERENT_STACKS: list[Case] = expressions(
+    "loop",
+    (
+        "V013",
+        "one branch leaves a value more",
+        "CONST 1; JUMP_IF a; CONST 2; JUMP end; a: CONST 3; CONST 4; end: !RETURN",
+    ),
+    ("V013", "one branch leaves nothing", "CONST 1; JUMP_IF end; CONST 2; end: !RETURN"),
+    ("V013", "a kept value meets two", "CONST 1; KEEP_IF end; CONST 2; CONST 3; end: !RETURN"),
+    ("V013", "a kept value meets none", "CONST 0; CONST 1; KEEP_UNLESS end; end: !RETURN"),
+    ("V013", "two jumps with different depths", "CONST 1; DUP; JUMP_IF end; DUP; DUP; !JUMP_IF end; POP; end: RETURN"),
+    ("V013", "a jump over the drop", "CONST 1; CONST 2; CONST 3; JUMP_IF end; POP; end: !RETURN"),
+    (
+        "V013",
+        "a store on one path only",
+        ".slots 1; CONST 1; CONST 2; JUMP_IF end; STORE 0; CONST 1; DUP; end: !RETURN",
+    ),
+    ("V013", "each round leaves its element", "CONST []; ITER; go: NEXT done; !JUMP go; done: RETURN"),
+    ("V013", "each round leaves a value more", "CONST []; ITER; go: NEXT done; POP; CONST 1; !JUMP go; done: RETURN"),
+    (
+        "V013",
+        "a round that ends its own iterator",
+        "CONST []; ITER; go: NEXT done; POP; NEXT over; POP; JUMP go; over: !JUMP go; done: RETURN",
+    ),
+    (
+        "V013",
+        "another iterator comes in place of the one that ended",
+        "CONST []; ITER; go: NEXT done; POP; JUMP go; done: POP; CONST []; ITER; !JUMP go",
+    ),
+    (
+        "V013",
+        "an iterator on one path, a value on the other",
+        "CONST []; CONST 1; JUMP_IF end; ITER; end: !NEXT done; POP; done: RETURN",
+    ),
+    (
+        "V013",
+        "two for blocks meet at one NEXT",
+        "CONST []; CONST 1; JUMP_IF other; ITER; JUMP go; other: ITER; go: !NEXT done; POP; JUMP go; done: RETURN",
+    ),
+    ("V013", "a jump out of a for block", "CONST []; ITER; go: NEXT done; !JUMP_IF done; JUMP go; done: RETURN"),
+    (
+        "V013",
+        "a jump into a for block",
+        "CONST []; CONST 1; JUMP_IF in; ITER; go: NEXT done; in: !POP; JUMP go; done: RETURN",
+    ),
+    ("V013", "NEXT whose end is its own element", "CONST []; ITER; NEXT here; here: !POP; POP; CONST 1; RETURN"),
+    ("V013", "NEXT that ends in itself", "CONST []; ITER; go: !NEXT go; RETURN"),
+    (
+        "V013",
+        "a jump that skips ITER",
+        "CONST []; CONST 1; JUMP_IF over; ITER; NEXT done; POP; over: !JUMP done; done: RETURN",
+    ),
+)
+
+DIFFERENT_TEXTS: list[Case] = expressions(
+    "loop",
+    ("V014", "a text begun on one path", "CONST 1; JUMP_IF end; TEXT_BEGIN; end: !TEXT_END; RETURN"),
+    ("V014", "a text ended on one path", "TEXT_BEGIN; CONST 1; JUMP_IF end; TEXT_END; POP; end: !CONST 1; RETURN"),
+    ("V014", "a text begun in each round", "CONST []; ITER; go: NEXT done; POP; TEXT_BEGIN; !JUMP go; done: RETURN"),
+    (
+        "V014",
+        "a text ended in each round",
+        "TEXT_BEGIN; TEXT_BEGIN; CONST []; ITER; go: NEXT done; POP; TEXT_END; POP; !JUMP go; done: RETURN",
+    ),
+    ("V014", "a kept value out of a text", "CONST 1; KEEP_IF end; TEXT_BEGIN; CONST 1; end: !RETURN"),
+    (
+        "V014",
+        "two jumps, one inside the text",
+        "CONST 1; JUMP_IF end; TEXT_BEGIN; CONST 1; !JUMP_IF end; TEXT_END; POP; end: CONST 1; RETURN",
+    ),
+)
+
+NO_TEXT: list[Case] = expressions(
+    "loop",
+    ("V015", "EMIT first of all", "CONST 1; !EMIT; CONST 1; RETURN"),
+    ("V015", "EMIT_CONST first of all", '!EMIT_CONST "a"; CONST 1; RETURN'),
+    ("V015", "TEXT_END first of all", "!TEXT_END; RETURN"),
+    ("V015", "TEXT_END twice", "TEXT_BEGIN; TEXT_END; !TEXT_END; ADD; RETURN"),
+    ("V015", "EMIT after the end", "TEXT_BEGIN; TEXT_END; !EMIT; CONST 1; RETURN"),
+    ("V015", "EMIT_CONST after the end", 'TEXT_BEGIN; TEXT_END; !EMIT_CONST "a"; RETURN'),
+    ("V015", "EMIT in a for block without text", "CONST []; ITER; go: NEXT done; !EMIT; JUMP go; done: RETURN"),
+)
+
+LEFT_OVER: list[Case] = expressions(
+    "loop",
+    ("V016", "one value below", "CONST 1; CONST 2; !RETURN"),
+    ("V016", "two values below", "CONST 1; CONST 2; CONST 3; !RETURN"),
+    ("V016", "the original of a copy", "CONST 1; DUP; !RETURN"),
+    ("V016", "the rest of a sequence", "CONST [1, 2]; UNPACK 2; !RETURN"),
+    ("V016", "an iterator below", "CONST []; ITER; CONST 1; !RETURN"),
+    ("V016", "an iterator below its element", "CONST []; ITER; NEXT done; !RETURN; done: RETURN"),
+    ("V016", "a value below, on one of two paths", "CONST 1; CONST 2; JUMP_IF a; RETURN; a: CONST 3; !RETURN"),
+    ("V016", "the receiver of a method's argument", 'CONST "a"; CONST "b"; METHOD "upper" 0 [] 0; !RETURN'),
+    ("V016", "a function's receiver, which it does not have", 'CONST 1; CONST 2; CALL "range" 1 [] 0; !RETURN'),
+    ("V017", "a text begun", "TEXT_BEGIN; CONST 1; !RETURN"),
+    ("V017", "an outer text begun", "TEXT_BEGIN; TEXT_BEGIN; TEXT_END; !RETURN"),
+    (
+        "V017",
+        "a text begun on the path that returns early",
+        "TEXT_BEGIN; CONST 1; KEEP_IF early; TEXT_END; RETURN; early: !RETURN",
+    ),
+    ("V017", "a text begun in a for block", "TEXT_BEGIN; CONST []; ITER; go: NEXT done; EMIT; JUMP go; done: !RETURN"),
+)
+
+UNREACHABLE: list[Case] = expressions(
+    "loop",
+    ("V019", "after RETURN", "CONST 1; RETURN; !CONST 2; RETURN"),
+    ("V019", "a second RETURN", "CONST 1; RETURN; !RETURN"),
+    ("V019", "after JUMP", "CONST 1; JUMP end; !POP; end: RETURN"),
+    ("V019", "after the jump back of a for block", "CONST []; ITER; go: NEXT done; POP; JUMP go; !POP; done: RETURN"),
+    ("V019", "a chain of jumps that nobody enters", "CONST 1; RETURN; a: !JUMP b; b: JUMP a"),
+    (
+        "V019",
+        "reached from below only",
+        "CONST 1; JUMP over; back: !RETURN; over: JUMP back",
+    ),
+    ("V019", "a dead else branch", "CONST 1; JUMP end; !NOT; JUMP end; end: RETURN"),
+    ("V019", "a for block that nobody enters", "CONST 1; RETURN; go: !NEXT go; POP; JUMP go"),
+)
+
+JUMPS_BACK: list[Case] = expressions(
+    "loop",
+    ("V020", "to itself", "here: !JUMP here"),
+    ("V020", "an endless loop", "here: CONST 1; POP; !JUMP here"),
+    ("V020", "to the first instruction on a condition", "here: CONST 1; !JUMP_IF here; CONST 2; RETURN"),
+    ("V020", "a value that is kept until it is false", "CONST 1; here: NOT; !KEEP_IF here; CONST 2; RETURN"),
+    ("V020", "a value that is kept until it is true", "CONST 1; here: NOT; !KEEP_UNLESS here; CONST 2; RETURN"),
+    ("V020", "while a condition does not hold", "here: CONST 1; !JUMP_UNLESS here; CONST 2; RETURN"),
+    ("V020", "to ITER instead of NEXT", "CONST []; go: ITER; NEXT done; !JUMP go; done: RETURN"),
+    ("V020", "past NEXT into the round", "CONST []; ITER; NEXT done; in: POP; CONST 1; !JUMP in; done: RETURN"),
+    (
+        "V020",
+        "the end of a for block goes back before it",
+        "go: CONST []; ITER; on: NEXT done; POP; JUMP on; done: POP; !JUMP go",
+    ),
+    (
+        "V020",
+        "NEXT whose end lies before it",
+        "CONST 1; JUMP_IF on; back: CONST 2; RETURN; on: CONST []; ITER; !NEXT back; POP",
+    ),
+)
+
+OUTSIDE_FOR: list[Case] = expressions(
+    "loop",
+    ("V021", "no for block at all", '!LOOP 0; ATTR "index"; RETURN'),
+    ("V021", "before the first NEXT", "CONST []; ITER; !LOOP 0; POP; NEXT done; POP; done: RETURN"),
+    ("V021", "after the end", "CONST []; ITER; go: NEXT done; POP; JUMP go; done: !LOOP 0; ADD; RETURN"),
+    ("V021", "one level too far out", "CONST []; ITER; go: NEXT done; POP; !LOOP 1; POP; JUMP go; done: RETURN"),
+    ("V021", "far too far out", "CONST []; ITER; go: NEXT done; POP; !LOOP 4294967295; POP; JUMP go; done: RETURN"),
+    (
+        "V021",
+        "two levels too far out, in two for blocks",
+        "CONST []; ITER; a: NEXT x; ITER; b: NEXT y; POP; !LOOP 3; POP; JUMP b; y: POP; JUMP a; x: RETURN",
+    ),
+    (
+        "V021",
+        "the inner for block has not begun to run",
+        "CONST []; ITER; a: NEXT x; ITER; !LOOP 0; POP; b: NEXT y; POP; JUMP b; y: POP; JUMP a; x: RETURN",
+    ),
+    (
+        "V021",
+        "in the part after an inner for block, too far out",
+        "CONST []; ITER; a: NEXT x; ITER; b: NEXT y; POP; JUMP b; y: !LOOP 1; POP; POP; JUMP a; x: RETURN",
+    ),
+    (
+        "V021",
+        "in the else part",
+        "CONST []; ITER; go: NEXT done; POP; JUMP go; done: JUMP_IF end; !LOOP 0; POP; end: CONST 1; RETURN",
+    ),
+)
+
+SHARED_LISTS: list[Case] = expressions(
+    "loop",
+    ("V022", "a constant", "CONST []; CONST 1; !APPEND; RETURN"),
+    ("V022", "a list of the data", "NAME ctx; CONST 1; !APPEND; RETURN"),
+    ("V022", "a field of the data", 'NAME ctx; ATTR "rows"; CONST 1; !APPEND; RETURN'),
+    ("V022", "a bare name", 'BARE "rows"; CONST 1; !APPEND; RETURN'),
+    ("V022", "a tuple", "TUPLE 0; CONST 1; !APPEND; RETURN"),
+    ("V022", "a mapping", "MAP 0; CONST 1; !APPEND; RETURN"),
+    ("V022", "an undefined value", 'UNDEFINED "x"; CONST 1; !APPEND; RETURN'),
+    ("V022", "a text", "TEXT_BEGIN; TEXT_END; CONST 1; !APPEND; RETURN"),
+    ("V022", "what a filter made", 'LIST 0; FILTER "list" 0 [] 0; CONST 1; !APPEND; RETURN'),
+    ("V022", "a sum of lists", "LIST 0; LIST 0; ADD; CONST 1; !APPEND; RETURN"),
+    ("V022", "a copy of a list, to itself", "LIST 0; DUP; !APPEND; RETURN"),
+    ("V022", "a copy that stays behind", ".slots 1; LIST 0; DUP; STORE 0; CONST 1; !APPEND; RETURN"),
+    ("V022", "a slot that was never stored", ".slots 1; LOCAL 0; CONST 1; !APPEND; RETURN"),
+    ("V022", "a slot, to itself", ".slots 1; LIST 0; STORE 0; LOCAL 0; LOCAL 0; !APPEND; RETURN"),
+    (
+        "V022",
+        "a slot, to a list that holds it",
+        ".slots 1; LIST 0; STORE 0; LOCAL 0; LIST 1; LOCAL 0; SWAP; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a slot that a mapping holds",
+        '.slots 1; LIST 0; STORE 0; CONST "a"; LOCAL 0; MAP 1; POP; LOCAL 0; CONST 1; !APPEND; RETURN',
+    ),
+    (
+        "V022",
+        "a slot that another slot holds",
+        ".slots 2; LIST 0; STORE 0; LOCAL 0; STORE 1; LOCAL 0; CONST 1; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a slot that a for block goes through",
+        ".slots 1; LIST 0; STORE 0; LOCAL 0; ITER; go: NEXT done; POP; "
+        "LOCAL 0; CONST 1; !APPEND; STORE 0; JUMP go; done: RETURN",
+    ),
+    (
+        "V022",
+        "a slot that holds a list on one path only",
+        ".slots 1; CONST 1; JUMP_IF on; LIST 0; STORE 0; on: LOCAL 0; CONST 1; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a list on one path, data on the other",
+        "CONST 1; JUMP_IF a; LIST 0; JUMP on; a: CONST []; on: CONST 1; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a slot on one path, a list on the other",
+        ".slots 1; LIST 0; STORE 0; CONST 1; JUMP_IF a; LIST 0; JUMP on; a: LOCAL 0; on: CONST 1; !APPEND; RETURN",
+    ),
+    (
+        "V022",
+        "a slot that the round before gave away",
+        ".slots 2; LIST 0; STORE 0; CONST [1]; ITER; go: NEXT done; POP; "
+        "LOCAL 0; CONST 1; !APPEND; STORE 0; LOCAL 0; STORE 1; JUMP go; done: RETURN",
+    ),
+    ("V022", "the element of a list", "LIST 0; LIST 1; CONST 0; ITEM; CONST 1; !APPEND; RETURN"),
+    ("V022", "a list that was kept as a condition", "LIST 0; KEEP_IF on; LIST 0; on: CONST 1; !APPEND; RETURN"),
+)
+
+SLOTS_AND_TARGETS: list[Case] = expressions(
+    "loop",
+    ("V004", "a jump to the end of the code", "CONST 1; !JUMP end; end:"),
+    ("V004", "a branch to the end of the code", "CONST 1; CONST 2; !JUMP_IF end; RETURN; end:"),
+    ("V004", "a kept value for the end of the code", "CONST 1; !KEEP_IF end; CONST 2; RETURN; end:"),
+    ("V004", "a for block that ends with the code", "CONST []; ITER; go: !NEXT end; POP; JUMP go; end:"),
+    ("V005", "a read where there are no slots", "!LOCAL 0; RETURN"),
+    ("V005", "a read of one past the last", ".slots 2; !LOCAL 2; RETURN"),
+    ("V005", "a write where there are no slots", "CONST 1; !STORE 0; CONST 1; RETURN"),
+    ("V005", "a write one past the last", ".slots 1; CONST 1; !STORE 1; CONST 1; RETURN"),
+    ("V006", "a spread of more bits than there are", 'CONST 1; !FILTER "format" 0 [] 4; RETURN'),
+    ("V009", "more slots than allowed", ".slots 65536; CONST 1; RETURN"),
+)
+
+CASES = [
+    *EMPTY_OR_ENDLESS,
+    *TOO_FEW,
+    *ITERATOR_AS_VALUE,
+    *NEXT_WITHOUT_ITERATOR,
+    *DIFFERENT_STACKS,
+    *DIFFERENT_TEXTS,
+    *NO_TEXT,
+    *LEFT_OVER,
+    *UNREACHABLE,
+    *JUMPS_BACK,
+    *OUTSIDE_FOR,
+    *SHARED_LISTS,
+    *SLOTS_AND_TARGETS,
+]

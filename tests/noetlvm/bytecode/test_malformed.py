@@ -1,0 +1,80 @@
+"""Every malformed bundle of the set is refused, with its own code, a section and a place, and in bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from tests.noetlvm.bytecode.codec.malformed import (
+    code_cases,
+    container_cases,
+    debug_cases,
+    hostile_cases,
+    record_cases,
+    value_cases,
+)
+from tests.noetlvm.bytecode.codec.malformed.pieces import GOOD, Case, Cases
+
+from noetlvm.bytecode.codec.container import SECTIONS
+from noetlvm.bytecode.codec.decoder import decode
+from noetlvm.bytecode.codec.encoder import encode
+from noetlvm.bytecode.codec.malformed import MALFORMED, Fault
+from noetlvm.bytecode.errors import MalformedBundle
+
+TABLES: tuple[Cases, ...] = (
+    container_cases.CASES,
+    value_cases.CASES,
+    record_cases.CASES,
+    code_cases.CASES,
+    debug_cases.CASES,
+    hostile_cases.CASES,
+)
+CASES: Cases = {name: case for table in TABLES for name, case in table.items()}
+HAND_WRITTEN_AT_LEAST = 200
+MEMORY_BYTES_MAX = 64 * 1024 * 1024
+
+
+def refusal(data: bytes) -> MalformedBundle:
+    with pytest.raises(MalformedBundle) as caught:
+        decode(data)
+    return caught.value
+
+
+def test_the_base_of_the_set_is_a_good_bundle() -> None:
+    assert encode(decode(GOOD)) == GOOD
+
+
+def test_the_set_is_large_and_no_name_is_there_twice() -> None:
+    assert len(CASES) == sum(map(len, TABLES)) >= HAND_WRITTEN_AT_LEAST
+
+
+def test_every_code_has_a_title_and_a_case() -> None:
+    assert set(MALFORMED) == set(Fault) == {case.fault for case in CASES.values()}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_malformed_bundle_is_refused_with_its_code(case: Case) -> None:
+    data = case.bytes()
+    error = refusal(data)
+    assert error.code == case.fault
+    assert error.section == (case.section or error.section)
+    assert error.section in (*SECTIONS, "container")
+    assert 0 <= error.offset <= len(data)
+    assert error.reason
+
+
+@pytest.mark.parametrize("case", hostile_cases.CASES.values(), ids=hostile_cases.CASES.keys())
+def test_a_hostile_bundle_takes_little_memory(case: Case) -> None:
+    data = case.bytes()
+    tracemalloc.start()
+    try:
+        refusal(data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak + len(data) <= MEMORY_BYTES_MAX
+
+
+def test_every_beginning_of_a_bundle_is_refused() -> None:
+    for length in range(len(GOOD)):
+        assert refusal(GOOD[:length]).code in (Fault.NOT_A_BUNDLE, Fault.TRUNCATED)

@@ -1,0 +1,187 @@
+"""Sub-playbooks: started once by the engine, awaited without a slot, cancelled with their parent (S43)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from noetlvm.engine.engine import Engine
+from noetlvm.limits import CHILD_DEPTH_MAX, INLINE_BYTES
+from noetlvm.tools.call import Outcome, ToolCall, error, ok
+from tests.noetlvm.engine.runs import Session, bundle_of, labels
+
+PARENT = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: parent }
+workflow:
+  - step: start
+    tool:
+      - before: { kind: shell, command: [before] }
+      - call: { kind: playbook, path: child, workload: { who: "{{ _prev }}" } }
+      - after: { kind: shell, command: ["{{ _prev.status }}", "{{ _prev.result }}"] }
+"""
+
+CHILD = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: child, path: child, version: 2 }
+workload: { who: nobody }
+workflow:
+  - step: start
+    tool:
+      - greet: { kind: shell, command: ["{{ workload.who }}"] }
+"""
+
+
+async def echo(call: ToolCall) -> Outcome:
+    await asyncio.sleep(0)
+    return ok("-".join(call.inputs["command"]))
+
+
+def test_a_child_is_given_a_workload_and_gives_back_its_result() -> None:
+    session = Session(echo)
+    ending = session.run(PARENT, CHILD)
+    assert ending.result == "success-before"
+    (child,) = session.store.executions(parent=ending.execution_id)
+    assert (child.status, child.path, child.parent) == ("success", "child", ending.execution_id)
+
+
+def test_a_waiting_parent_holds_no_slot() -> None:
+    assert Session(echo).run(PARENT, CHILD, max_parallel=1).status == "success"
+
+
+def test_a_failed_child_is_an_error_of_the_task() -> None:
+    async def play(call: ToolCall) -> Outcome:
+        return error("boom", "it broke") if call.label == "greet" else ok("x")
+
+    ending = Session(play).run(PARENT, CHILD)
+    assert ending.status == "failed"
+    assert ending.failures[0]["error"]["kind"] == "playbook"
+    assert "it broke" in ending.failures[0]["error"]["message"]
+
+
+def test_a_playbook_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
+    ending = Session(echo).run(PARENT)
+    assert "there is no playbook `child` in the bundle, which has: parent" in ending.failures[0]["error"]["message"]
+
+
+@pytest.mark.parametrize(("version", "status"), [("2", "success"), ("3", "failed")])
+def test_another_version_than_asked_for_is_not_run(version: str, status: str) -> None:
+    asked = PARENT.replace("path: child,", f'path: child, version: "{version}",')
+    assert Session(echo).run(asked, CHILD).status == status
+
+
+def test_a_large_workload_reaches_the_child_whole() -> None:
+    large = "x" * (INLINE_BYTES + 1)
+
+    async def play(call: ToolCall) -> Outcome:
+        return ok(large if call.label == "before" else str(len(call.inputs["command"][-1])))
+
+    ending = Session(play).run(PARENT, CHILD)
+    assert ending.result == str(len(str(len(large))))
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_after_a_crash_the_same_child_goes_on(at: int) -> None:
+    left = at
+
+    async def play(call: ToolCall) -> Outcome:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise ConnectionAbortedError
+        return await echo(call)
+
+    session = Session(play)
+    with pytest.raises(ConnectionAbortedError):
+        session.run(PARENT, CHILD)
+    (parent,) = [row for row in session.store.unfinished() if not row.parent]
+    ending = session.resume(parent.execution_id)
+    assert ending.result == "success-before"
+    assert len(session.store.executions(parent=parent.execution_id)) == 1
+    whole = ["before", "greet", "after"]
+    assert labels(session.tools.calls) == whole[:at] + whole[at - 1 :]
+
+
+def test_children_stand_only_so_deep() -> None:
+    itself = PARENT.replace("path: child", "path: parent")
+    session = Session(echo)
+    ending = session.run(itself)
+    assert ending.status == "failed"
+    assert len(session.store.executions()) == CHILD_DEPTH_MAX + 1
+
+
+def test_cancelling_a_parent_cancels_its_child() -> None:
+    session = Session()
+
+    async def go() -> str:
+        engine = session.engine()
+
+        async def play(call: ToolCall) -> Outcome:
+            if call.label == "greet":
+                engine.ask(parent, "cancel")
+                await asyncio.sleep(3600)
+            return ok("x")
+
+        session.tools.play = play
+        parent = engine.start(bundle_of(PARENT, CHILD), {})
+        await engine.run()
+        return parent
+
+    parent = asyncio.run(go())
+    assert {row.status for row in session.store.executions()} == {"cancelled"}
+    assert session.names(parent)[-1] == "playbook.processed"
+
+
+def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_resumed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Session()
+
+    async def go() -> None:
+        engine = session.engine()
+
+        async def play(call: ToolCall) -> Outcome:
+            if call.label == "greet":
+                engine.ask(parent, "cancel")
+                await asyncio.sleep(3600)
+            return ok("x")
+
+        session.tools.play = play
+        parent = engine.start(bundle_of(PARENT, CHILD), {})
+        await engine.run()
+
+    def crash(_engine: Engine, _id: str) -> None:
+        raise ConnectionAbortedError("the power is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "_cancel_child", crash)
+        with pytest.raises(ConnectionAbortedError):
+            asyncio.run(go())
+    (child,) = session.store.unfinished()
+    calls = len(session.tools.calls)
+    assert session.resume(child.execution_id).status == "cancelled"
+    assert len(session.tools.calls) == calls
+
+
+def test_a_child_that_takes_too_long_is_given_up() -> None:
+    asked = PARENT.replace("path: child,", "path: child, spec: { timeout: 50 },")
+    slow = CHILD.replace(
+        'command: ["{{ workload.who }}"]',
+        """command: [slow], spec: { policy: { rules: [
+            { when: "{{ outcome.status == 'error' }}", then: { do: retry, attempts: 9, delay: 1000 } },
+            { else: { then: { do: continue } } }] } }""",
+    )
+
+    async def play(call: ToolCall) -> Outcome:
+        return error("net", "no") if call.label == "greet" else ok("x")
+
+    session = Session(play)
+    before = session.clock.now()
+    ending = session.run(asked, slow)
+    assert ending.failures[0]["error"]["kind"] == "timeout"
+    assert session.clock.now() - before == 50
+    (child,) = session.store.executions(parent=ending.execution_id)
+    assert child.status == "cancelled"

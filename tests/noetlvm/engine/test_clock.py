@@ -1,0 +1,65 @@
+"""Virtual time passes only when everybody sleeps, and wakes them in the order of their times."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from noetlvm.engine.clock import FakeClock
+from noetlvm.engine.identity import child_id, new_ids
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_sleepers_wake_in_order_once_all_sleep() -> None:
+    clock = FakeClock(0)
+    woken: list[tuple[str, float]] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append((name, clock.now()))
+
+    async def go() -> None:
+        tasks = [asyncio.create_task(sleeper("late", 30)), asyncio.create_task(sleeper("early", 10))]
+        await asyncio.sleep(0)
+        clock.rest(3)
+        await asyncio.sleep(0)
+        assert woken == []
+        clock.rest(2)
+        await asyncio.sleep(0)
+        clock.rest(1)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(go())
+    assert woken == [("early", 10), ("late", 30)]
+
+
+def test_time_can_be_pushed_on() -> None:
+    clock = FakeClock(0)
+    clock.advance(5)
+    assert clock.now() == 5
+
+
+def test_identifiers_sort_by_time_and_are_uuids() -> None:
+    early, late = new_ids(1_700_000_000.0, 1)[0], new_ids(1_700_000_001.0, 1)[0]
+    assert early < late
+    of_one_moment = new_ids(1.0, 500) + new_ids(1.0, 500)
+    assert of_one_moment == sorted(set(of_one_moment))
+    for id, version in ((early, "7"), (child_id("x"), "8")):
+        assert [len(part) for part in id.split("-")] == [8, 4, 4, 4, 12]
+        assert id[14] == version
+        assert id[19] in "89ab"
+
+
+def test_two_processes_make_different_identifiers_in_the_same_millisecond() -> None:
+    making = "from noetlvm.engine.identity import new_ids; print(new_ids(1.0, 1)[0])"
+    command = [sys.executable, "-c", making]
+    made = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert made[0] != made[1]
+    assert made[0][:14] == made[1][:14]
+
+
+def test_a_child_has_the_same_identifier_whenever_it_is_asked_for() -> None:
+    assert child_id("e/1#2.1") == child_id("e/1#2.1") != child_id("e/1#2.2")

@@ -1,0 +1,84 @@
+"""Pause, resume and cancel, asked for here or by another process (S36)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from noetlvm.engine.actor import Ending
+from noetlvm.engine.engine import Engine
+from noetlvm.tools.call import Outcome, ToolCall, ok
+from tests.noetlvm.engine.runs import Session, bundle_of, labels
+from tests.noetlvm.engine.test_engine import CHAIN
+
+
+def _run_with(session: Session, during_first: str, *, listens: bool = False) -> Ending:
+    """Run the chain; while its first task runs, ask for something."""
+
+    async def go() -> Ending:
+        engine = session.engine()
+
+        async def play(call: ToolCall) -> Outcome:
+            if call.label == "one" and call.attempt == 1:
+                await _ask(engine, session, execution_id, during_first, listens)
+            return ok(call.label)
+
+        session.tools.play = play
+        execution_id = engine.start(bundle_of(CHAIN), {})
+        await asyncio.wait_for(engine.run(listens=listens), 20)
+        return engine.ending(execution_id)
+
+    return asyncio.run(go())
+
+
+async def _ask(engine: Engine, session: Session, execution_id: str, action: str, listens: bool) -> None:
+    assert action in ("cancel", "pause")
+    wanted = "cancel" if action == "cancel" else "pause"
+    if not listens:
+        engine.ask(execution_id, wanted)  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        return
+    session.store.request(execution_id, wanted)  # type: ignore[arg-type]
+    while not any(one.event.name.startswith("execution.") for one in session.heard):
+        await asyncio.sleep(0.01)
+
+
+def test_a_paused_execution_ends_its_step_and_begins_no_other() -> None:
+    session = Session()
+    left = _run_with(session, "pause")
+    assert left.status == "paused"
+    assert labels(session.tools.calls) == ["one", "two"]
+
+
+def test_a_paused_execution_goes_on_when_resumed() -> None:
+    session = Session()
+    left = _run_with(session, "pause")
+    assert session.resume(left.execution_id).status == "success"
+    assert labels(session.tools.calls) == ["one", "two", "three"]
+
+
+def test_a_cancelled_execution_stops_its_tools() -> None:
+    session = Session()
+    ending = _run_with(session, "cancel")
+    assert ending.status == "cancelled"
+    assert labels(session.tools.calls) == ["one"]
+    assert session.names(ending.execution_id)[-2:] == ["workflow.finished", "playbook.processed"]
+
+
+def test_another_process_is_heard() -> None:
+    session = Session()
+    ending = _run_with(session, "cancel", listens=True)
+    assert ending.status == "cancelled"
+    assert session.store.requests() == []
+
+
+def test_an_execution_that_nobody_runs_can_be_cancelled() -> None:
+    session = Session()
+    left = _run_with(session, "pause")
+
+    async def go() -> None:
+        session.engine().meet(left.execution_id, "cancel")
+
+    asyncio.run(go())
+    row = session.store.execution(left.execution_id)
+    assert row is not None
+    assert row.status == "cancelled"

@@ -1,0 +1,120 @@
+"""Child executions: asked for by a task, started by the server, waited for without a worker (S43)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetlvm.events.event import Event
+from noetlvm.limits import CHILD_DEPTH_MAX
+from noetlvm.machine.state import State
+from tests.noetlvm.machine.control.drive import Drive, watched
+
+PARENT = "- { step: start, tool: { kind: playbook, path: other/one } }"
+ASK = {"path": "other/one", "version": None, "workload": {"n": 1}}
+DONE = {"status": "ok", "result": {"status": "success", "result": 5, "ctx": {}}}
+
+
+def asking(**more: Any) -> list[Event]:
+    return [Event("task.started", {"child": ASK | more, "ts": 100.0}, task=1, label="task_1", attempt=1)]
+
+
+def waiting(**more: Any) -> Drive:
+    drive = Drive(PARENT).start()
+    command = drive.ready.pop()
+    drive.take(drive.control.report(*command[:3], asking(**more)))
+    return drive
+
+
+def test_a_child_is_asked_for_once_under_a_stable_key() -> None:
+    drive = waiting()
+    ((run, iteration, child),) = drive.control.take_children()
+    assert (run, iteration, child.key, child.path, child.workload) == (1, "", "x/1#1.1", "other/one", {"n": 1})
+    assert drive.control.take_children() == []
+
+
+def test_a_waiting_parent_holds_no_worker_and_is_not_over() -> None:
+    drive = waiting()
+    assert drive.ready == []
+    assert drive.state.status == "running"
+
+
+def test_the_childs_outcome_comes_back_as_an_answer() -> None:
+    drive = waiting()
+    drive.take(drive.control.child_finished(1, "", "x/1#1.1", DONE))
+    (command,) = drive.ready
+    assert drive.control.work(command).answer == DONE
+    told = drive.perform(command)
+    assert told[0].name == "task.done"
+    assert drive.state.status == "success"
+
+
+def test_an_outcome_that_nobody_waits_for_changes_nothing() -> None:
+    drive = waiting()
+    drive.take(drive.control.child_finished(1, "", "x/1#1.2", DONE))
+    drive.take(drive.control.child_finished(2, "", "x/1#1.1", DONE))
+    assert drive.ready == []
+
+
+def test_after_a_restart_the_child_is_asked_for_again() -> None:
+    drive = waiting()
+    restored = watched(drive.net, State.from_data(drive.state.to_data()), drive.control.offload)
+    assert restored.take_ready() == []
+    assert [child.key for _, _, child in restored.take_children()] == ["x/1#1.1"]
+    restored.child_finished(1, "", "x/1#1.1", DONE)
+    assert len(restored.take_ready()) == 1
+
+
+def test_a_child_that_takes_too_long_is_given_up() -> None:
+    drive = waiting(timeout=5)
+    assert drive.control.next_timer() == 105.0
+    drive.control.set_time(104.9)
+    drive.control.timer()
+    drive.take([])
+    assert drive.ready == []
+    drive.control.set_time(105.0)
+    drive.take(drive.control.timer())
+    answer = drive.control.work(drive.ready[0]).answer
+    assert answer is not None
+    assert answer["error"]["kind"] == "timeout"
+    assert drive.control.take_cancelled() == ["x/1#1.1"]
+
+
+def test_cancelling_the_parent_cancels_the_child() -> None:
+    drive = waiting()
+    assert drive.take(drive.control.cancel())[0].data == {"children": ["x/1#1.1"]}
+    assert drive.control.take_cancelled() == ["x/1#1.1"]
+    assert drive.control.take_cancelled() == []
+    assert drive.control.next_timer() is None
+
+
+def test_depth_is_bounded() -> None:
+    drive = Drive(PARENT)
+    drive.start(parent="y", depth=CHILD_DEPTH_MAX)
+    command = drive.ready.pop()
+    drive.take(drive.control.report(*command[:3], asking()))
+    assert drive.control.take_children() == []
+    drive.take([])
+    answer = drive.control.work(drive.ready[0]).answer
+    assert answer is not None
+    assert answer["error"]["kind"] == "depth"
+    drive = Drive(PARENT)
+    drive.start(parent="y", depth=CHILD_DEPTH_MAX - 1)
+    drive.take(drive.control.report(*drive.ready.pop()[:3], asking()))
+    assert len(drive.control.take_children()) == 1
+
+
+def test_a_retry_asks_for_another_child() -> None:
+    drive = waiting()
+    retry = {"outcome": {"status": "error", "error": {}}, "do": "retry", "pc": 1}
+    drive.take(drive.control.report(1, "", 1, [Event("task.done", retry, task=1, label="task_1", attempt=1)]))
+    again = asking()[0]._replace(attempt=2)
+    drive.take(drive.control.report(1, "", 1, [again]))
+    assert [child.key for _, _, child in drive.control.take_children()] == ["x/1#1.2"]
+
+
+def test_no_child_is_started_while_the_parent_is_paused() -> None:
+    drive = waiting()
+    drive.take(drive.control.pause())
+    assert drive.control.take_children() == []
+    drive.take(drive.control.resume())
+    assert len(drive.control.take_children()) == 1

@@ -1,0 +1,93 @@
+"""The fold knows every event, and a state survives being written down."""
+
+from __future__ import annotations
+
+from noetlvm.events.catalogue import EVENTS
+from noetlvm.events.event import Event, Recorded, envelope
+from noetlvm.expr.scopes import given_fields
+from noetlvm.machine.fold import HANDLERS, apply
+from noetlvm.machine.payload import decode, encode
+from noetlvm.machine.state import State
+from tests.noetlvm.machine.control.drive import Drive, bad, ok
+
+
+def test_there_is_one_handler_for_each_event_that_is_recorded() -> None:
+    assert set(HANDLERS) == {name for name, kind in EVENTS.items() if not kind.folded_into}
+
+
+def test_what_an_event_is_folded_into_exists() -> None:
+    assert {kind.folded_into for kind in EVENTS.values() if kind.folded_into} <= set(HANDLERS)
+
+
+LOOP = """
+- step: start
+  tool: { kind: noop }
+  next: { arcs: [{ step: all, args: { n: 1 } }] }
+- step: all
+  loop: { in: [1, 2, 3], iterator: n, spec: { mode: parallel, max_in_flight: 2 } }
+  tool: { kind: noop }
+"""
+
+
+def test_every_prefix_of_a_log_folds_to_a_state_that_can_be_stored() -> None:
+    drive = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": ok(2, ctx={"b": 1})}).run(seed=3)
+    state = State()
+    for event in drive.events:
+        apply(state, event, 0.0)
+        data = state.to_data()
+        assert State.from_data(decode(encode(data))).to_data() == data
+    assert state.to_data() == drive.state.to_data()
+
+
+def test_events_carry_what_the_catalogue_says() -> None:
+    told = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": bad()}).run().events
+    told += Drive(LOOP).run().events
+    for event in told:
+        payload = EVENTS[event.name].payload
+        assert set(event.data) <= {field.name for field in payload}, event
+        assert {field.name for field in payload if not field.optional} <= set(event.data), event
+
+
+def test_an_envelope_has_every_identifier() -> None:
+    event = Event("task.done", {"outcome": {"status": "error"}}, 3, "2.1", 4, "fetch", 2)
+    made = envelope("x", Recorded(9, "id", 0.5, event))
+    assert made == {
+        "event_id": "id",
+        "execution_id": "x",
+        "seq": 9,
+        "timestamp": "1970-01-01T00:00:00.500+00:00",
+        "source": "worker",
+        "name": "task.done",
+        "entity": "task",
+        "entity_id": "x/3/2.1#4",
+        "status": "error",
+        "data": {"outcome": {"status": "error"}},
+        "step_run_id": "x/3",
+        "iteration_id": "x/3/2.1",
+        "task_run_id": "x/3/2.1#4",
+        "task_label": "fetch",
+        "attempt": 2,
+    }
+
+
+def test_every_event_of_a_run_has_an_envelope() -> None:
+    drive = Drive(LOOP, {"start": ok(), "all": bad()}).run()
+    made = [envelope("x", Recorded(seq, "id", 1.0, event)) for seq, event in enumerate(drive.events, 1)]
+    by_name = {row["name"]: row for row in made}
+    assert by_name["token.enqueued"]["entity_id"] == "x/token/1"
+    assert by_name["workflow.started"]["entity_id"] == "x"
+    assert by_name["loop.started"]["entity_id"] == "x/2"
+    assert by_name["loop.iteration.failed"]["entity_id"] == "x/2/1"
+    assert (by_name["task.done"]["status"], by_name["step.done"]["status"]) == ("error", "success")
+    assert (by_name["playbook.processed"]["status"], by_name["step.failed"]["status"]) == ("error", "error")
+
+
+def test_a_boundary_event_has_the_fields_that_templates_are_promised() -> None:
+    seen: set[str] = set()
+    for play in (ok(), bad()):
+        state = State()
+        for event in Drive(LOOP, {"start": ok(), "all": play}).run().events:
+            apply(state, event, 0.0)
+            for run in state.runs.values():
+                seen |= set(run.boundary or ())
+    assert seen == given_fields("event")

@@ -1,0 +1,66 @@
+"""Whatever was durable when a process died, the execution that goes on from it ends as it would have (S35)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetlvm.events.event import Event
+from noetlvm.machine.control import Control, Request
+from noetlvm.machine.fold import apply
+from noetlvm.machine.state import State
+from tests.noetlvm.machine.control.drive import Drive, loaded
+from tests.noetlvm.machine.control.test_schedules import GROUPS, PLAYBOOK, play
+
+
+def ends(state: State) -> tuple[Any, ...]:
+    return state.status, state.ctx, state.results, state.result, state.counts, state.failures
+
+
+def durable_prefixes(net: Any) -> tuple[list[list[Event]], State]:
+    """Return the logs that a crash can leave: each decision is there as a whole or not at all."""
+    drive = Drive(net, play, control=Control)
+    log: list[Event] = []
+    prefixes = []
+
+    def commit(events: list[Event]) -> None:
+        log.extend(events)
+        prefixes.append(list(log))
+
+    commit(drive.control.start(Request("x", "bundle", GROUPS)))
+    commit(drive.control.settle())
+    while ready := drive.control.take_ready():
+        for command in ready:
+            for event in play(drive.control.work(command)):
+                commit(drive.control.report(*command[:3], [event]))
+            commit(drive.control.settle())
+    return prefixes, drive.state
+
+
+def test_every_durable_log_can_be_gone_on_from() -> None:
+    net = loaded(PLAYBOOK)
+    prefixes, expected = durable_prefixes(net)
+    assert len(prefixes) > 30
+    for prefix in prefixes:
+        again = Drive(net, play, control=Control)
+        for event in prefix:
+            apply(again.state, event, 0.0)
+        again.state.reopen()
+        again.take([])
+        while again.ready:
+            again.perform(again.ready.pop(0))
+        assert ends(again.state) == ends(expected)
+        whole = prefix + again.events
+        tasks = [event[2:] for event in whole if event.name == "task.done"]
+        assert len(tasks) == len(set(tasks))
+        tokens = [event.data["token"] for event in whole if event.name == "step.scheduled"]
+        assert len(tokens) == len(set(tokens))
+
+
+def test_a_log_folds_to_its_state_with_nothing_ready_left_over() -> None:
+    net = loaded(PLAYBOOK)
+    prefixes, expected = durable_prefixes(net)
+    state = State()
+    for event in prefixes[-1]:
+        apply(state, event, 0.0)
+    assert state.to_data() == expected.to_data()
+    assert state.opened == {}

@@ -1,0 +1,60 @@
+"""Every case of the stage `replay`: logs of old must fold to the state that was recorded with them, for ever."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from noetlvm.events.catalogue import EVENTS, Entity, Plane, Status
+from noetlvm.events.event import Recorded, envelope
+from noetlvm.machine.state import State
+from noetlvm.testing.log import event_of, fold_log, read_log, state_view
+from noetlvm.testing.result import shown
+from tests.whole.conformance.suite import Case, read_cases
+
+CASES = read_cases("replay")
+FIELDS = {
+    *("event_id", "execution_id", "seq", "timestamp", "source", "name", "entity", "entity_id", "status", "data"),
+}
+PLANES, ENTITIES, STATUSES = set(Plane), set(Entity), set(Status)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_log_folds_to_the_recorded_state(case: Case) -> None:
+    assert state_view(fold_log(read_log(case.data.decode().splitlines()))) == case.expect["state"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_snapshot_after_any_event_leads_to_the_same_state(case: Case) -> None:
+    log = read_log(case.data.decode().splitlines())
+    whole = fold_log(log).to_data()
+    for cut in range(len(log)):
+        state = State.from_data(fold_log(log[:cut]).to_data())
+        assert fold_log(log[cut:], state).to_data() == whole
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_an_envelope_tells_what_an_event_is_made_of(case: Case) -> None:
+    for told in read_log(case.data.decode().splitlines()):
+        assert set(told) >= FIELDS
+        assert told["name"] in EVENTS
+        assert told["source"] in PLANES
+        assert told["entity"] in ENTITIES
+        assert told["status"] in STATUSES
+        recorded = Recorded(
+            told["seq"], told["event_id"], datetime.fromisoformat(told["timestamp"]).timestamp(), event_of(told)
+        )
+        assert shown(envelope(told["execution_id"], recorded)) == told
+
+
+def test_the_log_grows_by_one_at_a_time() -> None:
+    for case in CASES:
+        log = read_log(case.data.decode().splitlines())
+        assert [told["seq"] for told in log] == list(range(1, len(log) + 1))
+        assert len({told["event_id"] for told in log}) == len(log)
+
+
+def test_the_logs_together_hold_every_event() -> None:
+    met = {told["name"] for case in CASES for told in read_log(case.data.decode().splitlines())}
+    assert {name for name, kind in EVENTS.items() if not kind.folded_into} - met == set()
