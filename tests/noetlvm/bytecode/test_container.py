@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from tests.noetlvm.bytecode.codec.malformed.pieces import GOOD, NUMBERS, header, leb, of, section
-from tests.noetlvm.bytecode.codec.malformed.pieces import sections as good_sections
 
 from noetlvm.bytecode.codec.container import FORMAT_MAJOR, HEADER, REQUIRED, SECTIONS, bundle_id, sections, strip
 from noetlvm.bytecode.codec.decoder import decode
@@ -16,6 +14,8 @@ from noetlvm.bytecode.errors import MalformedBundle
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.bytecode.program import DebugMap, Program
+from tests.noetlvm.bytecode.malformed.pieces import GOOD, NUMBERS, header, leb, of, section
+from tests.noetlvm.bytecode.malformed.pieces import sections as good_sections
 from tests.noetlvm.bytecode.programs import playbook, program, step, two_steps, with_debug
 
 BODY = GOOD[len(HEADER) :]

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from time import process_time
 
 import pytest
-from tests.noetlvm.bytecode.codec.malformed import hostile_cases
-from tests.noetlvm.bytecode.codec.malformed.pieces import Case
 
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
@@ -21,6 +19,8 @@ from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Playbook, Program, Transition
 from noetlvm.bytecode.verify.expressions import prove
 from noetlvm.record import changed
+from tests.noetlvm.bytecode.malformed import hostile_cases
+from tests.noetlvm.bytecode.malformed.pieces import Case
 from tests.noetlvm.bytecode.programs import EMPTY, chain, minimal, pipeline, playbook, program, step
 
 STEPS = 1_000

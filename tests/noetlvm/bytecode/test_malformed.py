@@ -5,7 +5,13 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from tests.noetlvm.bytecode.codec.malformed import (
+
+from noetlvm.bytecode.codec.container import SECTIONS
+from noetlvm.bytecode.codec.decoder import decode
+from noetlvm.bytecode.codec.encoder import encode
+from noetlvm.bytecode.codec.malformed import MALFORMED, Fault
+from noetlvm.bytecode.errors import MalformedBundle
+from tests.noetlvm.bytecode.malformed import (
     code_cases,
     container_cases,
     debug_cases,
@@ -13,13 +19,7 @@ from tests.noetlvm.bytecode.codec.malformed import (
     record_cases,
     value_cases,
 )
-from tests.noetlvm.bytecode.codec.malformed.pieces import GOOD, Case, Cases
-
-from noetlvm.bytecode.codec.container import SECTIONS
-from noetlvm.bytecode.codec.decoder import decode
-from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.codec.malformed import MALFORMED, Fault
-from noetlvm.bytecode.errors import MalformedBundle
+from tests.noetlvm.bytecode.malformed.pieces import GOOD, Case, Cases
 
 TABLES: tuple[Cases, ...] = (
     container_cases.CASES,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.noetlvm.bytecode.codec.malformed.pieces import (
+from noetlvm.bytecode.codec.known_constants import KNOWN
+from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.limits import CODE_BYTES_MAX
+from tests.noetlvm.bytecode.malformed.pieces import (
     CALL,
     COMPARE,
     CONST,
@@ -45,10 +48,6 @@ from tests.noetlvm.bytecode.codec.malformed.pieces import (
     with_expression,
     with_pipeline,
 )
-
-from noetlvm.bytecode.codec.known_constants import KNOWN
-from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.limits import CODE_BYTES_MAX
 
 RESET = 114
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.noetlvm.bytecode.codec.malformed.pieces import (
+from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX
+from tests.noetlvm.bytecode.malformed.pieces import (
     GOOD,
     HEADER,
     PAYLOADS,
@@ -15,9 +17,6 @@ from tests.noetlvm.bytecode.codec.malformed.pieces import (
     section,
     sections,
 )
-
-from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX
 
 BODY = GOOD[len(HEADER) :]
 GOOD_SECTIONS = sections()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.noetlvm.bytecode.codec.malformed.pieces import (
+from noetlvm.bytecode.codec.malformed import Fault
+from tests.noetlvm.bytecode.malformed.pieces import (
     EMPTY,
     MARKS,
     NIL,
@@ -14,8 +15,6 @@ from tests.noetlvm.bytecode.codec.malformed.pieces import (
     text,
     u,
 )
-
-from noetlvm.bytecode.codec.malformed import Fault
 
 
 def whole(fault: Fault, data: bytes) -> Case:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from tests.noetlvm.bytecode.codec.malformed.pieces import (
+from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.limits import CODE_BYTES_MAX
+from tests.noetlvm.bytecode.malformed.pieces import (
     CONST,
     HEADER,
     JUMP,
@@ -23,9 +25,6 @@ from tests.noetlvm.bytecode.codec.malformed.pieces import (
     with_marks,
     with_value,
 )
-
-from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.limits import CODE_BYTES_MAX
 
 MANY = 10_000_000
 

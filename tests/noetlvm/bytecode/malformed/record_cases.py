@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.noetlvm.bytecode.codec.malformed.pieces import (
+from noetlvm.bytecode.codec.malformed import Fault
+from tests.noetlvm.bytecode.malformed.pieces import (
     DONE,
     EMPTY,
     NIL,
@@ -23,8 +24,6 @@ from tests.noetlvm.bytecode.codec.malformed.pieces import (
     text,
     u,
 )
-
-from noetlvm.bytecode.codec.malformed import Fault
 
 
 def metadata(fault: Fault, data: bytes) -> Case:

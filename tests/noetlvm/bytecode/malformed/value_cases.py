@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from tests.noetlvm.bytecode.codec.malformed.pieces import (
+from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX, TEXT_BYTES_MAX
+from tests.noetlvm.bytecode.malformed.pieces import (
     NIL,
     Case,
     Cases,
@@ -17,9 +19,6 @@ from tests.noetlvm.bytecode.codec.malformed.pieces import (
     u,
     with_value,
 )
-
-from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX, TEXT_BYTES_MAX
 
 
 def value(fault: Fault, data: bytes) -> Case:
