@@ -105,7 +105,6 @@ PROCESSES: dict[str, str] = {
     "descriptors of a process": "os.open(f'/proc/{pid}/fd/1', os.O_RDONLY)",
     "mount": "libc.mount(b'none', b'/mnt', b'tmpfs', 0, 0) == 0 or fail()",
     "umount": "libc.umount2(b'/proc', 2) == 0 or fail()",
-    "unshare": "libc.unshare(0x00020000) == 0 or fail()",
     "pivot_root": "libc.syscall(155, b'/', b'/') == 0 or fail()",
     "reboot": "libc.reboot(0) == 0 or fail()",
     "sethostname": "libc.sethostname(b'audit', 5) == 0 or fail()",
