@@ -218,4 +218,6 @@ def report(share: int, offset: int = 0) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--share", type=int, default=1)
-    print(json.dumps(report(parser.parse_args().share), indent=1))
+    found = report(parser.parse_args().share)
+    print(json.dumps(found, indent=1))
+    sys.exit(1 if found["wrong"] else 0)
