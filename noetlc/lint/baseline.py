@@ -48,7 +48,7 @@ def read_baseline(file: Path) -> Baseline:
         if data["version"] != _VERSION:
             raise CannotRun(f"the baseline {file} has version {data['version']!r}, not {_VERSION}. {_AGAIN}")
         accepted = {
-            (_text(e["path"]), *current_codes(_text(e["code"])), _text(e["label"])): _count(e["count"])
+            (_text(e["path"]), current_codes(_text(e["code"]))[0], _text(e["label"])): _count(e["count"])
             for e in data["findings"]
         }
     except (KeyError, TypeError, ValueError) as error:
