@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from noetlc.assembly.words import LABEL
 from noetlvm.bytecode.isa import COMPARISONS, Area, Operand
 from noetlvm.bytecode.program import Instruction
-from noetlvm.bytecode.text.assembly_grammar import LABEL
 
 WIDTH = 60
 """Characters of a value that are shown."""

@@ -10,6 +10,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from noetlc.assembly.synopsis import Synopsis
+from noetlc.assembly.words import (
+    ARC_FLAGS,
+    CHOICES,
+    GENERATED_LABEL,
+    LABEL,
+    LOOP_FLAGS,
+    NO_EXPRESSION,
+    NUMBERS,
+    PLAYBOOK_FLAGS,
+    STEP_FLAGS,
+)
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import ISA_VERSION, Area, Operand
 from noetlvm.bytecode.program import (
@@ -24,18 +36,6 @@ from noetlvm.bytecode.program import (
     Playbook,
     Program,
     Transition,
-)
-from noetlvm.bytecode.synopsis import Synopsis
-from noetlvm.bytecode.text.assembly_grammar import (
-    ARC_FLAGS,
-    CHOICES,
-    GENERATED_LABEL,
-    LABEL,
-    LOOP_FLAGS,
-    NO_EXPRESSION,
-    NUMBERS,
-    PLAYBOOK_FLAGS,
-    STEP_FLAGS,
 )
 
 VALUE_WIDTH = 88
