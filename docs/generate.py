@@ -17,7 +17,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import cast
 
-from noetlc.assembly.words import CHOICES
+from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS

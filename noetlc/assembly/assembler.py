@@ -10,18 +10,26 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from noetlc.assembly.lexer import END, END_OF_TEXT, JSON, LABEL, SHOWN_CHARS_MAX, WORD, AssemblyError, Lexer, Token
-from noetlc.assembly.words import (
+from noetlc.assembly.lexer import (
     ARC_FLAGS,
     CHOICES,
+    END,
+    END_OF_TEXT,
+    JSON,
+    LABEL,
+    LABEL_NAME,
     LOOP_FLAGS,
     NO_EXPRESSION,
     NUMBERS,
     PLAYBOOK_FLAGS,
+    SHOWN_CHARS_MAX,
     STEP_FLAGS,
     STRINGS,
+    WORD,
+    AssemblyError,
+    Lexer,
+    Token,
 )
-from noetlc.assembly.words import LABEL as LABEL_PATTERN
 from noetlc.syntax.lalr import END as END_OF_INPUT
 from noetlc.syntax.lalr import Parser, Production
 from noetlc.syntax.tables import load_grammar
@@ -114,7 +122,7 @@ _REQUIRED = {
     ".entry": '`.entry "step"`: a playbook names the step it begins with',
     ".in": "`.in (…)`: a loop has a collection",
 }
-"""Directives that cannot be left out, and how an error asks for them."""
+"""Directives that cannot be left out, and how an error names them."""
 
 
 def _string(lexer: Lexer, token: Token, what: str) -> str:
@@ -334,7 +342,7 @@ class _Builder:
 
     def label(self, children: list[Any]) -> Token:
         token: Token = children[0]
-        if not LABEL_PATTERN.fullmatch(token.value):
+        if not LABEL_NAME.fullmatch(token.value):
             message = f"`{token.value[:SHOWN_CHARS_MAX]}` is no label: letters, digits and `_.-`, no digit first"
             raise self._lexer.error(message, token.at)
         return token
@@ -440,7 +448,7 @@ class _Operands:
         return token.value if token.kind == JSON else self._lexer.decoded(token.value, token.at)
 
     def _target(self, token: Token, what: str) -> Token | int:
-        if token.kind == WORD and LABEL_PATTERN.fullmatch(token.value):
+        if token.kind == WORD and LABEL_NAME.fullmatch(token.value):
             return token
         # An index: the disassembler writes one only where it lies outside the code.
         return _number(self._lexer, token, f"{what}, a label or")

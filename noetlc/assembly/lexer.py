@@ -1,4 +1,4 @@
-"""Cuts assembly text into tokens with their places: words, JSON, labels, marks, ends of lines. Knows no grammar."""
+"""The words of the text form, and its tokens with their places: words, JSON, labels, marks, ends of lines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,32 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
 from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX
 from noetlvm.bytecode.program import Mark
+
+CHOICES: dict[Operand, tuple[str, ...]] = {
+    Operand.NAME: NAMES,
+    Operand.COMPARISON: COMPARISONS,
+    Operand.BACKOFF: BACKOFFS,
+}
+"""Operands that are one of a few words, written bare."""
+
+STRINGS = frozenset({Operand.TEXT, Operand.FILTER, Operand.TEST, Operand.FUNCTION, Operand.METHOD})
+"""Operands that are written as a JSON string."""
+
+NUMBERS = frozenset({Operand.COUNT, Operand.SLOT, Operand.SPREAD})
+
+NO_EXPRESSION = "none"
+
+PLAYBOOK_FLAGS = ("no_next_is_error",)
+STEP_FLAGS = ("drops_denied", "best_effort", "inclusive")
+LOOP_FLAGS = ("parallel", "distributed")
+ARC_FLAGS = ("handles_failure",)
+"""Attributes that are true where their word stands."""
+
+LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+GENERATED_LABEL_NAME = re.compile(r"L[0-9]+")
 
 TEXT_CHARS_MAX = 64 * 1024 * 1024
 """A longer text is refused unread. An eight-megabyte playbook is shorter in this form."""
