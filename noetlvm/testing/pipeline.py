@@ -12,7 +12,7 @@ from noetlvm.machine.frame import frame_for
 from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, ScriptError
 from noetlvm.tools.call import Outcome, error, ok
-from noetlvm.tools.fit import Unfit
+from noetlvm.tools.inputs import InputError
 from noetlvm.tools.registry import gives_secret
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Pipeline:
         """Ask for a child execution, and leave: a parent that waits holds nothing (S43)."""
         try:
             asked = child_asked(call, self._execution.control.offload)
-        except Unfit as problem:
+        except InputError as problem:
             return self._complete(error("input", str(problem)), self._clock.now)
         self._frame.events.append(self._frame.started(ts=self._clock.now, child=asked))
         self._report()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb import DuckDBPyConnection, Statement
 
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 _COMMAND = "write `command`"
 
@@ -60,7 +60,7 @@ _LOCKED = "Could not set lock"
 """How DuckDB says that another process has the file open."""
 
 
-async def run(call: ToolCall, _kept: Kept) -> Outcome:
+async def run(call: ToolCall, _resources: Resources) -> Outcome:
     """Run the statements in a thread, on a connection of their own; cancelled here, they are interrupted there."""
     import asyncio
 

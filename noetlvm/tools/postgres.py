@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.tools.call import Outcome, ToolCall, error
-from noetlvm.tools.fit import Unfit
+from noetlvm.tools.inputs import InputError
 from noetlvm.tools.kind import Choice, Input, ToolKind, time_limit
 from noetlvm.tools.rows import Rows
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
     from psycopg.adapt import Loader
 
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 _INPUTS = (
     Input("command", ("string",), "The SQL, with `%s` or `%(name)s` for parameters.", required=True, language="sql"),
@@ -93,12 +93,12 @@ _REFUSED = (
 """What is said of a connection that will not come about the next time either: then there is no code to tell by."""
 
 
-async def run(call: ToolCall, kept: Kept) -> Outcome:
+async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Run the command in a transaction of its own; cancelled here, it is cancelled on the server too."""
     import psycopg
 
     where = _where(call)
-    pool = kept.get(("postgres", tuple(sorted(where.items()))), partial(_Pool, where))
+    pool = resources.get(("postgres", tuple(sorted(where.items()))), partial(_Pool, where))
     try:
         connection = await pool.take()
         try:
@@ -159,12 +159,12 @@ def _columns(cursor: AsyncCursor) -> list[str]:
 def _where(call: ToolCall) -> dict[str, Any]:
     """Return where and as whom to connect: what the task says goes before what the keychain entry says."""
     from noetlvm.keychain.auth import postgres_parts
-    from noetlvm.keychain.shapes import Misshapen
+    from noetlvm.keychain.shapes import ShapeError
 
     try:
         parts = {} if call.auth is None else postgres_parts(call.auth)
-    except Misshapen as problem:
-        raise Unfit(f"the keychain entry that `auth` names does not fit: {problem}") from None
+    except ShapeError as problem:
+        raise InputError(f"the keychain entry that `auth` names does not fit: {problem}") from None
     parts |= {name: call.inputs[name] for name in _WHERE if name in call.inputs}
     given = {_DATABASE.get(name, name): value for name, value in parts.items() if value is not None}
     return {"connect_timeout": _CONNECT_SECONDS} | given

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome, ok, too_much
+from noetlvm.tools.call import Outcome, ok, too_large
 from noetlvm.tools.plain import plain, size_of
 
 
@@ -33,7 +33,7 @@ class Rows:
         `row_count` is how many rows the statement changed; of a statement that gives rows it is how many those are.
         """
         if self._size > TOOL_OUTPUT_BYTES_MAX:
-            return too_much("what the command gives", TOOL_OUTPUT_BYTES_MAX)
+            return too_large("what the command gives", TOOL_OUTPUT_BYTES_MAX)
         count = len(self._found) if self._columns else max(row_count, 0)
         return ok({"rows": self._found, "columns": self._columns, "row_count": count})
 

@@ -8,7 +8,7 @@ from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from noetlvm.tools.kind import Input, ToolKind, time_limit
 
 if TYPE_CHECKING:
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="secrets",
@@ -37,15 +37,15 @@ secret: tenants/acme/token
 )
 
 
-async def run(call: ToolCall, kept: Kept) -> Outcome:
+async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Ask the provider, in a thread: it may read a file or run a program."""
     import asyncio
 
-    from noetlvm.keychain.resolve import MissingEntry, look_up
+    from noetlvm.keychain.resolve import MissingEntryError, look_up
 
     inputs = call.inputs
     version = str(inputs["version"]) if "version" in inputs else None
     try:
-        return ok(await asyncio.to_thread(look_up, inputs["provider"], inputs["secret"], kept.keychain, version))
-    except MissingEntry as missing:
+        return ok(await asyncio.to_thread(look_up, inputs["provider"], inputs["secret"], resources.keychain, version))
+    except MissingEntryError as missing:
         return error("secrets", str(missing))

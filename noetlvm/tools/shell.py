@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
-from noetlvm.tools.fit import Unfit, as_text
+from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
+from noetlvm.tools.inputs import InputError, as_text
 from noetlvm.tools.kind import Input, ToolKind, time_limit
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
     from asyncio.subprocess import Process
 
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="shell",
@@ -52,7 +52,7 @@ _KEPT_VARIABLES = ("PATH", "HOME")
 _CHUNK = 64 * 1024
 
 
-async def run(call: ToolCall, _kept: Kept) -> Outcome:
+async def run(call: ToolCall, _resources: Resources) -> Outcome:
     """Run the command in a process group of its own, of which nothing is left when this ends."""
     import asyncio
 
@@ -70,7 +70,7 @@ async def run(call: ToolCall, _kept: Kept) -> Outcome:
     try:
         stdout, stderr = await _talk(process, call.inputs.get("stdin", "").encode())
         if stdout is None or stderr is None:
-            return too_much("the command's output", TOOL_OUTPUT_BYTES_MAX)
+            return too_large("the command's output", TOOL_OUTPUT_BYTES_MAX)
         return _ended(await process.wait(), stdout, stderr)
     finally:
         await _end(process)
@@ -95,7 +95,7 @@ def _arguments(command: str | list[Any]) -> list[str]:
     if isinstance(command, str):
         return ["/bin/sh", "-c", command]
     if not command:
-        raise Unfit("`command` is empty; give a program, and its arguments after it")
+        raise InputError("`command` is empty; give a program, and its arguments after it")
     return [as_text(f"command[{at}]", argument) for at, argument in enumerate(command)]
 
 
