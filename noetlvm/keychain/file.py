@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.keychain.environment import Environment
-from noetlvm.keychain.source import Source, ProviderError, text_setting
+from noetlvm.keychain.source import ProviderError, Source, text_setting
 
 MAX_BYTES = 1024 * 1024
 

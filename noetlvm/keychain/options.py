@@ -77,7 +77,9 @@ def _command(text: str, for_one: bool) -> dict[str, Any]:
     if not argv:
         raise KeychainOptionError("--keychain cmd: there is no command")
     if not for_one and not any(NAME in part for part in argv):
-        raise KeychainOptionError(f"--keychain cmd: write {NAME} where the entry's name goes, as in cmd:pass show {NAME}")
+        raise KeychainOptionError(
+            f"--keychain cmd: write {NAME} where the entry's name goes, as in cmd:pass show {NAME}"
+        )
     return {"command": argv}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from noetlvm.keychain.command import open_command
 from noetlvm.keychain.environment import open_environment
 from noetlvm.keychain.file import open_file
-from noetlvm.keychain.source import Provider, Source, ProviderError
+from noetlvm.keychain.source import Provider, ProviderError, Source
 
 ENTRY_POINT_GROUP = "noetlvm.keychain"
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from noetlvm.bytecode.program import Credential
 from noetlvm.keychain.options import KeychainOptionError, Options, ProviderChoice, read_options
 from noetlvm.keychain.providers import BUILTIN, open_source, provider_names
-from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, ShapeError, Shape, secret_texts, shaped
+from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, Shape, ShapeError, secret_texts, shaped
 from noetlvm.keychain.source import ProviderError
 
 _ENVIRONMENT = ProviderChoice("environment", {})
@@ -65,7 +65,9 @@ def _entry(credential: Credential, shape: Shape, options: Options) -> Any:
     try:
         return shaped(found, shape)
     except ShapeError as problem:
-        raise MissingEntryError(f"the keychain entry `{credential.name}` is no `{credential.kind}`: {problem}") from None
+        raise MissingEntryError(
+            f"the keychain entry `{credential.name}` is no `{credential.kind}`: {problem}"
+        ) from None
 
 
 def _found(name: str, fields: tuple[str, ...], places: tuple[ProviderChoice, ...]) -> Any:

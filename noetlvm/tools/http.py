@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.language.tool_kind import ANY, Choice, Input, Setting, ToolKind
 from noetlvm.limits import HTTP_SECONDS_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.inputs import InputError, as_text
-from noetlvm.tools.kind import ANY, Choice, Input, Setting, ToolKind
 
 if TYPE_CHECKING:
     from aiohttp import ClientError, ClientResponse, ClientTimeout

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.scopes import FIELDS
+from noetlvm.language.scopes import FIELDS
+from noetlvm.language.tool_kind import ToolKind
+from noetlvm.language.tool_kinds import find_kind, module_of, why_unusable
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools.call import Outcome, Tool, ToolCall, error, ok
 from noetlvm.tools.inputs import InputError, prepared
-from noetlvm.tools.resources import Resources
-from noetlvm.tools.kind import ToolKind
 from noetlvm.tools.plain import plain
-from noetlvm.tools.registry import find_kind, find_tool, why_unusable
+from noetlvm.tools.resources import Resources
 
 
 class ToolRunner:
@@ -63,6 +64,13 @@ class ToolRunner:
             return _raised(late)
         except Exception as raised:  # a tool, above all a plugin, may raise anything; it must not stop the worker
             return _raised(raised)
+
+
+def find_tool(name: str) -> Tool | None:
+    """Return the function that runs a kind; None if no worker runs it, but the server or the compiler."""
+    module = module_of(name)
+    tool: Tool | None = getattr(import_module(module), "run", None) if module else None
+    return tool
 
 
 def _shaped(kind: str, outcome: Any) -> Outcome:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from noetlvm.data.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.errors import ExpressionError, Kind
-from noetlvm.expr.references import Reference, ReferringList, ReferringMap
+from noetlvm.language import tool_kinds
 from noetlvm.limits import KIND_CHARS_MAX
-from noetlvm.tools import noop, registry, shell
+from noetlvm.tools import noop, shell
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.tools.resources import Resources
-from noetlvm.tools.runner import ToolRunner
+from noetlvm.tools.runner import ToolRunner, find_tool
 
 Run = Callable[..., Outcome]
 
@@ -33,8 +34,8 @@ def test_other_tools_have_to_be_run() -> None:
 @pytest.mark.parametrize(
     ("kind", "inputs", "message"),
     [
-        ("shell", {}, "`command` is missing or null"),
-        ("shell", {"command": None}, "`command` is missing or null"),
+        ("shell", {}, "give exactly one of `command`, `cmds`, not 0"),
+        ("http", {"url": None}, "`url` is missing or null"),
         ("shell", {"command": 3}, "`command` must be string or array, but it is integer"),
         ("shell", {"command": "x", "cmd": "y"}, "`cmd` is another name of `command`, which is given too"),
         ("shell", {"command": "x", "colour": "y"}, "`shell` has no input `colour`; it takes `command`"),
@@ -159,8 +160,8 @@ def test_everything_kept_is_closed_even_if_one_thing_cannot_be() -> None:
 def test_a_plugin_is_run_by_what_stands_beside_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib.metadata import EntryPoint
 
-    entry = EntryPoint("noop2", "noetlvm.tools.noop:KIND", registry.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(registry, "_entry_points", lambda: (entry,))
-    monkeypatch.setattr(registry, "find_kind", lambda name: noop.KIND if name == "noop2" else None)
-    assert registry.find_tool("noop2") is noop.run
-    assert registry.find_tool("noop3") is None
+    entry = EntryPoint("noop2", "noetlvm.tools.noop:KIND", tool_kinds.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(tool_kinds, "_entry_points", lambda: (entry,))
+    monkeypatch.setattr(tool_kinds, "find_kind", lambda name: noop.KIND if name == "noop2" else None)
+    assert find_tool("noop2") is noop.run
+    assert find_tool("noop3") is None

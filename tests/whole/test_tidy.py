@@ -1,0 +1,246 @@
+"""The source tree keeps the rules of docs/style.md that a program can check."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+DEBT: dict[str, frozenset[str]] = {
+    "words": frozenset(
+        [
+            "noetlc",
+            "noetlc/analysis",
+            "noetlc/bundle",
+            "noetlc/canon",
+            "noetlc/cli",
+            "noetlc/codegen",
+            "noetlc/graph",
+            "noetlc/lint",
+            "noetlc/net",
+            "noetlc/report",
+            "noetlc/rules",
+            "noetlc/syntax",
+            "noetlvm",
+            "noetlvm/bytecode",
+            "noetlvm/cli",
+            "noetlvm/command_line",
+            "noetlvm/engine",
+            "noetlvm/events",
+            "noetlvm/expr",
+            "noetlvm/keychain",
+            "noetlvm/machine",
+            "noetlvm/results",
+            "noetlvm/store",
+            "noetlvm/testing",
+            "noetlvm/tools",
+        ]
+    ),
+    "lines": frozenset(
+        [
+            "noetlc/bundle",
+            "noetlc/canon",
+            "noetlc/codegen",
+            "noetlc/graph",
+            "noetlc/lint",
+            "noetlc/net",
+            "noetlc/report",
+            "noetlc/syntax",
+            "noetlvm/bytecode",
+            "noetlvm/command_line",
+            "noetlvm/engine",
+            "noetlvm/expr",
+            "noetlvm/machine",
+            "noetlvm/results",
+            "noetlvm/testing",
+            "noetlvm/tools",
+        ]
+    ),
+    "exceptions": frozenset(
+        [
+            "noetlc/canon",
+            "noetlc/codegen",
+            "noetlc/graph",
+            "noetlc/lint",
+            "noetlvm",
+            "noetlvm/bytecode",
+            "noetlvm/cli",
+            "noetlvm/engine",
+            "noetlvm/keychain",
+            "noetlvm/machine",
+            "noetlvm/results",
+            "noetlvm/testing",
+            "noetlvm/tools",
+        ]
+    ),
+    "names": frozenset(
+        [
+            "Answer",
+            "Arc",
+            "Area",
+            "Branch",
+            "Call",
+            "Clock",
+            "Command",
+            "Credential",
+            "Emit",
+            "Ending",
+            "Entity",
+            "Entry",
+            "Expression",
+            "Flow",
+            "ForLoop",
+            "Format",
+            "Frame",
+            "Group",
+            "If",
+            "Kind",
+            "Label",
+            "Limits",
+            "Loop",
+            "Operand",
+            "Options",
+            "Order",
+            "Origin",
+            "Piece",
+            "Pipeline",
+            "Place",
+            "Playbook",
+            "Position",
+            "Program",
+            "Progress",
+            "Reader",
+            "Refused",
+            "Router",
+            "Row",
+            "Run",
+            "Setting",
+            "Shape",
+            "Source",
+            "Step",
+            "Surroundings",
+            "Test",
+            "Token",
+            "Use",
+            "Verdict",
+            "Written",
+        ]
+    ),
+}
+"""Packages that do not keep a rule yet, by rule, and class names with several homes. It only ever shrinks."""
+
+LINES_MAX = 800
+LINES_MIN = 40
+THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli"})
+"""Packages of one file a rule or a command, however short."""
+
+STORYTELLING = re.compile(
+    r"(?<![a-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])"
+)
+"""Words that hide the technical term: record, report, receive, request, acknowledge, store, caller."""
+
+_DUNDER = frozenset({"__init__.py", "__main__.py"})
+
+
+def _packages() -> list[str]:
+    found = {_package(file) for file in _sources()}
+    return sorted(found)
+
+
+@cache
+def _sources() -> tuple[Path, ...]:
+    return tuple(sorted(file for name in ("noetlc", "noetlvm") for file in (ROOT / name).rglob("*.py")))
+
+
+def _package(file: Path) -> str:
+    """Return `noetlc/rules` for a file of that folder or below, `noetlc` for one beside the folders."""
+    parts = file.relative_to(ROOT).parts
+    return "/".join(parts[: min(2, len(parts) - 1)])
+
+
+@cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _files_of(package: str) -> list[Path]:
+    return [file for file in _sources() if _package(file) == package]
+
+
+def _owes(rule: str, package: str) -> bool:
+    return package in DEBT.get(rule, ())
+
+
+@pytest.mark.parametrize("package", _packages())
+def test_comments_docstrings_and_names_use_technical_terms(package: str) -> None:
+    found = [place for file in _files_of(package) for place in _storytelling(file)]
+    if _owes("words", package):
+        assert found, f"{package} is clean: remove it from DEBT['words']"
+    else:
+        assert not found, "\n".join(found)
+
+
+def _storytelling(file: Path) -> list[str]:
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
+        if token.type in (tokenize.NAME, tokenize.COMMENT, tokenize.STRING):
+            match = STORYTELLING.search(token.string)
+            if match:
+                found.append(f"{file.relative_to(ROOT)}:{token.start[0]}: {match[0]!r}")
+    return found
+
+
+@pytest.mark.parametrize("package", _packages())
+def test_files_are_worth_opening(package: str) -> None:
+    found = []
+    for file in _files_of(package):
+        lines = len(file.read_text(encoding="utf-8").splitlines())
+        is_short = lines < LINES_MIN and file.name not in _DUNDER and package not in THIN
+        if is_short or lines > LINES_MAX:
+            found.append(f"{file.relative_to(ROOT)}: {lines} lines")
+    if _owes("lines", package):
+        assert found, f"{package} is clean: remove it from DEBT['lines']"
+    else:
+        assert not found, "\n".join(found)
+
+
+def test_exceptions_end_in_error() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for file in _sources()
+        if not _owes("exceptions", _package(file))
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.ClassDef) and _is_exception(node) and not node.name.endswith("Error")
+    ]
+    assert not found, "\n".join(found)
+
+
+def _is_exception(node: ast.ClassDef) -> bool:
+    names = [base.id for base in node.bases if isinstance(base, ast.Name)]
+    return any(name.endswith(("Error", "Exception")) for name in names)
+
+
+def test_a_class_name_has_one_home() -> None:
+    homes = Counter(
+        node.name
+        for file in _sources()
+        if _package(file) != "noetlc/rules"
+        for node in _tree(file).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    found = {name for name, count in homes.items() if count > 1} - DEBT.get("names", frozenset())
+    assert not found, sorted(found)
+
+
+def test_debt_names_only_what_is_owed() -> None:
+    known = set(_packages())
+    for rule in ("words", "lines", "exceptions"):
+        assert DEBT.get(rule, frozenset()) <= known, rule
