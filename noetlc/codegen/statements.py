@@ -1,21 +1,20 @@
-"""The parts of a template to stack code: text, `{{ … }}`, `if`, `for` and `set`. What they make is added to a text."""
+"""The parts of a template to stack code: text, `{{ … }}`, `if`, `for` and `set`. Their output is appended to a text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from noetlc.codegen.cannot_lower import CannotLower
 from noetlc.codegen.names_in_scope import (
     FOR_LOOP,
-    ForLoop,
-    Frame,
+    ForBlock,
     Parts,
+    TemplateScope,
     bodies,
     possibly_assigned,
     surely_assigned,
 )
 from noetlc.codegen.operations import Operations
-from noetlc.codegen.stack_code import Label
+from noetlc.codegen.stack_code import JumpLabel, LoweringError
 from noetlc.syntax import template_ast as t
 
 
@@ -28,7 +27,7 @@ class Statements:
         self._require = require
 
     def text(self, parts: Parts, at: int) -> None:
-        """Emit code that pushes the text that parts make."""
+        """Emit code that pushes the text that parts produce."""
         self._code.emit("TEXT_BEGIN", at=at)
         self._parts(parts)
         self._code.emit("TEXT_END", at=at)
@@ -37,7 +36,7 @@ class Statements:
         for part in parts:
             lower = _LOWER.get(type(part))
             if lower is None:
-                raise CannotLower(part.span, "playbooks do not have this statement", "use `if`, `for` or `set`")
+                raise LoweringError(part.span, "playbooks do not have this statement", "use `if`, `for` or `set`")
             lower(self, part)
 
     def _data(self, part: t.Data) -> None:
@@ -61,7 +60,7 @@ class Statements:
         if not part.branches:
             self._parts(part.otherwise)
             return
-        frame = self._operations.frame
+        frame = self._operations.scope
         self._prepare(part, frame)
         before = set(frame.assigned)
         end = self._code.label()
@@ -77,11 +76,11 @@ class Statements:
         frame.assigned = before | set(possibly_assigned((part,)))
 
     def _branch(self, parts: Parts, before: set[str]) -> None:
-        self._operations.frame.assigned = set(before)
+        self._operations.scope.assigned = set(before)
         self._parts(parts)
 
     def _without_constants(self, part: t.If) -> t.If:
-        """Leave out branches that are never taken and those behind one that always is."""
+        """Return the branches without those that are never taken."""
         kept: list[t.Branch] = []
         for branch in part.branches:
             truth = self._operations.folding.truth(branch.test)
@@ -91,8 +90,8 @@ class Statements:
                 kept.append(branch)
         return t.If(part.span, tuple(kept), part.otherwise)
 
-    def _prepare(self, part: t.If, frame: Frame) -> None:
-        """Give variables that only some branches assign the value that they have without it."""
+    def _prepare(self, part: t.If, frame: TemplateScope) -> None:
+        """Assign variables that only some branches assign their value from outside."""
         sure = frozenset.intersection(*(surely_assigned(body) for body in bodies(part)))
         for name in possibly_assigned((part,)):
             if name not in frame.assigned and name not in sure:
@@ -103,7 +102,7 @@ class Statements:
 
     def _for(self, part: t.For) -> None:
         if part.recursive:
-            raise CannotLower(
+            raise LoweringError(
                 part.span, "a recursive `for` has no code", "nest `for` blocks, or flatten the data in a `python` task"
             )
         self._operations.lower(part.iterable)
@@ -119,10 +118,10 @@ class Statements:
         self._in_frame(None, lambda: self._parts(part.otherwise))
         self._code.place(end)
 
-    def _rounds(self, part: t.For, done: Label, body: Callable[[], None], *, with_loop: bool) -> None:
-        """Emit what is done with each element of the iterator on the stack; afterwards `done` stands here."""
+    def _rounds(self, part: t.For, done: JumpLabel, body: Callable[[], None], *, with_loop: bool) -> None:
+        """Emit the loop over the iterator on the stack; `done` gets the address after it."""
         operations = self._operations
-        loop = ForLoop(operations.iterators) if with_loop else None
+        loop = ForBlock(operations.iterators) if with_loop else None
         operations.iterators += 1
         again = self._code.label()
         self._code.place(again)
@@ -138,7 +137,7 @@ class Statements:
         operations.iterators -= 1
 
     def _keep_if(self, part: t.For, test: t.Expression) -> None:
-        """Replace what lies on the stack by a list of those elements for which the test holds.
+        """Replace the collection on the stack by a list of the elements for which the test holds.
 
         It is done beforehand because `loop` counts only them. In the test, `loop` is still that of the block around.
         """
@@ -192,12 +191,12 @@ class Statements:
             for item in target.items:
                 self._assign(item)
         else:
-            raise CannotLower(
+            raise LoweringError(
                 target.span, "data does not change in place, so only a name can be set", "set a variable of your own"
             )
 
     def _assign_name(self, name: str, at: int) -> None:
-        frame = self._operations.frame
+        frame = self._operations.scope
         if name not in frame.slots:
             frame.slots[name] = self._code.slot()
         self._code.emit("STORE", frame.slots[name], at=at)
@@ -205,16 +204,16 @@ class Statements:
 
     def _refuse_loop(self, target: t.Name) -> None:
         if target.name == FOR_LOOP and self._operations.iterators:
-            raise CannotLower(target.span, "`loop` belongs to the `for` block around it", "choose another name")
+            raise LoweringError(target.span, "`loop` belongs to the `for` block around it", "choose another name")
 
-    def _in_frame(self, loop: ForLoop | None, lower: Callable[[], None]) -> None:
-        """Lower something in a frame of its own, whose variables end with it."""
+    def _in_frame(self, loop: ForBlock | None, lower: Callable[[], None]) -> None:
+        """Lower something in a scope of its own."""
         operations = self._operations
-        operations.frame = Frame(operations.frame, loop)
+        operations.scope = TemplateScope(operations.scope, loop)
         lower()
-        outer = operations.frame.outer
+        outer = operations.scope.outer
         assert outer is not None
-        operations.frame = outer
+        operations.scope = outer
 
 
 _LOWER: dict[type[t.Part], Callable[..., None]] = {

@@ -7,6 +7,7 @@ key is absent. Values that are data stay YAML nodes. `keys` holds the place of e
 from __future__ import annotations
 
 import keyword
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -274,6 +275,11 @@ class Choose(Struct):
 
     choose: tuple[Branch, ...] = ()
 
+    @property
+    def word(self) -> Literal["choose"]:
+        """The key that begins the block."""
+        return "choose"
+
 
 class Repeat(Struct):
     """`while` tests before each round, `until` after each."""
@@ -378,6 +384,11 @@ def attribute(key: str) -> str:
     return f"{key}_" if keyword.iskeyword(key) else key
 
 
+def yaml_key(attribute: str) -> str:
+    """Return the YAML key that an attribute holds; the inverse of `attribute`."""
+    return "apiVersion" if attribute == "api_version" else attribute.rstrip("_")
+
+
 def nested_tasks(entries: tuple[PipelineEntry, ...]) -> Iterator[Task]:
     """Yield every task of a pipeline, those inside sugar included, in the order written."""
     for entry in entries:
@@ -397,12 +408,34 @@ def nested_blocks(entries: tuple[PipelineEntry, ...]) -> Iterator[Choose | Repea
                 yield from nested_blocks(body)
 
 
-def bodies(entry: Choose | Repeat) -> Iterator[tuple[PipelineEntry, ...]]:
+def bodies(block: Choose | Repeat) -> Iterator[tuple[PipelineEntry, ...]]:
     """Yield the task lists inside a sugar block."""
-    if isinstance(entry, Repeat):
-        yield entry.do or ()
+    for _, body in named_bodies(block):
+        yield body
+
+
+def named_bodies(block: Choose | Repeat) -> Iterator[tuple[str, tuple[PipelineEntry, ...]]]:
+    """Yield the task lists inside a sugar block, each with its part of the labels generated in it (S40)."""
+    if isinstance(block, Repeat):
+        yield "do", block.do or ()
         return
-    for branch in entry.choose:
-        yield branch.then or ()
+    for number, branch in enumerate(block.choose, 1):
+        if branch.then is not None or branch.else_ is None:
+            yield f"when_{number}", branch.then or ()
         if branch.else_:
-            yield branch.else_.then or ()
+            yield "else", branch.else_.then or ()
+
+
+def labelled(entries: tuple[PipelineEntry, ...], prefix: str = "") -> Iterator[tuple[PipelineEntry, str]]:
+    """Yield each entry of a list with its label: the written one, or one generated from its position (S5, S40).
+
+    Lint, jumps, the canonical form and the bundle all take their labels from here. `prefix` is the list's own:
+    empty for a step's list, `choose_1.when_2.` for the list inside a branch.
+    """
+    counts: Counter[str] = Counter()
+    for position, entry in enumerate(entries, 1):
+        if isinstance(entry, Task):
+            yield entry, entry.label.text if entry.label else f"{prefix}task_{position}"
+        else:
+            counts[entry.word] += 1
+            yield entry, f"{prefix}{entry.word}_{counts[entry.word]}"

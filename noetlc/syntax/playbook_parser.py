@@ -17,7 +17,7 @@ from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
-from noetlvm.record import Record
+from noetlvm.record import Record, changed
 
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = "LBRACE", "RBRACE", "LSQB", "RSQB"
 _PUNCTUATION = frozenset({_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST})
@@ -347,9 +347,8 @@ def _normal(key: str, value: Any) -> Any:
 
 def _labelled(children: list[Any]) -> ast.Task:
     node, label, task = children[0], children[1], children[2]
-    return ast.Task(
-        span=node.span, keys=task.keys, extra=task.extra, label=label, kind=task.kind, desc=task.desc, spec=task.spec
-    )
+    labelled: ast.Task = changed(task, span=node.span, label=label)
+    return labelled
 
 
 def _choose(children: list[Any]) -> ast.Choose:
@@ -359,14 +358,8 @@ def _choose(children: list[Any]) -> ast.Choose:
 
 def _repeat(children: list[Any]) -> ast.Repeat:
     node, word, rounds = children[0], children[1], children[2]
-    return ast.Repeat(
-        span=node.span,
-        keys={word.text: word.span, **rounds.keys},
-        word=word.text,
-        when=rounds.when,
-        max=rounds.max,
-        do=rounds.do,
-    )
+    block: ast.Repeat = changed(rounds, span=node.span, keys={word.text: word.span, **rounds.keys}, word=word.text)
+    return block
 
 
 def _workbook_tasks(children: list[Any]) -> tuple[ast.WorkbookTask, ...]:
