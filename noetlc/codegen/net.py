@@ -8,7 +8,7 @@ from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, l
 from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
 from noetlc.syntax import ast, nodes
 from noetlvm.bytecode.program import Arc, Expression, LoopHeader, Pipeline, Transition, Value
-from noetlvm.expr.scopes import Position, visible_names
+from noetlvm.language.scopes import Position, visible_names
 from noetlvm.record import Record
 
 PARALLEL_WIDTH = 32

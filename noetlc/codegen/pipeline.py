@@ -13,7 +13,7 @@ from noetlc.codegen.pipeline_code import InstructionOrigin, LoweredPipeline, Pip
 from noetlc.codegen.stack_code import JumpLabel
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import Position, visible_names
+from noetlvm.language.scopes import Position, visible_names
 from noetlvm.record import Record
 
 ATTEMPTS = 3

@@ -81,14 +81,14 @@ class Statements:
 
     def _without_constants(self, part: t.If) -> t.If:
         """Return the branches without those that are never taken."""
-        kept: list[t.Branch] = []
+        open_branches: list[t.Branch] = []
         for branch in part.branches:
             truth = self._operations.folding.truth(branch.test)
             if truth:
-                return t.If(part.span, tuple(kept), branch.body)
+                return t.If(part.span, tuple(open_branches), branch.body)
             if truth is None:
-                kept.append(branch)
-        return t.If(part.span, tuple(kept), part.otherwise)
+                open_branches.append(branch)
+        return t.If(part.span, tuple(open_branches), part.otherwise)
 
     def _prepare(self, part: t.If, frame: TemplateScope) -> None:
         """Assign variables that only some branches assign their value from outside."""
@@ -115,7 +115,7 @@ class Statements:
             self._code.emit("POP", at=part.span.start)
             return
         self._code.emit("JUMP_IF", end, at=part.span.start)
-        self._in_frame(None, lambda: self._parts(part.otherwise))
+        self._in_scope(None, lambda: self._parts(part.otherwise))
         self._code.place(end)
 
     def _rounds(self, part: t.For, done: JumpLabel, body: Callable[[], None], *, with_loop: bool) -> None:
@@ -131,7 +131,7 @@ class Statements:
             self._assign(part.target)
             body()
 
-        self._in_frame(loop, one_round)
+        self._in_scope(loop, one_round)
         self._code.emit("JUMP", again, at=part.span.start)
         self._code.place(done)
         operations.iterators -= 1
@@ -139,13 +139,13 @@ class Statements:
     def _keep_if(self, part: t.For, test: t.Expression) -> None:
         """Replace the collection on the stack by a list of the elements for which the test holds.
 
-        It is done beforehand because `loop` counts only them. In the test, `loop` is still that of the block around.
+        The list is made first because `loop` counts only its elements. In the test, `loop` is the enclosing block's.
         """
         code = self._code
         at = test.span.start
-        kept, item = code.slot(), code.slot()
+        chosen, item = code.slot(), code.slot()
         code.emit("LIST", 0, at=at)
-        code.emit("STORE", kept, at=at)
+        code.emit("STORE", chosen, at=at)
         code.emit("ITER", at=part.iterable.span.start)
         again, done = code.label(), code.label()
         self._operations.iterators += 1
@@ -158,16 +158,16 @@ class Statements:
             self._assign(part.target)
             self._operations.branch(test, again)
 
-        self._in_frame(None, decide)
-        code.emit("LOCAL", kept, at=at)
+        self._in_scope(None, decide)
+        code.emit("LOCAL", chosen, at=at)
         code.emit("LOCAL", item, at=at)
         code.emit("APPEND", at=at)
-        code.emit("STORE", kept, at=at)
+        code.emit("STORE", chosen, at=at)
         code.emit("JUMP", again, at=at)
         code.place(done)
         self._operations.iterators -= 1
         code.emit("POP", at=at)
-        code.emit("LOCAL", kept, at=at)
+        code.emit("LOCAL", chosen, at=at)
 
     # ---- set
 
@@ -176,7 +176,7 @@ class Statements:
         self._assign(part.target)
 
     def _set_block(self, part: t.SetBlock) -> None:
-        self._in_frame(None, lambda: self.text(part.body, part.span.start))
+        self._in_scope(None, lambda: self.text(part.body, part.span.start))
         if part.filter is not None:
             self._operations.lower(part.filter)
         self._assign(part.target)
@@ -206,7 +206,7 @@ class Statements:
         if target.name == FOR_LOOP and self._operations.iterators:
             raise LoweringError(target.span, "`loop` belongs to the `for` block around it", "choose another name")
 
-    def _in_frame(self, loop: ForBlock | None, lower: Callable[[], None]) -> None:
+    def _in_scope(self, loop: ForBlock | None, lower: Callable[[], None]) -> None:
         """Lower something in a scope of its own."""
         operations = self._operations
         operations.scope = TemplateScope(operations.scope, loop)

@@ -39,7 +39,7 @@ class Struct(Record):
 
 
 class Metadata(Struct):
-    """What the playbook is called and where the catalogue keeps it."""
+    """The name of the playbook and its path in the catalogue."""
 
     name: Scalar | None = None
     path: Scalar | None = None
@@ -60,7 +60,7 @@ class ExecutorDefaults(Struct):
 
 
 class ExecutorResults(Struct):
-    """How results are kept."""
+    """How results are stored."""
 
     reference_first: Scalar | None = None
 
@@ -100,23 +100,23 @@ class Executor(Struct):
     spec: ExecutorSpec | None = None
 
 
-class Verdict(Struct):
-    """What an admission rule says."""
+class AdmitThen(Struct):
+    """The decision of an admission rule."""
 
     allow: Scalar | None = None
 
 
 class AdmitElse(Struct):
-    """The verdict when no rule before it matched."""
+    """The decision if no rule before it matched."""
 
-    then: Verdict | None = None
+    then: AdmitThen | None = None
 
 
 class AdmitRule(Struct):
     """One admission rule."""
 
     when: Scalar | None = None
-    then: Verdict | None = None
+    then: AdmitThen | None = None
     else_: AdmitElse | None = None
 
 
@@ -136,7 +136,7 @@ class Lifecycle(Struct):
 
 
 class Failure(Struct):
-    """What a failed iteration means for the step."""
+    """How a failed iteration affects the step."""
 
     mode: Scalar | None = None
 

@@ -1,4 +1,4 @@
-"""Prints a syntax tree as YAML. Reading the text again gives the same tree; comments and layout are not kept."""
+"""Prints a syntax tree as YAML. Reading the text again gives the same tree; comments and layout are lost."""
 
 from __future__ import annotations
 
