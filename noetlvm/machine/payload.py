@@ -50,6 +50,8 @@ class _Encoder(threading.local):
 
     def __init__(self) -> None:
         self.met_reference = False
+        self.references: list[str] = []
+        """Keys of the references in the last value."""
         self._renew()
 
     def _renew(self) -> None:
@@ -57,6 +59,7 @@ class _Encoder(threading.local):
 
     def encode(self, value: Any) -> bytes:
         self.met_reference = False
+        self.references = []
         try:
             data: bytes = self._pack(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -71,6 +74,7 @@ class _Encoder(threading.local):
         kind = type(value)
         if kind is Reference:
             self.met_reference = True
+            self.references.append(value.key)
             return ExtType(_REFERENCE, packb([value.store, bytes.fromhex(value.key), value.size, value.hint]))
         if kind is ReferringMap or kind is ReferringList:
             return value.raw()
@@ -90,6 +94,11 @@ _ENCODER = _Encoder()
 def encode(value: Any) -> bytes:
     """Return a value as bytes; raise Unencodable for what is no data."""
     return _ENCODER.encode(value)
+
+
+def encode_with_references(value: Any) -> tuple[bytes, list[str]]:
+    """Return a value as bytes, and the keys of the references in it."""
+    return _ENCODER.encode(value), _ENCODER.references
 
 
 def decode(data: bytes, load: Callable[[Reference], Any] | None = None) -> Any:
