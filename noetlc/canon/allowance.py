@@ -9,7 +9,7 @@ from noetlc.syntax import nodes
 from noetlc.syntax.nodes import Node, scalars
 from noetlc.syntax.span import Span
 
-TOO_LARGE = "E120"
+TOO_LARGE = "P120"
 """The rule that tells of it."""
 
 INLINED_TASKS_MAX = 20_000

@@ -23,7 +23,7 @@ from noetlc.syntax.nodes import Entry, Node, Scalar, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_expression
-from noetlvm.expr.scopes import NAMESPACES
+from noetlvm.language.scopes import NAMESPACES
 from noetlvm.record import Record
 
 ARGS = "args"
@@ -134,7 +134,7 @@ def as_expression(node: Node) -> t.Expression:
     if not node.is_template:
         if isinstance(node.value, float) and isnan(node.value):
             raise Refusal(
-                "E117", node.span, "no expression is `.nan`, so it cannot be an argument", "pass a number or a text"
+                "P117", node.span, "no expression is `.nan`, so it cannot be an argument", "pass a number or a text"
             )
         return t.Const(_NOWHERE, node.value)
     template = parse_template(node.text)
@@ -158,7 +158,7 @@ def _text_of(template: t.Template, leaf: Scalar) -> t.Expression:
             pieces.append(part.expression)
         else:
             help = "write it as one `{{ … }}`, such as `{{ a if b else c }}`, or put it into the workbook's task"
-            raise Refusal("E117", leaf.span, "an argument of a workbook call cannot hold statements (`{% … %}`)", help)
+            raise Refusal("P117", leaf.span, "an argument of a workbook call cannot hold statements (`{% … %}`)", help)
     if not pieces:
         return t.Const(_NOWHERE, "")
     if len(pieces) == 1 and isinstance(pieces[0], t.Const) and isinstance(pieces[0].value, str):
@@ -207,7 +207,7 @@ def _require_unbound(expression: t.Expression, bound: frozenset[str], leaf: Scal
     caught = sorted(name.name for name in t.walk(expression) if isinstance(name, t.Name) and name.name in bound)
     if caught:
         raise Refusal(
-            "E117",
+            "P117",
             leaf.span,
             f"the template binds `{caught[0]}`, which an argument of its call reads as something else",
             f"give the template's own variable another name than `{caught[0]}`",

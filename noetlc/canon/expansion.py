@@ -147,7 +147,7 @@ class _Expansion:
         named = call.get_extra("task")
         if not isinstance(named, Scalar) or named.is_template or named.text not in self.workbook:
             raise Refusal(
-                "E107",
+                "P107",
                 call.span,
                 "this call names no task of the workbook",
                 "write `task:` and a name of `workbook.tasks`",
@@ -155,7 +155,7 @@ class _Expansion:
         if named.text in setting.path:
             cycle = " → ".join((*setting.path, named.text))
             raise Refusal(
-                "E108", named.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
+                "P108", named.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
             )
         require_few_calls(setting.path, named.span)
         return named.text, self.workbook[named.text].entries
@@ -165,7 +165,7 @@ class _Expansion:
         if label in self.origins:
             help = "give the task that you labelled so another label"
             raise Refusal(
-                "E116", task.key_span("kind"), f"two places of the pipeline would have the label `{label}`", help
+                "P116", task.key_span("kind"), f"two places of the pipeline would have the label `{label}`", help
             )
         if origin.call:
             self.allowance.take_task(origin.call)
@@ -185,7 +185,7 @@ def _given(call: ast.Task) -> nodes.Mapping | None:
     if isinstance(given, Scalar) and given.value is None:
         return None
     raise Refusal(
-        "E117", given.span, "the arguments of a workbook call must be written out", "write `args:` as a mapping"
+        "P117", given.span, "the arguments of a workbook call must be written out", "write `args:` as a mapping"
     )
 
 
@@ -197,8 +197,8 @@ def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.T
     first = entries[0] if len(entries) == 1 else None
     if not isinstance(first, ast.Task):
         help = "put the policy on a task of the list, or call a workbook task that is a single one"
-        raise Refusal("E119", policy.span, "a list of tasks has no outcome of its own for this policy to judge", help)
+        raise Refusal("P119", policy.span, "a list of tasks has no outcome of its own for this policy to judge", help)
     if first.spec and first.spec.policy:
         help = "keep one of the two policies"
-        raise Refusal("E119", policy.span, "both the call and the task of the workbook have a policy", help)
+        raise Refusal("P119", policy.span, "both the call and the task of the workbook have a policy", help)
     return policy

@@ -83,10 +83,10 @@ def flow_of(task: ast.Task) -> Flow | None:
     if knob is None:
         return None
     if not isinstance(knob, Mapping) or not task.kind or task.kind.text != "noop" or task.extra:
-        raise Refusal("E320", knob.span, "`spec.flow` belongs to a noop without inputs, and is a mapping", _HELP)
+        raise Refusal("P320", knob.span, "`spec.flow` belongs to a noop without inputs, and is a mapping", _HELP)
     known = {entry.key.text: entry.value for entry in knob.entries}
     if set(known) not in (set(), {"reset"}, {"round", "max"}):
-        raise Refusal("E320", knob.span, "`spec.flow` is `{}`, `{reset: NAME}` or `{round: NAME, max: N}`", _HELP)
+        raise Refusal("P320", knob.span, "`spec.flow` is `{}`, `{reset: NAME}` or `{round: NAME, max: N}`", _HELP)
     test, to = _decision(task)
     return Flow(
         reset=_text(known.get("reset")),
@@ -106,7 +106,7 @@ def _decision(task: ast.Task) -> tuple[Scalar | None, str | None]:
         case (first, last) if (to := _jump(last)) is not None and first.when and _goes_on(first.then):
             return first.when, to
     raise Refusal(
-        "E320", task.span, "a flow task has no rules, `else: jump`, or `when: … continue` and `else: jump`", _HELP
+        "P320", task.span, "a flow task has no rules, `else: jump`, or `when: … continue` and `else: jump`", _HELP
     )
 
 
@@ -130,13 +130,13 @@ def _text(node: Node | None) -> str | None:
         return None
     if isinstance(node, Scalar) and isinstance(node.value, str):
         return node.value
-    raise Refusal("E320", node.span, "a round counter goes by the label of its block", _HELP)
+    raise Refusal("P320", node.span, "a round counter goes by the label of its block", _HELP)
 
 
 def _scalar(node: Node | None) -> Scalar | None:
     if node is None or isinstance(node, Scalar):
         return node
-    raise Refusal("E320", node.span, "`max` is a number of rounds", _HELP)
+    raise Refusal("P320", node.span, "`max` is a number of rounds", _HELP)
 
 
 def rounds_of(node: Scalar | None) -> int:
@@ -145,4 +145,4 @@ def rounds_of(node: Scalar | None) -> int:
         return ROUNDS_MAX
     if type(node.value) is int and 0 <= node.value <= OPERAND_MAX:
         return node.value
-    raise Refusal("E319", node.span, f"`max` is a number of rounds, from 0 to {OPERAND_MAX:,}", "write such a number")
+    raise Refusal("P319", node.span, f"`max` is a number of rounds, from 0 to {OPERAND_MAX:,}", "write such a number")

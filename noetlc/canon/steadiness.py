@@ -17,7 +17,7 @@ from noetlc.canon.refusal import Refusal
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Node
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import NAMESPACES
+from noetlvm.language.scopes import NAMESPACES
 
 _OF_THE_READER = frozenset({"_task", "_attempt"})
 _SHARED = {"set_ctx": "ctx", "set_iter": "iter"}
@@ -69,7 +69,7 @@ def _require_none(use: Use | None, name: str, place: Span) -> None:
         return
     path = ".".join(use.path[:2])
     raise Refusal(
-        "E118",
+        "P118",
         place,
         f"`{ARGS}.{name}` is `{path}` here, and that is another value than it was when the workbook was called",
         f"keep `{path}` under a name that these tasks do not write, with `set_iter` or `set_ctx` before the call, and "

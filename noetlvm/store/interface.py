@@ -1,4 +1,4 @@
-"""The four ports of a store: log, dispatch, catalogue and executions. One set of contract tests runs against each store.
+"""The four ports of a store: log, dispatch, catalogue and executions. One contract test set covers every store.
 
 `Log.write` is the only way to change an execution: it takes a batch of appends, at most one per execution, in one
 transaction. Each append names the sequence number that its decision knew; one that lost a race to another writer is
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from noetlvm.events.event import Recorded
+from noetlvm.data.event import Recorded
 
 Durability: TypeAlias = Literal["full", "relaxed"]
 """How much may be lost.
@@ -172,16 +172,14 @@ class Log(LogReader, Protocol):
 
         An append is left out if its execution's row no longer has `known_seq` (or, for a new execution, exists, or its
         start key does); the caller then reads the tail of the log and the requests again and decides again. Raises
-        StoreError if nothing could be written, and ValueError or Unencodable for an append that is wrong in itself.
+        StoreError if nothing could be written, and ValueError or UnencodableError for an append that is invalid.
         """
 
 
 class Dispatch(Protocol):
     """Commands and who holds them. Each call is a transaction of its own."""
 
-    def claim(
-        self, worker: str, pools: Iterable[str], until: float, limit: int, now: float
-    ) -> list[QueuedCommand]:
+    def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
         """Assign commands of these pools that nobody holds and whose time has come, the oldest first, until a time."""
 
     def renew(self, worker: str, held: Sequence[QueuedCommand], until: float) -> list[QueuedCommand]:

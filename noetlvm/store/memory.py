@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from noetlvm.events.event import Recorded
-from noetlvm.machine.payload import decode, encode
+from noetlvm.data.encoding import decode, encode
+from noetlvm.data.event import Recorded
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Action,
@@ -200,9 +200,9 @@ class MemoryStore:
         exact = self.execution(text)
         if exact is not None:
             return [exact]
-        return [row for row in self.executions() if row.execution_id.startswith(text) or row.execution_id.endswith(text)][
-            :limit
-        ]
+        return [
+            row for row in self.executions() if row.execution_id.startswith(text) or row.execution_id.endswith(text)
+        ][:limit]
 
     def executions(
         self,
@@ -221,7 +221,9 @@ class MemoryStore:
         latest = (self._stored[execution_id].execution for execution_id in reversed(ids))
         wanted = {"status": status, "path": path, "parent": parent}
         filters = [(name, value) for name, value in wanted.items() if value is not None]
-        return list(islice((row for row in latest if all(getattr(row, name) == value for name, value in filters)), limit))
+        return list(
+            islice((row for row in latest if all(getattr(row, name) == value for name, value in filters)), limit)
+        )
 
     def unfinished(self, limit: int | None = None) -> list[Execution]:
         return list(islice((row.execution for row in self._stored.values() if row.execution.ended is None), limit))
@@ -266,5 +268,3 @@ class MemoryStore:
     def _require_open(self) -> None:
         if self._is_closed:
             raise StoreError("the store is closed")
-
-

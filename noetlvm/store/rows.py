@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.encoding import decode, encode, encode_listing_references
+from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.machine.payload import decode, encode, encode_with_references
 from noetlvm.store.interface import Append, Execution, QueuedCommand, Snapshot, StoreError
 
 EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes]
@@ -33,7 +33,7 @@ class EncodedAppend(NamedTuple):
 
 
 def encoded_batch(batch: Sequence[Append]) -> list[EncodedAppend]:
-    """Check and encode a batch. Raises ValueError, Unencodable, or StoreError for an event that is too large."""
+    """Check and encode a batch. Raises ValueError, UnencodableError, or StoreError for an event that is too large."""
     encoded = [_encoded(append) for append in batch]
     if len(encoded) > 1 and len({append.execution.execution_id for append in encoded}) < len(encoded):
         raise ValueError("a batch holds at most one append per execution")
@@ -47,6 +47,8 @@ def _encoded(append: Append) -> EncodedAppend:
             f"{execution.execution_id}: the row says event {execution.seq}, "
             f"but {len(events)} events after {known_seq} were given"
         )
+    if not execution.seq:
+        raise ValueError(f"{execution.execution_id}: an execution begins with an event")
     if start_key and known_seq:
         raise ValueError(f"{execution.execution_id} exists already, and gets no start key")
     references: set[str] = set()
@@ -68,7 +70,7 @@ def _event_row(recorded: Recorded, expected_seq: int, references: set[str]) -> E
     seq, event_id, timestamp, (name, data, run, iteration, task, label, attempt) = recorded
     if seq != expected_seq:
         raise ValueError(f"event {expected_seq} must come next, not {seq}")
-    encoded, found = encode_with_references(data)
+    encoded, found = encode_listing_references(data)
     if len(encoded) > EVENT_BYTES_MAX:
         size = f"{len(encoded):,} bytes, where {EVENT_BYTES_MAX:,} are allowed"
         raise StoreError(f"{name} holds {size}; store it as a result")
