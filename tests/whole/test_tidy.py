@@ -35,7 +35,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/expr",
             "noetlvm/keychain",
             "noetlvm/machine",
-            "noetlvm/results",
             "noetlvm/store",
             "noetlvm/testing",
             "noetlvm/tools",
@@ -53,7 +52,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/machine",
-            "noetlvm/results",
             "noetlvm/testing",
             "noetlvm/tools",
         ]
@@ -68,7 +66,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/engine",
             "noetlvm/keychain",
             "noetlvm/machine",
-            "noetlvm/results",
             "noetlvm/testing",
             "noetlvm/tools",
         ]
