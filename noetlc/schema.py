@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from noetlc.syntax.playbook_parser import OBJECTS, SUGAR, TITLES
-from noetlc.syntax.required import REQUIRED
+from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
 from noetlc.syntax.tables import grammar_text
 from noetlvm.language.tool_kind import Input, ToolKind
 from noetlvm.language.tool_kinds import builtin_kinds
