@@ -84,6 +84,13 @@ def tools_page() -> str:
 
 def tool_section(kind: ToolKind) -> str:
     section = f"## {kind.name}\n\n{kind.summary}\n\n{yaml_block(kind.example)}Result: {kind.result}.\n\n"
+    if kind.takes_auth:
+        section += "`auth` names a keychain entry, see [keychain.md](keychain.md).\n\n"
+    for choice in kind.choices:
+        section += f"Give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}.\n\n"
+    if kind.spellings:
+        names = ", ".join(f"`{name}` for `{meant}`" for name, meant in kind.spellings.items())
+        section += f"Other accepted names: {names}.\n\n"
     if kind.inputs:
         section += table(
             ("input", "type", "required", "default", "meaning"),
