@@ -32,7 +32,7 @@ ARC_FLAGS = ("handles_failure",)
 """Attributes that are true where their word stands."""
 
 LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-GENERATED_LABEL_NAME = re.compile(r"L[0-9]+")
+GENERATED_LABEL = re.compile(r"L[0-9]+")
 
 TEXT_CHARS_MAX = 64 * 1024 * 1024
 """A longer text is refused unread. An eight-megabyte playbook is shorter in this form."""
