@@ -17,33 +17,24 @@ from pathlib import Path
 from textwrap import dedent
 from typing import cast
 
+from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.rules.catalogue import all_rules
+from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
-from noetlvm.bytecode.text.assembly_grammar import CHOICES
 from noetlvm.cli.app import PROGRAM as MACHINE
-from noetlvm.events.catalogue import EVENTS, EventKind
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
-from noetlvm.expr.methods import METHODS, REJECTED_METHODS
-from noetlvm.expr.scopes import FIELDS, VISIBLE
-from noetlvm.expr.signature import Signature
-from noetlvm.expr.test_table import REJECTED_TESTS, TESTS
-from noetlvm.tools.kind import ToolKind
-from noetlvm.tools.registry import builtin_kinds
+from noetlvm.language.events import EVENTS, EventKind
+from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
+from noetlvm.language.methods import METHODS, REJECTED_METHODS
+from noetlvm.language.scopes import FIELDS, VISIBLE
+from noetlvm.language.signature import Signature
+from noetlvm.language.tests import REJECTED_TESTS, TESTS
+from noetlvm.language.tool_kind import ToolKind
+from noetlvm.language.tool_kinds import builtin_kinds
 
 FOLDER = Path(__file__).resolve().parent
 MADE_BY = "<!-- Made by docs/generate.py from the code. Do not edit. -->\n\n"
-FAMILIES = {
-    "E0": "YAML and structure",
-    "E1": "References, labels and inputs",
-    "E2": "Expressions and scopes",
-    "E3": "Policies and control",
-    "W4": "Flow",
-    "W5": "Data flow and races",
-    "W6": "Safety and secrets",
-    "L9": "The older dialect",
-}
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -60,9 +51,12 @@ def yaml_block(text: str) -> str:
 
 def rules_page() -> str:
     rules = all_rules()
-    page = "# Rules\n\nWhat `noetlc lint` finds. The letter and first digit of a code name its family; the severity is "
-    page += "separate, and configurable. `noetlc explain CODE` prints the same pages.\n\n"
-    for family, title in FAMILIES.items():
+    page = (
+        "# Rules\n\nWhat `noetlc lint` finds. The first digit of a code is its topic; the code says nothing about the "
+    )
+    page += "severity, which can be configured. Codes that begin with `E`, `W` or `L` are the same rules under their "
+    page += "earlier names: `E103` is `P103`. `noetlc explain CODE` prints these pages.\n\n"
+    for family, title in TOPICS.items():
         members = [rule for rule in rules if rule.code.startswith(family)]
         page += f"## {family}: {title}\n\n"
         page += table(
@@ -90,6 +84,13 @@ def tools_page() -> str:
 
 def tool_section(kind: ToolKind) -> str:
     section = f"## {kind.name}\n\n{kind.summary}\n\n{yaml_block(kind.example)}Result: {kind.result}.\n\n"
+    if kind.takes_auth:
+        section += "`auth` names a keychain entry, see [keychain.md](keychain.md).\n\n"
+    for choice in kind.choices:
+        section += f"Give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}.\n\n"
+    if kind.spellings:
+        names = ", ".join(f"`{name}` for `{meant}`" for name, meant in kind.spellings.items())
+        section += f"Other accepted names: {names}.\n\n"
     if kind.inputs:
         section += table(
             ("input", "type", "required", "default", "meaning"),

@@ -32,7 +32,7 @@ def main() -> None:
         for path in EXAMPLES.glob("*.yaml"):
             shutil.copy(path, place)
         show("noetlc", "lint", "mistakes.yaml", "--format", "concise", cwd=place, expect=1)
-        show("noetlc", "explain", "W601", cwd=place)
+        show("noetlc", "explain", "P601", cwd=place)
         show("noetlc", "lint", "pagination.yaml", cwd=place)
         show("noetlc", "compile", "pagination.yaml", cwd=place)
         show("noetlvm", "run", "pagination.nbc", "--set", f"api_url=http://127.0.0.1:{running.server_port}", cwd=place)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WORDS = {
-    "bad": ("E007", Severity.ERROR, Fix("Write `good`", (), safe=True), "good"),
-    "ugly": ("E011", Severity.NOTE, Fix("Write `pretty`", (), safe=False), "pretty"),
-    "odd": ("E012", Severity.WARNING, None, ""),
+    "bad": ("P007", Severity.ERROR, Fix("Write `good`", (), safe=True), "good"),
+    "ugly": ("P011", Severity.NOTE, Fix("Write `pretty`", (), safe=False), "pretty"),
+    "odd": ("P012", Severity.WARNING, None, ""),
 }
 
 

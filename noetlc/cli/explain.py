@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def explain(
     name: Annotated[
-        str | None, Argument(metavar="RULE", help="A code (E103) or a name. Default: list all rules.")
+        str | None, Argument(metavar="RULE", help="A code (P103) or a name. Default: list all rules.")
     ] = None,
     whole_pages: Annotated[bool, Option("--all", help="Print the pages of all rules.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
@@ -22,7 +22,7 @@ def explain(
     \b
     Examples:
       noetlc explain              all rules, one line each
-      noetlc explain E103         one rule's page
+      noetlc explain P103         one rule's page
       noetlc explain --all --json every page, for other tools
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
@@ -46,9 +46,10 @@ def _find(name: str) -> type[Rule]:
     """Return the rule with this code or name, in any case."""
     from noetlc.lint.cannot_run import CannotRun, suggestion
     from noetlc.rules.catalogue import all_rules
+    from noetlc.rules.codes import current_codes
 
     known = {key: rule for rule in all_rules() for key in (rule.code, rule.name)}
     for key, rule in known.items():
-        if key.casefold() == name.casefold():
+        if key.casefold() == name.casefold() or current_codes(name.upper()) == (key,):
             return rule
     raise CannotRun(f"no rule is called `{name}`.{suggestion(name, known)} `noetlc explain` lists all rules")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from noetlc.lint.options import Color, FailOn, Options
 from noetlc.report.formats import Format
+from noetlc.rules.codes import current_codes
 from noetlvm.command_line.declared import Argument, Option
 
 
@@ -18,7 +19,7 @@ def lint(
     output: Annotated[str | None, Option(metavar="FILE", help="Write the report to a file.")] = None,
     select: Annotated[
         list[str] | None,
-        Option(metavar="CODES", help="Report only these codes or prefixes (E103, W5). Repeat, or use commas."),
+        Option(metavar="CODES", help="Report only these codes or prefixes (P103, P5). Repeat, or use commas."),
     ] = None,
     ignore: Annotated[list[str] | None, Option(metavar="CODES", help="Do not report these codes or prefixes.")] = None,
     fail_on: Annotated[
@@ -91,7 +92,8 @@ def lint(
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...] | None:
-    """Split `E1,W5` and repeated options; None when the option was not given."""
+    """Split `P1,P5` and repeated options; None when the option was not given."""
     if not given:
         return None
-    return tuple(code.strip() for codes in given for code in codes.split(",") if code.strip())
+    words = [word.strip() for codes in given for word in codes.split(",")]
+    return tuple(code for word in words if word for code in current_codes(word))

@@ -16,6 +16,7 @@ from noetlc.lint.atomic import write_atomically
 from noetlc.lint.cannot_run import CannotRun
 from noetlc.lint.selection import relative_path
 from noetlc.report.row import Row, with_ordinals
+from noetlc.rules.codes import current_codes
 from noetlvm.record import Record
 
 _VERSION = 1
@@ -47,7 +48,8 @@ def read_baseline(file: Path) -> Baseline:
         if data["version"] != _VERSION:
             raise CannotRun(f"the baseline {file} has version {data['version']!r}, not {_VERSION}. {_AGAIN}")
         accepted = {
-            (_text(e["path"]), _text(e["code"]), _text(e["label"])): _count(e["count"]) for e in data["findings"]
+            (_text(e["path"]), current_codes(_text(e["code"]))[0], _text(e["label"])): _count(e["count"])
+            for e in data["findings"]
         }
     except (KeyError, TypeError, ValueError) as error:
         raise CannotRun(f"the baseline {file} is damaged: {type(error).__name__}: {error}. {_AGAIN}") from error

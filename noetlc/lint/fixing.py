@@ -14,7 +14,7 @@ from noetlc.syntax.span import Span
 from noetlvm.record import Record
 
 ROUNDS_MAX = 10
-_READING = "E00"
+_READING = "P00"
 """The family of findings about YAML itself: a fix must not bring a new one."""
 Check = Callable[[str], list[Finding]]
 """Returns the findings of a text that this run reports: only they are fixed."""

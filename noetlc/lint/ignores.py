@@ -1,4 +1,4 @@
-"""Comments that silence findings: `# noetlc: ignore[E103]` for a line, `# noetlc: ignore-file[W5]` for a file.
+"""Comments that silence findings: `# noetlc: ignore[P103]` for a line, `# noetlc: ignore-file[P5]` for a file.
 
 A comment at the end of a line is about that line; one alone on its line is about the next. Where a scalar runs over
 several lines, in which no comment can stand, the comment on its first line is about all of it. An ignore that
@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.codes import current_codes
 from noetlc.syntax.span import Source, Span
 
-UNUSED_IGNORE = "E013"
+UNUSED_IGNORE = "P013"
 _MARK = "noetlc:"
 _COMMENT = re.compile(r"(?<![^\s])#[^\r\n]*")
 _FORM = re.compile(r"#\s*noetlc:\s*(?P<verb>ignore-file|ignore)(?:\[(?P<codes>[^\]]*)\](?P<why>.*)|\s*)$")
@@ -188,11 +189,11 @@ def _removal(source: Source, span: Span, alone: bool) -> Edit:
 def _read_codes(listed: str | None) -> tuple[tuple[str, ...], str | None]:
     if listed is None:
         return (), None
-    codes = tuple(dict.fromkeys(code.strip() for code in listed.split(",")))
+    codes = tuple(dict.fromkeys(code for one in listed.split(",") for code in current_codes(one.strip())))
     wrong = next((code for code in codes if not _CODE.match(code)), None)
     if wrong is None:
         return codes, None
-    return codes, f"`{wrong}` is no rule code; write codes as in `ignore[E103,W501]`"
+    return codes, f"`{wrong}` is no rule code; write codes as in `ignore[P103,P501]`"
 
 
 def _line(finding: Finding, source: Source) -> int:

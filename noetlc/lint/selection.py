@@ -17,12 +17,12 @@ from noetlc.lint.options import Options
 from noetlc.lint.settings import Settings
 from noetlc.report.row import Row
 
-UNREADABLE = ("E002", "E003", "E004", "E005")
+UNREADABLE = ("P002", "P003", "P004", "P005")
 """Findings after which a file has not really been checked: reported whatever is selected, unless ignored by name."""
 
 
 class Selection(NamedTuple):
-    """Codes are given whole (`E103`) or as a prefix (`E1`); where several apply, the longest decides."""
+    """Codes are given whole (`P103`) or as a prefix (`P1`); where several apply, the longest decides."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

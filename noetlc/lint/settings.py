@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from noetlc.finding import Severity
 from noetlc.lint.cannot_run import CannotRun, suggestion
 from noetlc.lint.options import FailOn
+from noetlc.rules.codes import current_codes
 
 FILE_NAMES = ("noetlc.toml", "pyproject.toml")
 
@@ -121,8 +122,12 @@ def _read(file: Path, key: str, value: Any) -> Any:
 
 def _strings(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise TypeError('must be a list of strings, such as ["E103", "W5"]')
+        raise TypeError('must be a list of strings, such as ["P103", "P5"]')
     return tuple(value)
+
+
+def _codes(value: Any) -> tuple[str, ...]:
+    return tuple(code for given in _strings(value) for code in current_codes(given))
 
 
 def _string(value: Any) -> str:
@@ -151,17 +156,17 @@ def _fail_on(value: Any) -> FailOn:
 
 def _severities(value: Any) -> dict[str, Severity]:
     if not isinstance(value, dict):
-        raise TypeError('must be a table, such as { E214 = "warning" }')
+        raise TypeError('must be a table, such as { P214 = "warning" }')
     for code, name in value.items():
         if name not in list(Severity):
             raise ValueError(f"gives {code} the severity {name!r}; it must be {_choice(Severity)}")
-    return {code: Severity(name) for code, name in value.items()}
+    return {code: Severity(name) for given, name in value.items() for code in current_codes(given)}
 
 
 def _ignores_by_glob(value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict):
-        raise TypeError('must be a table, such as { "tests/**" = ["W501"] }')
-    return {glob: _strings(codes) for glob, codes in value.items()}
+        raise TypeError('must be a table, such as { "tests/**" = ["P501"] }')
+    return {glob: _codes(codes) for glob, codes in value.items()}
 
 
 def _choice(values: Any) -> str:
@@ -169,8 +174,8 @@ def _choice(values: Any) -> str:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "select": _strings,
-    "ignore": _strings,
+    "select": _codes,
+    "ignore": _codes,
     "fail-on": _fail_on,
     "exclude": _strings,
     "baseline": _string,

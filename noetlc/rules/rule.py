@@ -16,7 +16,7 @@ class Rule:
     """Base of all rules. A subclass fills in the page and yields findings from `check`."""
 
     code: ClassVar[str]
-    """Family letter and number (`E103`); never reused for another rule."""
+    """Topic and number (`P103`, see `codes`); never reused for another rule."""
     name: ClassVar[str]
     """Kebab-case name, the file's name without its code."""
     severity: ClassVar[Severity]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.tools.kind import Input, Setting, ToolKind
-
-_WORKLOAD = "write `workload`"
+from noetlvm.language.tool_kind import Input, Setting, ToolKind
 
 KIND = ToolKind(
     name="playbook",
@@ -24,5 +22,11 @@ workload: { customer: "{{ args.customer }}" }
     ),
     settings=(Setting("timeout", ("number",), "Seconds that the child may take; without it, as long as it needs."),),
     runs_on="server",
-    instead={"args": _WORKLOAD, "input": _WORKLOAD, "payload": _WORKLOAD, "playbook": "write `path`"},
+    spellings={
+        "args": "workload",
+        "input": "workload",
+        "payload": "workload",
+        "playbook": "path",
+        "timeout": "spec.timeout",
+    },
 )

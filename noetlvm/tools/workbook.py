@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.tools.kind import Input, ToolKind
+from noetlvm.language.tool_kind import Input, ToolKind
 
 KIND = ToolKind(
     name="workbook",
@@ -18,5 +18,5 @@ args: { table: items }
         Input("args", ("object",), "Laid over the step's `args` for the tasks put in its place."),
     ),
     runs_on="compiler",
-    instead={"ref": "write `task`", "use": "write `task`"},
+    spellings={"input": "args", "ref": "task", "use": "task"},
 )

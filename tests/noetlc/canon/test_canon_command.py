@@ -48,11 +48,11 @@ def test_lint_errors_are_shown_and_nothing_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "a.yaml"
-    file.write_text(whole_playbook(STEPS.replace("noop", "nop")) + "# noetlc: ignore-file[E106]\n", encoding="utf-8")
+    file.write_text(whole_playbook(STEPS.replace("noop", "nop")) + "# noetlc: ignore-file[P106]\n", encoding="utf-8")
     assert run(monkeypatch, str(file)) == 1
     out, err = capfd.readouterr()
     assert out == ""
-    assert "error[E106]" in err
+    assert "error[P106]" in err
     assert "a.yaml:" in err
 
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_expanded_is_told_like_a_finding(
     file = tmp_path / "a.yaml"
     file.write_text(text + "workbook: {tasks: {t: {kind: noop}}}\n", encoding="utf-8")
     assert run(monkeypatch, str(file)) == 1
-    assert "error[E117]: the arguments of a workbook call must be written out" in capfd.readouterr().err
+    assert "error[P117]: the arguments of a workbook call must be written out" in capfd.readouterr().err
 
 
 def test_a_file_that_is_not_there_cannot_be_run(

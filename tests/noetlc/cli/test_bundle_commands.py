@@ -69,7 +69,7 @@ def test_errors_are_told_as_lint_tells_them_and_nothing_is_written(noetlc: Run, 
     (tmp_path / "broken.yaml").write_text(BROKEN, encoding="utf-8")
     answer = noetlc("compile", "broken.yaml")
     assert answer.code == 1
-    assert "error[E102]" in answer.err
+    assert "error[P102]" in answer.err
     assert not (tmp_path / "broken.nbc").exists()
 
 
@@ -79,11 +79,11 @@ def test_warnings_stop_it_only_if_asked_to(noetlc: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "idle.nbc").exists()
     answer = noetlc("compile", "idle.yaml")
     assert answer.code == 0
-    assert "warning[W401]" in answer.err
+    assert "warning[P401]" in answer.err
 
 
 def test_warnings_that_the_configuration_ignores_are_not_told(noetlc: Run, tmp_path: Path) -> None:
-    (tmp_path / "noetlc.toml").write_text('ignore = ["W401"]\n', encoding="utf-8")
+    (tmp_path / "noetlc.toml").write_text('ignore = ["P401"]\n', encoding="utf-8")
     (tmp_path / "idle.yaml").write_text(CHILD.replace("    tool: { kind: noop }\n", ""), encoding="utf-8")
     answer = noetlc("compile", "idle.yaml", "--werror", "-q")
     assert answer == Answer(0, "", "")

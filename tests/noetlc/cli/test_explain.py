@@ -21,12 +21,12 @@ def test_all_rules_are_listed_one_a_line(noetlc: Noetlc) -> None:
     assert [line.split()[0] for line in answer.out.splitlines()] == [rule.code for rule in all_rules()]
 
 
-@pytest.mark.parametrize("wanted", ["E007", "e007", "duplicate-key"])
+@pytest.mark.parametrize("wanted", ["P007", "e007", "duplicate-key"])
 def test_a_page_has_the_reason_and_both_examples(noetlc: Noetlc, wanted: str) -> None:
     page = noetlc("explain", wanted).out
-    assert page.startswith("E007 duplicate-key (error)\n")
+    assert page.startswith("P007 duplicate-key (error)\n")
     assert page.index("Instead of") < page.index("write\n")
-    assert "# noetlc: ignore[E007]" in page
+    assert "# noetlc: ignore[P007]" in page
 
 
 def test_all_pages_can_be_printed(noetlc: Noetlc) -> None:
@@ -35,12 +35,12 @@ def test_all_pages_can_be_printed(noetlc: Noetlc) -> None:
 
 
 def test_pages_are_also_data(noetlc: Noetlc) -> None:
-    one = json.loads(noetlc("explain", "E007", "--json").out)
+    one = json.loads(noetlc("explain", "P007", "--json").out)
     assert set(one) == {"code", "name", "severity", "summary", "why", "bad", "good", "covers"}
     assert len(json.loads(noetlc("explain", "--json").out)) == len(all_rules())
 
 
-@pytest.mark.parametrize(("wanted", "hint"), [("E0007", "`E007`"), ("duplicate-keys", "`duplicate-key`")])
+@pytest.mark.parametrize(("wanted", "hint"), [("P0007", "`P007`"), ("duplicate-keys", "`duplicate-key`")])
 def test_an_unknown_rule_is_exit_code_2_with_a_suggestion(noetlc: Noetlc, wanted: str, hint: str) -> None:
     answer = noetlc("explain", wanted)
     assert answer.code == 2

@@ -35,19 +35,19 @@ def test_an_error_is_exit_code_1_with_an_excerpt(noetlc: Noetlc, write: Write) -
     write("a.yaml", "a: bad\n")
     answer = noetlc("lint", "a.yaml")
     assert answer.code == 1
-    assert "error[E007]: `bad` is no word\n --> a.yaml:2:4\n  |\n2 | a: bad\n  |    ^^^\n" in answer.out
+    assert "error[P007]: `bad` is no word\n --> a.yaml:2:4\n  |\n2 | a: bad\n  |    ^^^\n" in answer.out
     assert "1 error in 1 file (1 can be fixed with --fix)" in answer.out
 
 
 def test_without_paths_this_folder_is_linted(noetlc: Noetlc, write: Write, tmp_path: Path) -> None:
     write("deep/a.yaml", "a: bad\n")
     (tmp_path / "other.yaml").write_text("bad: bad\n")
-    assert concise(noetlc) == ["E007"]
+    assert concise(noetlc) == ["P007"]
 
 
 def test_a_named_file_is_linted_whatever_it_is(noetlc: Noetlc, tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("bad: 1\n")
-    assert concise(noetlc, "other.txt") == ["E007"]
+    assert concise(noetlc, "other.txt") == ["P007"]
 
 
 def test_a_folder_without_playbooks_is_clean_and_says_so(noetlc: Noetlc, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_rule_with_a_defect_spoils_only_its_file(noetlc: Noetlc, write: Write)
     write("b.yaml", "a: bad\n")
     answer = noetlc("lint", ".", "--format", "concise")
     assert answer.code == 2
-    assert codes(answer) == ["E007"]
+    assert codes(answer) == ["P007"]
     assert "a.yaml: internal error: ZeroDivisionError" in answer.err
     assert "Traceback" not in answer.err
 
@@ -88,19 +88,19 @@ def test_fail_on_sets_the_failing_severity(noetlc: Noetlc, write: Write, fail_on
 
 def test_codes_are_selected_and_ignored(noetlc: Noetlc, write: Write) -> None:
     write("a.yaml", "a: bad ugly odd\n")
-    assert concise(noetlc, "--select", "E007,E011") == ["E007", "E011"]
-    assert concise(noetlc, "--select", "E007", "--select", "E012") == ["E007", "E012"]
-    assert concise(noetlc, "--ignore", "E01") == ["E007"]
+    assert concise(noetlc, "--select", "P007,P011") == ["P007", "P011"]
+    assert concise(noetlc, "--select", "P007", "--select", "P012") == ["P007", "P012"]
+    assert concise(noetlc, "--ignore", "P01") == ["P007"]
 
 
 def test_an_unknown_code_is_exit_code_2_with_a_suggestion(noetlc: Noetlc) -> None:
     answer = noetlc("lint", "--select", "duplicate-key")
     assert answer.code == 2
-    assert "Did you mean `E007`" in answer.err
+    assert "Did you mean `P007`" in answer.err
 
 
 def test_an_unknown_option_is_exit_code_2(noetlc: Noetlc) -> None:
-    answer = noetlc("lint", "--slect", "E0")
+    answer = noetlc("lint", "--slect", "P0")
     assert answer.code == 2
     assert "--select" in answer.err
 
@@ -108,12 +108,12 @@ def test_an_unknown_option_is_exit_code_2(noetlc: Noetlc) -> None:
 def test_configuration_is_found_and_the_command_line_wins(noetlc: Noetlc, write: Write, tmp_path: Path) -> None:
     write("a.yaml", "a: bad ugly odd\n")
     (tmp_path / "noetlc.toml").write_text(
-        'ignore = ["E007"]\nfail-on = "never"\nseverity = { E012 = "error" }\n[per-file-ignores]\n"a.*" = ["E011"]\n'
+        'ignore = ["P007"]\nfail-on = "never"\nseverity = { P012 = "error" }\n[per-file-ignores]\n"a.*" = ["P011"]\n'
     )
     answer = noetlc("lint", "--format", "concise")
-    assert (answer.code, answer.out) == (0, "a.yaml:2:13: error E012 `odd` is no word\n")
+    assert (answer.code, answer.out) == (0, "a.yaml:2:13: error P012 `odd` is no word\n")
     assert noetlc("lint", "--fail-on", "error").code == 1
-    assert concise(noetlc, "--ignore", "E012") == ["E007"]
+    assert concise(noetlc, "--ignore", "P012") == ["P007"]
 
 
 def test_bad_configuration_is_exit_code_2(noetlc: Noetlc, tmp_path: Path) -> None:
@@ -124,20 +124,20 @@ def test_bad_configuration_is_exit_code_2(noetlc: Noetlc, tmp_path: Path) -> Non
 
 
 def test_an_ignore_comment_silences_and_an_idle_one_is_told(noetlc: Noetlc, write: Write) -> None:
-    write("a.yaml", "a: bad # noetlc: ignore[E007]\nb: fine # noetlc: ignore[E007]\n")
-    assert concise(noetlc) == ["E013"]
+    write("a.yaml", "a: bad # noetlc: ignore[P007]\nb: fine # noetlc: ignore[P007]\n")
+    assert concise(noetlc) == ["P013"]
 
 
 def test_standard_input_is_linted_under_a_name(noetlc: Noetlc) -> None:
     answer = noetlc("lint", "-", "--stdin-filename", "x/y.yaml", "--format", "concise", stdin=b"a: bad\n")
-    assert answer == (1, "x/y.yaml:1:4: error E007 `bad` is no word\n", "")
+    assert answer == (1, "x/y.yaml:1:4: error P007 `bad` is no word\n", "")
     assert noetlc("lint", "-", stdin=b"a: bad\n").out.splitlines()[1] == " --> <stdin>:1:4"
 
 
 def test_the_report_can_go_to_a_file(noetlc: Noetlc, write: Write, tmp_path: Path) -> None:
     write("a.yaml", "a: bad\n")
     assert noetlc("lint", "a.yaml", "--format", "json", "--output", "report.json") == (1, "", "")
-    assert [finding["code"] for finding in json.loads((tmp_path / "report.json").read_text())] == ["E007"]
+    assert [finding["code"] for finding in json.loads((tmp_path / "report.json").read_text())] == ["P007"]
     answer = noetlc("lint", "a.yaml", "--output", "nowhere/report.json")
     assert answer.code == 2
     assert "cannot write nowhere/report.json" in answer.err
@@ -146,7 +146,7 @@ def test_the_report_can_go_to_a_file(noetlc: Noetlc, write: Write, tmp_path: Pat
 def test_statistics_count_rules_beside_the_report(noetlc: Noetlc, write: Write) -> None:
     write("a.yaml", "a: odd bad bad\n")
     answer = noetlc("lint", "--statistics", "--format", "concise")
-    assert [line.split()[:2] for line in answer.err.splitlines()] == [["2", "E007"], ["1", "E012"]]
+    assert [line.split()[:2] for line in answer.err.splitlines()] == [["2", "P007"], ["1", "P012"]]
 
 
 def test_quiet_leaves_only_findings(noetlc: Noetlc, write: Write) -> None:
@@ -168,7 +168,7 @@ def test_a_baseline_hides_what_it_records_and_nothing_else(noetlc: Noetlc, write
     assert noetlc("lint", "--baseline", "base.json").code == 0
     write("a.yaml", "x: fine\na: bad\nb: bad\n")
     answer = noetlc("lint", "--baseline", "base.json", "--format", "concise")
-    assert answer == (1, "a.yaml:4:4: error E007 `bad` is no word\n", "")
+    assert answer == (1, "a.yaml:4:4: error P007 `bad` is no word\n", "")
 
 
 def test_a_baseline_wants_a_file(noetlc: Noetlc) -> None:
@@ -180,7 +180,7 @@ def test_fix_mends_the_file_and_reports_the_rest(noetlc: Noetlc, write: Write) -
     file = write("a.yaml", "a: bad # bad\r\nb: [ugly,  bad]\r\n")
     answer = noetlc("lint", "--fix", "--format", "concise")
     assert file.read_bytes() == b"kind: Playbook\na: good # good\r\nb: [ugly,  good]\r\n"
-    assert (answer.code, codes(answer)) == (0, ["E011"])
+    assert (answer.code, codes(answer)) == (0, ["P011"])
     assert answer.err == "noetlc: fixed 3 findings in 1 file\n"
     assert noetlc("lint", "--fix").err == "noetlc: fixed 0 findings in 0 files\n"
 
@@ -193,9 +193,9 @@ def test_unsafe_fixes_are_applied_on_request(noetlc: Noetlc, write: Write) -> No
 
 
 def test_ignored_and_accepted_findings_are_not_fixed(noetlc: Noetlc, write: Write) -> None:
-    file = write("a.yaml", "a: bad # noetlc: ignore[E007]\nb: bad\n")
+    file = write("a.yaml", "a: bad # noetlc: ignore[P007]\nb: bad\n")
     before = file.read_text()
-    noetlc("lint", "--fix", "--ignore", "E007")
+    noetlc("lint", "--fix", "--ignore", "P007")
     noetlc("lint", "--baseline", "base.json", "--write-baseline")
     noetlc("lint", "--fix", "--baseline", "base.json")
     assert file.read_text() == before
@@ -227,7 +227,7 @@ def test_diff_without_fixes_is_exit_code_0(noetlc: Noetlc, write: Write) -> None
 def test_standard_input_is_fixed_to_standard_output(noetlc: Noetlc) -> None:
     answer = noetlc("lint", "-", "--fix", "--format", "concise", stdin=b"a: bad\r\nb: odd\r\n")
     assert answer.out == "a: good\r\nb: odd\r\n"
-    assert "warning E012" in answer.err
+    assert "warning P012" in answer.err
 
 
 def test_standard_input_without_fixes_is_passed_on(noetlc: Noetlc) -> None:
@@ -250,7 +250,7 @@ def test_a_process_that_dies_is_reported_and_ends_nothing_else(
     monkeypatch.setattr("noetlc.lint.pool._examine_chunk", _die)
     answer = noetlc("lint", "--jobs", "2", "--format", "concise")
     assert answer.code == 2
-    assert codes(answer) == ["E007"]
+    assert codes(answer) == ["P007"]
     assert answer.err.count("died") == 3
 
 
@@ -263,15 +263,15 @@ def test_an_unchanged_file_is_not_checked_again(noetlc: Noetlc, write: Write, mo
     first = noetlc("lint")
     monkeypatch.setattr("noetlc.lint.examine.check_bytes", lambda *_: pytest.fail("checked again"))
     assert noetlc("lint") == first
-    assert concise(noetlc, "--ignore", "E007") == []
+    assert concise(noetlc, "--ignore", "P007") == []
 
 
 def test_a_changed_file_and_no_cache_are_checked(noetlc: Noetlc, write: Write) -> None:
     write("a.yaml", "a: bad\n")
-    assert concise(noetlc) == ["E007"]
+    assert concise(noetlc) == ["P007"]
     write("a.yaml", "a: odd\n")
-    assert concise(noetlc) == ["E012"]
-    assert concise(noetlc, "--no-cache") == ["E012"]
+    assert concise(noetlc) == ["P012"]
+    assert concise(noetlc, "--no-cache") == ["P012"]
 
 
 def test_contradictions_are_refused(noetlc: Noetlc) -> None:

@@ -79,11 +79,11 @@ def test_a_version_that_cannot_be_printed_is_told_in_one_line(program: str, tmp_
     ("arguments", "needed"),
     [
         (("lint", "a.yaml"), "noetlc.lint.check"),
-        (("lint", "a.yaml", "--format", "json", "--select", "E1,W5", "--fail-on", "note"), "noetlc.lint.check"),
+        (("lint", "a.yaml", "--format", "json", "--select", "P1,P5", "--fail-on", "note"), "noetlc.lint.check"),
         (("compile", "a.yaml", "-o", "a.nbc", "--quiet"), "noetlc.compile"),
         (("graph", "a.yaml", "--fail-on", "all"), "noetlc.net.net"),
         (("canon", "a.yaml"), "noetlc.canon.canonicalize"),
-        (("explain", "E211"), "noetlc.rules.catalogue"),
+        (("explain", "P211"), "noetlc.rules.catalogue"),
     ],
 )
 def test_no_command_loads_a_slow_library(tmp_path: Path, arguments: tuple[str, ...], needed: str) -> None:
@@ -107,7 +107,7 @@ def test_text_that_is_not_yaml_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(BROKEN)
     done = start("-m", "noetlc", "lint", "a.yaml", "--format", "json", folder=tmp_path)
     assert done.returncode == 1
-    assert "E003" in {finding["code"] for finding in json.loads(done.stdout)}
+    assert "P003" in {finding["code"] for finding in json.loads(done.stdout)}
 
 
 def test_tool_kinds_of_the_configuration_are_known(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from noetlc.assembly.assembler import assemble
+from noetlc.assembly.disassembler import disassemble
 from noetlc.compile import Compiled, PlaybookFile, compile_playbooks, file_names
 from noetlc.rules.examples import whole_playbook
 from noetlc.syntax.playbook_printer import print_playbook
 from noetlvm.bytecode.codec.container import bundle_id, strip
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.text.assembler import assemble
-from noetlvm.bytecode.text.disassembler import disassemble
 
 ROOT = Path(__file__).parents[3]
 PLAYBOOKS = sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "conformance").glob("[cl]*/*.yaml")])
@@ -68,18 +68,18 @@ def test_an_error_that_lint_finds_stops_it() -> None:
     made = compiled("- step: start\n  next: { arcs: [{ step: nowhere }] }\n")
     assert made.program is None
     assert made.data == b""
-    assert "E102" in codes(made)
+    assert "P102" in codes(made)
 
 
 def test_an_error_stops_it_even_where_a_comment_silences_it() -> None:
-    made = compiled("- step: start\n  next: { arcs: [{ step: nowhere }] }  # noetlc: ignore[E102]\n")
+    made = compiled("- step: start\n  next: { arcs: [{ step: nowhere }] }  # noetlc: ignore[P102]\n")
     assert made.program is None
-    assert "E102" in codes(made)
+    assert "P102" in codes(made)
 
 
 def test_a_warning_does_not_stop_it() -> None:
     made = compiled("- step: start\n")
-    assert codes(made) == ["W401"]
+    assert codes(made) == ["P401"]
     assert made.program is not None
 
 
@@ -87,7 +87,7 @@ def test_what_has_no_code_is_an_error_at_its_place() -> None:
     text = '- step: start\n  tool: [{ while: { when: "{{ ctx.x }}", max: -1, do: [{ kind: noop }] } }]\n'
     made = compiled(text)
     assert made.program is None
-    (finding,) = [finding for finding in made.files[0].findings if finding.code == "E319"]
+    (finding,) = [finding for finding in made.files[0].findings if finding.code == "P319"]
     assert made.files[0].source.text[finding.span.start :].startswith("-1,")
 
 

@@ -120,7 +120,7 @@ def test_a_playbook_with_errors_has_no_net(tmp_path: Path, capsys: pytest.Captur
     file = tmp_path / "bad.yaml"
     file.write_text(whole_playbook("- step: start\n  next: {arcs: [{step: nowhere}]}\n"), encoding="utf-8")
     assert graph(Order((str(file),))) == 1
-    assert "E102" in capsys.readouterr().err
+    assert "P102" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from noetlc.report.row import Place, Row
 
 
 def row(
-    code: str = "E103",
+    code: str = "P103",
     path: str = "a.yaml",
     line: int = 1,
     label: str = "workflow.start",

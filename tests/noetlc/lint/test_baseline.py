@@ -20,8 +20,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_recorded_findings_are_not_new_even_after_their_lines_moved(file: Path) -> None:
-    write_baseline(file, [row(line=3), row("W501", line=9)], ["a.yaml"])
-    assert read_baseline(file).new([row(line=30), row("W501", line=90)]) == []
+    write_baseline(file, [row(line=3), row("P501", line=9)], ["a.yaml"])
+    assert read_baseline(file).new([row(line=30), row("P501", line=90)]) == []
 
 
 def test_one_more_of_the_same_is_new(file: Path) -> None:
@@ -36,14 +36,14 @@ def test_another_place_is_new(file: Path) -> None:
 
 
 def test_the_file_is_sorted_and_the_same_each_time(file: Path) -> None:
-    rows = [row("W501", "b.yaml"), row(), row(line=2)]
+    rows = [row("P501", "b.yaml"), row(), row(line=2)]
     write_baseline(file, rows, ["a.yaml", "b.yaml"])
     first = file.read_text()
     write_baseline(file, list(reversed(rows)), ["a.yaml", "b.yaml"])
     assert file.read_text() == first
     assert json.loads(first)["findings"] == [
-        {"path": "a.yaml", "code": "E103", "label": "workflow.start", "count": 2},
-        {"path": "b.yaml", "code": "W501", "label": "workflow.start", "count": 1},
+        {"path": "a.yaml", "code": "P103", "label": "workflow.start", "count": 2},
+        {"path": "b.yaml", "code": "P501", "label": "workflow.start", "count": 1},
     ]
 
 
@@ -67,8 +67,8 @@ BAD = {
     "[]": "damaged",
     '{"version": 2, "findings": []}': "version 2",
     '{"version": 1, "findings": [{"path": "a"}]}': "damaged",
-    '{"version": 1, "findings": [{"path": 1, "code": "E1", "label": "", "count": 1}]}': "not a string",
-    '{"version": 1, "findings": [{"path": "a", "code": "E1", "label": "", "count": 0}]}': "not a count",
+    '{"version": 1, "findings": [{"path": 1, "code": "P1", "label": "", "count": 1}]}': "not a string",
+    '{"version": 1, "findings": [{"path": "a", "code": "P1", "label": "", "count": 0}]}': "not a count",
 }
 
 

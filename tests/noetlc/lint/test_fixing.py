@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def replacing(pattern: str, text: str, *, safe: bool = True, code: str = "E103") -> Callable[[str], list[Finding]]:
+def replacing(pattern: str, text: str, *, safe: bool = True, code: str = "P103") -> Callable[[str], list[Finding]]:
     """Make a checker that finds each match of a pattern and would replace it."""
 
     def check(source: str) -> list[Finding]:
@@ -54,7 +54,7 @@ def test_a_fix_that_makes_room_for_itself_ends() -> None:
 def test_a_fix_that_breaks_the_file_is_taken_back_and_told() -> None:
     def check(source: str) -> list[Finding]:
         if "{" in source:
-            return [Finding("E003", Severity.ERROR, Span(0, 1), "not YAML", "")]
+            return [Finding("P003", Severity.ERROR, Span(0, 1), "not YAML", "")]
         return replacing("bad", "{")(source)
 
     fixed = fix_text("bad", check, unsafe=False)
@@ -74,7 +74,7 @@ def test_edits_of_one_fix_are_applied_from_the_end() -> None:
 
 def test_two_findings_with_the_same_fix_are_fixed_by_one_edit() -> None:
     def check(source: str) -> list[Finding]:
-        return replacing("bad", "good")(source) + replacing("bad", "good", code="E104")(source)
+        return replacing("bad", "good")(source) + replacing("bad", "good", code="P104")(source)
 
     fixed = fix_text("bad", check, unsafe=False)
     assert (fixed.text, fixed.count) == ("good", 2)

@@ -21,7 +21,7 @@ def ignores_in(text: str) -> list[Ignore]:
     return find_ignores(text, scalar_spans(text))
 
 
-def finding(text: str, at: str, code: str = "E103") -> Finding:
+def finding(text: str, at: str, code: str = "P103") -> Finding:
     start = text.index(at)
     return Finding(code, Severity.ERROR, Span(start, start + len(at)), "wrong", "mend it")
 
@@ -32,41 +32,41 @@ def left_of(text: str, *findings: Finding, all_rules_ran: bool = True) -> list[s
 
 
 def test_a_comment_silences_its_own_line() -> None:
-    text = "a: bad # noetlc: ignore[E103]\nb: bad\n"
+    text = "a: bad # noetlc: ignore[P103]\nb: bad\n"
     assert left_of(text, finding(text, "bad")) == []
-    second = Finding("E103", Severity.ERROR, Span(text.rindex("bad"), len(text)), "wrong", "")
-    assert left_of(text, finding(text, "bad"), second) == ["E103"]
+    second = Finding("P103", Severity.ERROR, Span(text.rindex("bad"), len(text)), "wrong", "")
+    assert left_of(text, finding(text, "bad"), second) == ["P103"]
 
 
 def test_a_comment_alone_on_its_line_silences_the_next() -> None:
-    text = "x:\n  # noetlc: ignore[E103]\n  a: bad\n"
+    text = "x:\n  # noetlc: ignore[P103]\n  a: bad\n"
     assert left_of(text, finding(text, "bad")) == []
 
 
 def test_only_the_listed_codes_are_silenced_and_prefixes_count() -> None:
-    text = "a: bad # noetlc: ignore[W501, E1]\n"
-    found = [finding(text, "bad", code) for code in ("E103", "E203", "W501")]
-    assert left_of(text, *found) == ["E203"]
+    text = "a: bad # noetlc: ignore[P501, P1]\n"
+    found = [finding(text, "bad", code) for code in ("P103", "P203", "P501")]
+    assert left_of(text, *found) == ["P203"]
 
 
 def test_without_codes_everything_on_the_line_is_silenced() -> None:
     text = "a: bad # noetlc: ignore\n"
-    assert left_of(text, finding(text, "bad"), finding(text, "bad", "W501")) == []
+    assert left_of(text, finding(text, "bad"), finding(text, "bad", "P501")) == []
 
 
 def test_a_reason_may_follow() -> None:
-    text = "a: bad # noetlc: ignore[E103] the other side sends it so\n"
+    text = "a: bad # noetlc: ignore[P103] the other side sends it so\n"
     assert left_of(text, finding(text, "bad")) == []
 
 
 def test_ignore_file_silences_the_whole_file() -> None:
-    text = "# etl\n# noetlc: ignore-file[E1]\n---\na: 1\nb: bad\n"
+    text = "# etl\n# noetlc: ignore-file[P1]\n---\na: 1\nb: bad\n"
     assert left_of(text, finding(text, "bad")) == []
 
 
 def test_ignore_file_must_stand_at_the_top() -> None:
-    text = "a: 1\n# noetlc: ignore-file[E1]\nb: bad\n"
-    assert left_of(text, finding(text, "bad")) == [UNUSED_IGNORE, "E103"]
+    text = "a: 1\n# noetlc: ignore-file[P1]\nb: bad\n"
+    assert left_of(text, finding(text, "bad")) == [UNUSED_IGNORE, "P103"]
 
 
 @pytest.mark.parametrize(
@@ -85,26 +85,26 @@ def test_text_inside_a_scalar_is_no_comment(text: str) -> None:
 
 
 def test_the_header_of_a_block_scalar_speaks_for_the_block() -> None:
-    text = "code: | # noetlc: ignore[E2]\n  one\n  bad\nnext: other\n"
-    other = finding(text, "other", "E201")
-    assert left_of(text, finding(text, "bad", "E201"), other) == ["E201"]
+    text = "code: | # noetlc: ignore[P2]\n  one\n  bad\nnext: other\n"
+    other = finding(text, "other", "P201")
+    assert left_of(text, finding(text, "bad", "P201"), other) == ["P201"]
 
 
 def test_a_comment_above_a_folded_scalar_speaks_for_all_of_it() -> None:
-    text = "# noetlc: ignore[E2]\na: 'one\n  bad'\nb: 1\n"
-    assert left_of(text, finding(text, "bad", "E201")) == []
+    text = "# noetlc: ignore[P2]\na: 'one\n  bad'\nb: 1\n"
+    assert left_of(text, finding(text, "bad", "P201")) == []
 
 
 def test_a_line_after_a_block_scalar_is_not_part_of_it() -> None:
-    text = "x:\n  code: | # noetlc: ignore[E2]\n      one\n\n  b: bad\n"
-    assert left_of(text, finding(text, "bad", "E201")) == [UNUSED_IGNORE, "E201"]
+    text = "x:\n  code: | # noetlc: ignore[P2]\n      one\n\n  b: bad\n"
+    assert left_of(text, finding(text, "bad", "P201")) == [UNUSED_IGNORE, "P201"]
 
 
 def test_an_ignore_that_silences_nothing_is_a_note_with_a_fix() -> None:
-    text = "a: 1 # noetlc: ignore[E103]\n"
+    text = "a: 1 # noetlc: ignore[P103]\n"
     (unused,) = silence([], ignores_in(text), Source("a.yaml", text), all_rules_ran=True)
     assert (unused.code, unused.severity) == (UNUSED_IGNORE, Severity.NOTE)
-    assert text[unused.span.start : unused.span.end] == "# noetlc: ignore[E103]"
+    assert text[unused.span.start : unused.span.end] == "# noetlc: ignore[P103]"
     assert unused.fix is not None
     assert apply_edits(text, unused.fix.edits) == "a: 1\n"
 
@@ -112,8 +112,8 @@ def test_an_ignore_that_silences_nothing_is_a_note_with_a_fix() -> None:
 @pytest.mark.parametrize(
     ("text", "mended"),
     [
-        ("x:\n  # noetlc: ignore[E103]\n  a: 1\n", "x:\n  a: 1\n"),
-        ("a: bad # noetlc: ignore[E103,W501]\n", "a: bad # noetlc: ignore[E103]\n"),
+        ("x:\n  # noetlc: ignore[P103]\n  a: 1\n", "x:\n  a: 1\n"),
+        ("a: bad # noetlc: ignore[P103,P501]\n", "a: bad # noetlc: ignore[P103]\n"),
         ("a: 1 # noetlc: ignore", "a: 1"),
     ],
 )
@@ -126,25 +126,25 @@ def test_the_fix_takes_away_what_is_idle_and_no_more(text: str, mended: str) -> 
 
 
 def test_a_reason_somebody_wrote_is_not_deleted() -> None:
-    text = "a: 1 # noetlc: ignore[E103] because of the moon\n"
+    text = "a: 1 # noetlc: ignore[P103] because of the moon\n"
     (unused,) = silence([], ignores_in(text), Source("a.yaml", text), all_rules_ran=True)
     assert unused.fix is None
 
 
 def test_nothing_is_said_of_idle_ignores_when_part_of_the_file_was_not_read() -> None:
-    text = "a: 1 # noetlc: ignore[E103]\n"
+    text = "a: 1 # noetlc: ignore[P103]\n"
     assert left_of(text, all_rules_ran=False) == []
 
 
 def test_the_note_itself_can_be_silenced() -> None:
-    assert left_of("a: 1 # noetlc: ignore[E103,E013]\n") == []
+    assert left_of("a: 1 # noetlc: ignore[P103,P013]\n") == []
 
 
 @pytest.mark.parametrize(
     ("comment", "hint"),
     [
-        ("# noetlc: ignore E103", "ignore[CODE]"),
-        ("# noetlc: ignor[E103]", "ignore[CODE]"),
+        ("# noetlc: ignore P103", "ignore[CODE]"),
+        ("# noetlc: ignor[P103]", "ignore[CODE]"),
         ("# noetlc: ignore[unknown-step]", "`unknown-step` is no rule code"),
         ("# noetlc: ignore[]", "is no rule code"),
     ],
@@ -152,12 +152,12 @@ def test_the_note_itself_can_be_silenced() -> None:
 def test_a_comment_that_is_not_understood_silences_nothing_and_says_so(comment: str, hint: str) -> None:
     text = f"a: bad {comment}\n"
     kept = silence([finding(text, "bad")], ignores_in(text), Source("a.yaml", text), all_rules_ran=True)
-    assert [one.code for one in kept] == ["E103", UNUSED_IGNORE]
+    assert [one.code for one in kept] == ["P103", UNUSED_IGNORE]
     assert re.search(re.escape(hint), kept[1].message)
 
 
 @given(
-    st.lists(st.sampled_from(["# noetlc: ", "ignore", "-file", "[", "]", "E103", ",", " ", "\n", "\r\n", "a: 1", "|"]))
+    st.lists(st.sampled_from(["# noetlc: ", "ignore", "-file", "[", "]", "P103", ",", " ", "\n", "\r\n", "a: 1", "|"]))
 )
 def test_any_text_is_answered_and_its_fixes_leave_nothing_to_fix(pieces: list[str]) -> None:
     text = "".join(pieces)
@@ -171,7 +171,7 @@ def test_any_text_is_answered_and_its_fixes_leave_nothing_to_fix(pieces: list[st
 
 
 def test_windows_line_breaks_change_nothing() -> None:
-    text = "a: bad # noetlc: ignore[E103]\r\n# noetlc: ignore[E103]\r\nb: worse\r\n"
+    text = "a: bad # noetlc: ignore[P103]\r\n# noetlc: ignore[P103]\r\nb: worse\r\n"
     assert left_of(text, finding(text, "bad"), finding(text, "worse")) == []
 
 

@@ -26,28 +26,28 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     file = tmp_path / "noetlc.toml"
     file.write_text(
         """
-        select = ["E1"]
-        ignore = ["E103"]
+        select = ["P1"]
+        ignore = ["P103"]
         fail-on = "warning"
         exclude = ["build"]
         baseline = "base.json"
         max-document-bytes = 1000
         tool-kinds = ["our_tool"]
         allow-unknown-kinds = true
-        severity = { E214 = "note" }
+        severity = { P214 = "note" }
         [per-file-ignores]
-        "tests/**" = ["W5"]
+        "tests/**" = ["P5"]
         """
     )
     assert find_settings(()) == Settings(
         file=str(file),
-        select=("E1",),
-        ignore=("E103",),
+        select=("P1",),
+        ignore=("P103",),
         fail_on=FailOn.WARNING,
         exclude=("build",),
         baseline="base.json",
-        severity={"E214": Severity.NOTE},
-        per_file_ignores={"tests/**": ("W5",)},
+        severity={"P214": Severity.NOTE},
+        per_file_ignores={"tests/**": ("P5",)},
         max_document_bytes=1000,
         tool_kinds=("our_tool",),
         allow_unknown_kinds=True,
@@ -57,27 +57,27 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 def test_the_nearest_file_above_everything_linted_is_used(tmp_path: Path) -> None:
     inner = tmp_path / "inner" / "deep"
     inner.mkdir(parents=True)
-    (tmp_path / "pyproject.toml").write_text('[tool.noetlc]\nselect = ["E1"]\n')
-    (inner.parent / "noetlc.toml").write_text('select = ["E2"]\n')
-    assert find_settings(("inner/deep",)).select == ("E2",)
-    assert find_settings(("inner/deep/*.yaml",)).select == ("E2",)
-    assert find_settings(("inner/deep", ".")).select == ("E1",)
-    assert find_settings(()).select == ("E1",)
+    (tmp_path / "pyproject.toml").write_text('[tool.noetlc]\nselect = ["P1"]\n')
+    (inner.parent / "noetlc.toml").write_text('select = ["P2"]\n')
+    assert find_settings(("inner/deep",)).select == ("P2",)
+    assert find_settings(("inner/deep/*.yaml",)).select == ("P2",)
+    assert find_settings(("inner/deep", ".")).select == ("P1",)
+    assert find_settings(()).select == ("P1",)
 
 
 def test_a_pyproject_without_our_table_is_passed_over(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     (inner / "pyproject.toml").write_text('[project]\nname = "noetlc-user"\n')
-    (tmp_path / "noetlc.toml").write_text('select = ["E2"]\n')
-    assert find_settings(("inner",)).select == ("E2",)
+    (tmp_path / "noetlc.toml").write_text('select = ["P2"]\n')
+    assert find_settings(("inner",)).select == ("P2",)
 
 
 WRONG = {
-    'selct = ["E1"]': ("unknown key `selct`", "Did you mean `select`?"),
-    'select = "E1"': ("`select`", "list of strings"),
+    'selct = ["P1"]': ("unknown key `selct`", "Did you mean `select`?"),
+    'select = "P1"': ("`select`", "list of strings"),
     "fail-on = true": ("`fail-on`", '"error"'),
-    'severity = { E214 = "fatal" }': ("E214", "'fatal'"),
+    'severity = { P214 = "fatal" }': ("P214", "'fatal'"),
     'severity = "note"': ("`severity`", "table"),
     'per-file-ignores = ["a"]': ("`per-file-ignores`", "table"),
     "max-document-bytes = 0": ("`max-document-bytes`", "greater than zero"),

@@ -18,7 +18,7 @@ TEXTS = {
 _PATH = "flows/etl, nightly.yaml"
 ROWS = (
     Row(
-        "E003",
+        "P003",
         Severity.ERROR,
         "no step is called `fetchh`: 100% wrong\nsecond line",
         "Did you mean `fetch`?",
@@ -29,7 +29,7 @@ ROWS = (
         "workflow.start.next.arcs.1.step",
     ),
     Row(
-        "E007",
+        "P007",
         Severity.WARNING,
         "a wide <value> & a control character \x1b[31m",
         "Write it in one word.",
@@ -39,8 +39,8 @@ ROWS = (
         FixRow("Shorten it", False, (EditRow(Place(7, 13, 7, 16), "x"),)),
         "workflow.fetch",
     ),
-    Row("E013", Severity.NOTE, "runs over two lines", "", _PATH, Place(2, 5, 3, 10), (), None, "workflow.start"),
-    Row("E013", Severity.NOTE, "the same once more", "", _PATH, Place(3, 5, 3, 9), (), None, "workflow.start"),
+    Row("P013", Severity.NOTE, "runs over two lines", "", _PATH, Place(2, 5, 3, 10), (), None, "workflow.start"),
+    Row("P013", Severity.NOTE, "the same once more", "", _PATH, Place(3, 5, 3, 9), (), None, "workflow.start"),
 )
 
 

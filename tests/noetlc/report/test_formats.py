@@ -28,7 +28,7 @@ ENDINGS = {
 
 
 class Misnamed(Rule):
-    code = "E003"
+    code = "P003"
     name = "misnamed"
     severity = Severity.ERROR
     summary = "A name leads nowhere."
@@ -101,7 +101,7 @@ def sarif_run() -> dict[str, Any]:
 def test_sarif_describes_the_rules_that_fired() -> None:
     run = sarif_run()
     (rule,) = run["tool"]["driver"]["rules"]
-    assert (rule["id"], rule["name"], rule["defaultConfiguration"]["level"]) == ("E003", "misnamed", "error")
+    assert (rule["id"], rule["name"], rule["defaultConfiguration"]["level"]) == ("P003", "misnamed", "error")
     assert rule["shortDescription"]["text"] == Misnamed.summary
     assert "    - step: fetch\n" in rule["help"]["text"]
     assert [result.get("ruleIndex") for result in run["results"]] == [0, None, None, None]

@@ -12,7 +12,7 @@ from noetlc.rules.catalogue import all_rules, claimed_keys
 from noetlc.rules.examples import whole_playbook
 from noetlc.rules.rule import Rule
 
-NOT_FROM_A_PLAYBOOK = {"E013"}
+NOT_FROM_A_PLAYBOOK = {"P013"}
 """Found while ignores are applied, after the rules have run; tested with the ignores."""
 
 
@@ -46,7 +46,7 @@ def test_good_example_is_clean(rule: type[Rule]) -> None:
 def test_page_is_complete(rule: type[Rule]) -> None:
     file = rule.__module__.rpartition(".")[2]
     assert file == f"{rule.code}_{rule.name}".lower().replace("-", "_")
-    assert re.fullmatch(r"[EWL]\d{3}", rule.code)
+    assert re.fullmatch(r"P\d{3}", rule.code)
     assert rule.summary.endswith(".")
     assert len(rule.why) > 40
     assert isinstance(rule.severity, Severity)

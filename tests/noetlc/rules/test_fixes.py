@@ -55,8 +55,8 @@ def test_fixing_is_idempotent_and_keeps_comments_and_reads(text: str, unsafe: bo
     assert once.problem is None
     assert fix_text(once.text, findings, unsafe=unsafe).text == once.text
     assert once.text.count(COMMENT) == text.count(COMMENT)
-    before = {finding.code for finding in findings(text) if finding.code.startswith("E00")}
-    after = {finding.code for finding in findings(once.text) if finding.code.startswith("E00")}
+    before = {finding.code for finding in findings(text) if finding.code.startswith("P00")}
+    after = {finding.code for finding in findings(once.text) if finding.code.startswith("P00")}
     assert after <= before
 
 

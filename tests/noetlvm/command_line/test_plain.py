@@ -77,9 +77,9 @@ def test_both_readers_agree_on_every_option_of_every_command(program: Program, n
 
 
 def test_options_may_stand_before_between_and_after_arguments() -> None:
-    read = plainly_read(COMPILER.find("lint"), ["--quiet", "a.yaml", "--select", "E1", "b.yaml", "--select", "W5"])
+    read = plainly_read(COMPILER.find("lint"), ["--quiet", "a.yaml", "--select", "P1", "b.yaml", "--select", "P5"])
     assert read is not None
-    assert (read["paths"], read["select"], read["quiet"]) == (["a.yaml", "b.yaml"], ["E1", "W5"], True)
+    assert (read["paths"], read["select"], read["quiet"]) == (["a.yaml", "b.yaml"], ["P1", "P5"], True)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from noetlvm.data.encoding import encode
+from noetlvm.data.references import Reference
 from noetlvm.engine.actor import Ending
 from noetlvm.engine.credentials import Credentials, Unresolved
 from noetlvm.engine.engine import BadRequest
-from noetlvm.expr.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
-from noetlvm.machine.payload import encode
 from noetlvm.results.files import FileResults
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
@@ -245,7 +245,7 @@ def test_a_credential_that_is_missing_fails_the_request_before_anything_runs() -
 def test_auth_gives_the_tool_its_keychain_entry() -> None:
     session = Session()
     session.run(KEYED, resolve=lambda _declared: Credentials({"pg": {"password": "hunter2-secret"}}))
-    assert session.tools.calls[0].auth == {"password": "hunter2-secret"}
+    assert session.tools.calls[0].keychain == {"pg": {"password": "hunter2-secret"}}
 
 
 def test_what_a_tool_says_is_recorded_without_secrets() -> None:

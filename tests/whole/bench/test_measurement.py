@@ -65,7 +65,7 @@ def test_a_check_is_timed_by_stage_and_by_rule(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(playbook(0, 40), encoding="utf-8")
     assert list(check_once(file, by_rule=False)) == ["read", "parse", "templates", "rules"]
-    assert "E101 duplicate-step" in check_once(file, by_rule=True)
+    assert "P101 duplicate-step" in check_once(file, by_rule=True)
 
 
 def test_forgetting_results_keeps_the_parse_tables(tmp_path: Path) -> None:

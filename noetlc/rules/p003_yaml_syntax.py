@@ -1,0 +1,28 @@
+"""P003: the text is not YAML."""
+
+from noetlc.finding import Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import ProblemKind
+
+
+class YamlSyntax(ProblemRule):
+    code = "P003"
+    name = "yaml-syntax"
+    severity = Severity.ERROR
+    summary = "The text is not well-formed YAML."
+    why = (
+        "Nothing can be said about a line that is not YAML. The linter leaves the line out and goes on, so the rest "
+        "of the file is still checked for what does not depend on it."
+    )
+    bad = """
+    - step: start
+      desc: "greets the night shift
+      tool: {kind: noop}
+    """
+    good = """
+    - step: start
+      desc: "greets the night shift"
+      tool: {kind: noop}
+    """
+    covers = ("formal §2.1", "S7")
+    kind = ProblemKind.YAML_SYNTAX

@@ -1,0 +1,44 @@
+"""P004: the document is over one of the limits for reading."""
+
+from noetlc.finding import Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import ProblemKind
+
+
+class TooLarge(ProblemRule):
+    code = "P004"
+    name = "too-large"
+    severity = Severity.ERROR
+    summary = "The document is too large, too deep, or its aliases repeat too much."
+    why = (
+        "A few hundred bytes of nested aliases can stand for billions of nodes. Reading stops at a fixed size "
+        "(8 MiB unless configured), 64 levels, a million nodes and 100,000 nodes repeated by aliases and merge keys, "
+        "so that no file can exhaust the machine that checks it."
+    )
+    bad = (
+        """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: deep, path: demo/deep}
+    workload:
+      grid: """
+        + "[" * 65
+        + "]" * 65
+        + """
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    )
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: deep, path: demo/deep}
+    workload:
+      grid: {store: postgres.table, key: grids}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("S7",)
+    kind = ProblemKind.TOO_LARGE

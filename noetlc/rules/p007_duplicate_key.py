@@ -1,0 +1,29 @@
+"""P007: a mapping has the same key twice."""
+
+from noetlc.finding import Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import ProblemKind
+
+
+class DuplicateKey(ProblemRule):
+    code = "P007"
+    name = "duplicate-key"
+    severity = Severity.ERROR
+    summary = "A mapping gives the same key twice."
+    why = "YAML libraries keep one of the two and drop the other without a word, and they do not agree on which."
+    bad = """
+    - step: fetch
+      tool:
+        kind: http
+        url: https://example.com/orders
+        url: https://example.com/orders?page=2
+    """
+    good = """
+    - step: fetch
+      tool:
+        kind: http
+        url: https://example.com/orders
+    """
+    covers = ("S7",)
+    kind = ProblemKind.DUPLICATE_KEY
+    other_message = "the key is first given here"

@@ -1,0 +1,30 @@
+"""P008: a YAML tag that has no meaning in a playbook."""
+
+from noetlc.finding import Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import ProblemKind
+
+
+class YamlTag(ProblemRule):
+    code = "P008"
+    name = "yaml-tag"
+    severity = Severity.ERROR
+    summary = "A value carries a YAML tag that a playbook has no use for, or that does not fit it."
+    why = (
+        "Tags ask a YAML library to build objects of its own. A playbook is plain data: strings, numbers, booleans, "
+        "null, lists and mappings."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        kind: http
+        url: !Ref api_url
+    """
+    good = """
+    - step: fetch
+      tool:
+        kind: http
+        url: https://example.com/orders
+    """
+    covers = ("S7",)
+    kind = ProblemKind.TAG

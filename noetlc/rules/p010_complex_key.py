@@ -1,0 +1,44 @@
+"""P010: a list or a mapping stands where a key should; most often a template without quotes."""
+
+import re
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Fix, Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import Problem, ProblemKind
+from noetlc.syntax.span import Span
+
+_UNQUOTED_TEMPLATE = re.compile(r"\{\{[^\"\n{}]*\}\}(?=[ \t]*(#.*)?$)", re.MULTILINE)
+
+
+class ComplexKey(ProblemRule):
+    code = "P010"
+    name = "complex-key"
+    severity = Severity.ERROR
+    summary = "A list or a mapping is used as a key: as a rule, a template that lost its quotes."
+    why = (
+        "Without quotes, YAML reads `{{ x }}` as a mapping inside a mapping, not as a template. The value that "
+        "reaches the tool is then not a value at all."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        kind: http
+        url: {{ args.url }}
+    """
+    good = """
+    - step: fetch
+      tool:
+        kind: http
+        url: "{{ args.url }}"
+    """
+    covers = ("formal §3.1", "S7")
+    kind = ProblemKind.COMPLEX_KEY
+
+    def fix_for(self, model: Model, problem: Problem) -> Fix | None:
+        start = problem.span.start - 1
+        template = _UNQUOTED_TEMPLATE.match(model.source.text, start) if start >= 0 else None
+        if template is None:
+            return None
+        edits = (Edit(Span(start, start), '"'), Edit(Span(template.end(), template.end()), '"'))
+        return Fix("quote the template", edits, safe=True)

@@ -1,0 +1,45 @@
+"""P011: a key that YAML reads as a number, a boolean or null."""
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Fix, Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import Problem, ProblemKind
+
+
+class NonStringKey(ProblemRule):
+    code = "P011"
+    name = "non-string-key"
+    severity = Severity.NOTE
+    summary = "A key is a number, a boolean or null, and is read as its text."
+    why = (
+        "Keys are strings in a playbook, as they are in JSON. `200: ok` works, and is found under the string `200`; "
+        "quotes say so to the next reader."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: codes, path: demo/codes}
+    workload:
+      meaning: {200: fine, 404: gone}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: codes, path: demo/codes}
+    workload:
+      meaning: {"200": fine, "404": gone}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("S7",)
+    kind = ProblemKind.NON_STRING_KEY
+
+    def fix_for(self, model: Model, problem: Problem) -> Fix | None:
+        written = model.source.text[problem.span.start : problem.span.end]
+        if not written or "\n" in written:
+            return None
+        return Fix("quote the key", (Edit(problem.span, f'"{written}"'),), safe=True)

@@ -1,0 +1,27 @@
+"""P012: a merge key whose value cannot be merged."""
+
+from noetlc.finding import Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import ProblemKind
+
+
+class MergeValue(ProblemRule):
+    code = "P012"
+    name = "merge-value"
+    severity = Severity.ERROR
+    summary = "A merge key (`<<`) is given something that is not a mapping."
+    why = "There is nothing to merge, so the fields that the author expects are absent."
+    bad = """
+    - step: fetch
+      tool:
+        <<: https://example.com
+        kind: noop
+    """
+    good = """
+    - step: fetch
+      tool:
+        <<: {kind: http, method: GET}
+        url: https://example.com
+    """
+    covers = ("S7",)
+    kind = ProblemKind.MERGE_VALUE

@@ -1,0 +1,32 @@
+"""P013: a comment that asks to ignore what is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+
+class UnusedIgnore(Rule):
+    code = "P013"
+    name = "unused-ignore"
+    severity = Severity.NOTE
+    summary = "An ignore comment suppresses nothing."
+    why = (
+        "What it once excused is gone, and the next mistake on that line will pass unseen. "
+        "Found after all other rules have run, when the comments are applied."
+    )
+    bad = """
+    - step: start
+      tool: {kind: noop}  # noetlc: ignore[P106]
+    """
+    good = """
+    - step: start
+      tool: {kind: noop}
+    """
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        """Find nothing: whether a comment was of use is known only once the other rules' findings meet it."""
+        return iter(())

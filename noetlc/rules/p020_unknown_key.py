@@ -1,0 +1,46 @@
+"""P020: a key that its object does not have."""
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Fix, Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import Problem, ProblemKind
+
+
+class UnknownKey(ProblemRule):
+    code = "P020"
+    name = "unknown-key"
+    severity = Severity.ERROR
+    summary = "An object has a key that the language does not know there."
+    why = (
+        "A misspelt key is a setting that never takes effect: the retry that never happens, the timeout that is not "
+        "there. So the keys of every structural object are a closed set."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: retry, attempts: 3, backof: linear}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: retry, attempts: 3, backoff: linear}
+    """
+    covers = ("S2", "S6", "brief §1.2", "formal §2.1", "formal §2.2")
+    kind = ProblemKind.UNKNOWN_KEY
+
+    def fix_for(self, model: Model, problem: Problem) -> Fix | None:
+        if not problem.suggestion or model.source.text[problem.span.start : problem.span.end] != problem.key:
+            return None
+        return Fix(f"rename it to `{problem.suggestion}`", (Edit(problem.span, problem.suggestion),), safe=False)

@@ -1,0 +1,40 @@
+"""P021: a value of the wrong type."""
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Fix, Severity
+from noetlc.rules.problem_rule import ProblemRule
+from noetlc.syntax.problem import Problem, ProblemKind
+
+
+class WrongType(ProblemRule):
+    code = "P021"
+    name = "wrong-type"
+    severity = Severity.ERROR
+    summary = "A value is not of the type, or not one of the words, that its place takes."
+    why = "The runtime would have to guess what was meant, and would guess at night."
+    bad = """
+    - step: fan_out
+      loop:
+        in: [1, 2, 3]
+        iterator: item
+        spec: {mode: paralel}
+      tool: {kind: noop}
+    """
+    good = """
+    - step: fan_out
+      loop:
+        in: [1, 2, 3]
+        iterator: item
+        spec: {mode: parallel}
+      tool: {kind: noop}
+    """
+    covers = ("S6", "formal §2.1", "formal §2.3", "formal §8.2", "step spec §7")
+    kind = ProblemKind.WRONG_TYPE
+
+    def fix_for(self, model: Model, problem: Problem) -> Fix | None:
+        if not problem.suggestion:
+            return None
+        written = model.source.text[problem.span.start : problem.span.end]
+        quote = written[0] if written[:1] in ("'", '"') else ""
+        edit = Edit(problem.span, f"{quote}{problem.suggestion}{quote}")
+        return Fix(f"write `{problem.suggestion}`", (edit,), safe=False)

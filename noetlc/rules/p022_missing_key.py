@@ -1,0 +1,100 @@
+"""P022: a required key is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.guards import OTHER_NAMES
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Mapping
+from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
+from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import Span, holds_any
+from noetlc.syntax.tree import structs
+
+_REQUIRED = {OBJECTS[name]: (TITLES[name], keys) for name, keys in REQUIRED.items()}
+
+_SHOW = {
+    "apiVersion": "add `apiVersion: noetl.io/v2`",
+    "kind": "add `kind: Playbook`",
+    "metadata": "add `metadata:` with `name` and `path`",
+    "workflow": "add `workflow:` with at least one step",
+    "in": 'add `in: "{{ workload.items }}"`, or a list',
+    "iterator": "add `iterator: item`; the element is then `iter.item`",
+    "step": "add `step:` with a name",
+    "arcs": "add `arcs:` with a list of `{step: …, when: …}`",
+}
+
+
+class MissingKey(Rule):
+    code = "P022"
+    name = "missing-key"
+    severity = Severity.ERROR
+    summary = "An object lacks a key that it must have."
+    why = "Without it there is nothing to run, to loop over, or to route to; the runtime refuses such a playbook."
+    bad = """
+    - step: each_city
+      loop:
+        in: [Paris, Oslo]
+      tool: {kind: noop}
+    """
+    good = """
+    - step: each_city
+      loop:
+        in: [Paris, Oslo]
+        iterator: city
+      tool: {kind: noop}
+    """
+    covers = ("formal §2.1", "formal §2.2", "formal §13", "brief §3.2", "brief §12", "S2", "S44")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        excused = _excused(model)
+        for struct in structs(model.playbook):
+            title, keys = _REQUIRED.get(type(struct), ("", ()))
+            for key in keys:
+                if not self._has(struct, key) and not holds_any(struct.span, excused.get(key, [])):
+                    yield self._missing(struct, title, key)
+
+    @staticmethod
+    def _has(struct: ast.Struct, key: str) -> bool:
+        return getattr(struct, ast.attribute(key)) is not None
+
+    def _missing(self, struct: ast.Struct, title: str, key: str) -> Finding:
+        help = _SHOW.get(key, f"add `{key}:`")
+        if isinstance(struct, ast.Task):
+            help = _task_help(struct)
+        return self.finding(_where(struct), f"{title} needs `{key}`", help)
+
+
+def _excused(model: Model) -> dict[str, list[int]]:
+    """Places of keys that were given with a wrong value, or misspelt: reported already."""
+    found: dict[str, list[int]] = {}
+    for problem in model.problems:
+        if problem.kind in (ProblemKind.WRONG_TYPE, ProblemKind.UNKNOWN_KEY):
+            # A `choose` that is not a list leaves an empty task behind: it is not `kind` that is missing there.
+            keys = ("kind",) if problem.key in SUGAR else (problem.key, problem.suggestion)
+            if problem.object.endswith("_else"):  # `else: {do: fail}`: the `then` between is what was forgotten
+                keys = ("then",)
+            if problem.key in OTHER_NAMES:  # the guard is there, under a name that is not its own
+                keys = ("when",)
+            for key in filter(None, keys):
+                found.setdefault(key, []).append(problem.span.start)
+    return {key: sorted(offsets) for key, offsets in found.items()}
+
+
+def _where(struct: ast.Struct) -> Span:
+    """Point to the object's name, or to its first key."""
+    if isinstance(struct, ast.Task) and struct.label:
+        return struct.label.span
+    first = next(iter(struct.keys.values()), None)
+    return first or Span(struct.span.start, min(struct.span.start + 1, struct.span.end))
+
+
+def _task_help(task: ast.Task) -> str:
+    for entry in task.extra:
+        if isinstance(entry.value, Mapping) and entry.value.get("kind"):
+            return f"a labelled task is a mapping of one key: indent the other keys under `{entry.key.text}`"
+    return "add `kind:` with a tool, such as `http`, `postgres`, `python` or `noop`"

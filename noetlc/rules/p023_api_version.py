@@ -1,0 +1,44 @@
+"""P023: an apiVersion that this toolchain does not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+
+API_VERSION = "noetl.io/v2"
+
+
+class ApiVersion(Rule):
+    code = "P023"
+    name = "api-version"
+    severity = Severity.ERROR
+    summary = "`apiVersion` is not `noetl.io/v2`."
+    why = "The version says which language the rest of the file is written in. Guessing it changes what the file means."
+    bad = """
+    apiVersion: noetl.io/v1
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("formal §2.1", "S2")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        version = model.playbook.api_version
+        if version and version.text != API_VERSION:
+            fix = Fix(f"write `{API_VERSION}`", (Edit(version.span, API_VERSION),), safe=False)
+            message = f"`apiVersion` must be `{API_VERSION}`, not `{version.text}`"
+            yield self.finding(version.span, message, f"write `apiVersion: {API_VERSION}`", fix=fix)

@@ -1,0 +1,45 @@
+"""P024: a document that is not a playbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+
+KIND = "Playbook"
+
+
+class DocumentKind(Rule):
+    code = "P024"
+    name = "document-kind"
+    severity = Severity.ERROR
+    summary = "`kind` is not `Playbook`."
+    why = "The kind tells catalogues and tools what the file is. With another word they pass it by."
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("formal §2.1", "S2")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        kind = model.playbook.kind
+        if kind and kind.text != KIND:
+            fix = Fix(f"write `{KIND}`", (Edit(kind.span, KIND),), safe=False)
+            yield self.finding(
+                kind.span, f"`kind` must be `{KIND}`, not `{kind.text}`", f"write `kind: {KIND}`", fix=fix
+            )

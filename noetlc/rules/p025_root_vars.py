@@ -1,0 +1,50 @@
+"""P025: `vars` at the root of a playbook."""
+
+from __future__ import annotations
+
+from noetlc.analysis.misnamed import rename
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.syntax.problem import Problem
+
+
+class RootVars(ClaimRule):
+    code = "P025"
+    name = "root-vars"
+    severity = Severity.ERROR
+    summary = "A playbook has `vars` at its root."
+    why = (
+        "Variables that everybody may change at any time make a run impossible to replay. Inputs are `workload`, which "
+        "never changes; state is `ctx`, which changes only by recorded patches."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: report, path: demo/report}
+    vars:
+      city: Oslo
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: report, path: demo/report}
+    workload:
+      city: Oslo
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("formal §2.1", "formal §13", "brief §2", "brief §12", "step spec §2", "S2")
+    claims = frozenset({("playbook", "vars")})
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        return self.finding(
+            problem.span,
+            "a playbook has no `vars`",
+            "write inputs and their defaults under `workload`, and keep state with `set_ctx` (or `set_iter` in a loop)",
+            fix=rename(model, problem.span, "workload", safe=False),
+        )

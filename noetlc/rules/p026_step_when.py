@@ -1,0 +1,48 @@
+"""P026: `when` on a step."""
+
+from __future__ import annotations
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.syntax.problem import Problem
+
+ADMIT_SHAPE = "`spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}, {else: {then: {allow: false}}}]}}}`"
+"""How a step says when it may run."""
+
+
+class StepWhen(ClaimRule):
+    code = "P026"
+    name = "step-when"
+    severity = Severity.ERROR
+    summary = "A step has a `when` of its own."
+    why = (
+        "It is not clear what should become of a token whose step says no: wait, or vanish? Admission rules say it; "
+        "a `when` on the arc keeps the token from coming at all."
+    )
+    bad = """
+    - step: notify
+      when: "{{ workload.notify | default(false) }}"
+      tool: {kind: noop}
+    """
+    good = """
+    - step: notify
+      spec:
+        policy:
+          admit:
+            rules:
+              - when: "{{ workload.notify | default(false) }}"
+                then: {allow: true}
+              - else:
+                  then: {allow: false}
+      tool: {kind: noop}
+    """
+    covers = ("formal §2.2", "formal §13", "brief §1.1", "brief §12", "step spec §5.2.1", "step spec §13")
+    claims = frozenset({("step", "when")})
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        return self.finding(
+            problem.span,
+            "a step has no `when`: it is admitted by rules",
+            f"write {ADMIT_SHAPE}, or put the `when` on the arcs that lead here",
+        )

@@ -1,0 +1,55 @@
+"""P027: a condition under another word than `when`."""
+
+from __future__ import annotations
+
+from noetlc.analysis.guards import OTHER_NAMES
+from noetlc.analysis.misnamed import rename_to_when
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.rules.p026_step_when import ADMIT_SHAPE
+from noetlc.syntax.playbook_parser import TITLES
+from noetlc.syntax.problem import Problem
+
+_OBJECTS = ("step", "arc", "rule", "admit_rule", "branch", "rounds")
+_KEYS = frozenset(OTHER_NAMES) - {"expr"}
+"""`expr` is the older dialect's word and has a rule of its own."""
+
+
+class ConditionKey(ClaimRule):
+    code = "P027"
+    name = "condition-key"
+    severity = Severity.ERROR
+    summary = "A condition is written as `if`, `condition`, `unless` or the like."
+    why = "The language has one word for conditions, `when`. Under any other the condition is never tested."
+    bad = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: finish
+            if: "{{ event.name == 'step.done' }}"
+    - step: finish
+      tool: {kind: noop}
+    """
+    good = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: finish
+            when: "{{ event.name == 'step.done' }}"
+    - step: finish
+      tool: {kind: noop}
+    """
+    covers = ("brief §1.1", "step spec §4")
+    claims = frozenset((name, key) for name in _OBJECTS for key in _KEYS)
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        message = f"{TITLES[problem.object]} has no key `{problem.key}`: the word for a condition is `when`"
+        if problem.object == "step":
+            help = f"write {ADMIT_SHAPE}, or put a `when` on the arcs that lead here"
+            return self.finding(problem.span, message, help)
+        if problem.key == "unless":
+            return self.finding(problem.span, message, 'write `when: "{{ not (…) }}"`')
+        return self.finding(problem.span, message, "write `when`", fix=rename_to_when(model, problem.span))

@@ -1,0 +1,66 @@
+"""P028: a name that cannot be addressed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Scalar
+
+_WORD = re.compile(r"[^\W\d][\w-]*\Z")
+_VARIABLE = re.compile(r"[^\W\d]\w*\Z")
+_LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
+
+
+class BadName(Rule):
+    code = "P028"
+    name = "bad-name"
+    severity = Severity.ERROR
+    summary = "A step, label, iterator or keychain name is not a plain name."
+    why = (
+        "Names end up in expressions (`iter.city`, `keychain.pg`), in jumps and in the labels of events. "
+        "A space in one makes it impossible to address. Dots are for the parts of generated labels (`save.insert`)."
+    )
+    bad = """
+    - step: load orders
+      tool: {kind: noop}
+    """
+    good = """
+    - step: load_orders
+      tool: {kind: noop}
+    """
+    covers = ("formal §2.2", "S5", "S18", "S40")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for what, name, pattern in _names(model):
+            if name is not None and isinstance(name.value, str) and not pattern.match(name.text):
+                hyphen = "" if pattern is _VARIABLE else " or hyphens"
+                yield self.finding(
+                    name.span,
+                    f"`{name.text}` cannot be {what}",
+                    f"use letters, digits and underscores{hyphen}, beginning with a letter"
+                    + (f": `{_mended(name.text)}`" if _mended(name.text) else ""),
+                )
+
+
+def _names(model: Model) -> Iterator[tuple[str, Scalar | None, re.Pattern[str]]]:
+    for credential in model.playbook.keychain or ():
+        yield "a keychain name", credential.name, _WORD
+    for step in model.steps:
+        yield "a step name", step.step, _WORD
+        for loop in step.loops:
+            yield "an iterator", loop.iterator, _VARIABLE
+    for view in model.tasks:
+        yield "a task label", view.task.label, _LABEL
+    workbook = model.playbook.workbook
+    for task in (workbook.tasks or ()) if workbook else ():
+        yield "a workbook task name", task.name, _WORD
+
+
+def _mended(name: str) -> str:
+    mended = re.sub(r"\W+", "_", name).strip("_")
+    return mended if _VARIABLE.match(mended) else ""

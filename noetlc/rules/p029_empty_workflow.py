@@ -1,0 +1,38 @@
+"""P029: a workflow without steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+
+class EmptyWorkflow(Rule):
+    code = "P029"
+    name = "empty-workflow"
+    severity = Severity.ERROR
+    summary = "`workflow` has no steps."
+    why = "An execution begins with a token in its first step. Without a step there is nowhere to put it."
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow: []
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("formal §2.1", "S4")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        if model.playbook.workflow == () and not any(problem.object == "workflow" for problem in model.problems):
+            yield self.finding(
+                model.playbook.key_span("workflow"), "the workflow has no steps", "add a step: `- step: start`"
+            )

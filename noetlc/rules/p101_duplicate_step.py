@@ -1,0 +1,47 @@
+"""P101: two steps with one name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+
+
+class DuplicateStep(Rule):
+    code = "P101"
+    name = "duplicate-step"
+    severity = Severity.ERROR
+    summary = "Two steps have the same name."
+    why = "An arc names its target. With two steps of one name, one of them gets every token and the other never runs."
+    bad = """
+    - step: load
+      tool: {kind: noop}
+      next: {arcs: [{step: check, when: "{{ event.name == 'step.done' }}"}]}
+    - step: check
+      tool: {kind: noop}
+    - step: check
+      tool: {kind: noop}
+    """
+    good = """
+    - step: load
+      tool: {kind: noop}
+      next: {arcs: [{step: check, when: "{{ event.name == 'step.done' }}"}]}
+    - step: check
+      tool: {kind: noop}
+    """
+    covers = ("formal §13",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for step in model.steps:
+            if step.step is None or model.steps_by_name[step.step.text] is step:
+                continue
+            first = model.steps_by_name[step.step.text].step
+            yield self.finding(
+                step.step.span,
+                f"there is already a step named `{step.step.text}`",
+                "rename one of the two, and the arcs that lead to it",
+                related=[Related(first.span, "the first one is here")] if first else (),
+            )

@@ -1,0 +1,46 @@
+"""P102: an arc to a step that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.misnamed import rewrite
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlc.syntax.nodes import Scalar
+
+
+class UnknownStep(Rule):
+    code = "P102"
+    name = "unknown-step"
+    severity = Severity.ERROR
+    summary = "An arc leads to a step that does not exist."
+    why = "The token that takes this arc has nowhere to go; the branch ends there without a trace of what was meant."
+    bad = """
+    - step: fetch
+      tool: {kind: noop}
+      next: {arcs: [{step: stroe, when: "{{ event.name == 'step.done' }}"}]}
+    - step: store
+      tool: {kind: noop}
+    """
+    good = """
+    - step: fetch
+      tool: {kind: noop}
+      next: {arcs: [{step: store, when: "{{ event.name == 'step.done' }}"}]}
+    - step: store
+      tool: {kind: noop}
+    """
+    covers = ("formal §13",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for step in model.steps:
+            for arc in (step.next.arcs or ()) if step.next else ():
+                if arc.step and arc.step.text not in model.steps_by_name:
+                    yield self._unknown(model, arc.step)
+
+    def _unknown(self, model: Model, target: Scalar) -> Finding:
+        meant = nearest(target.text, model.steps_by_name)
+        help = f"did you mean `{meant}`?" if meant else f"add `- step: {target.text}`, or remove the arc"
+        return self.finding(target.span, f"there is no step named `{target.text}`", help, fix=rewrite(target, meant))

@@ -1,0 +1,50 @@
+"""P103: two tasks of one pipeline with one label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, TaskView
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+
+
+class DuplicateLabel(Rule):
+    code = "P103"
+    name = "duplicate-label"
+    severity = Severity.ERROR
+    summary = "Two tasks of one pipeline have the same label."
+    why = (
+        "Jumps and events go by the label. With two tasks of one label nobody can say which of them ran, or runs next."
+    )
+    bad = """
+    - step: sync
+      tool:
+        - save: {kind: noop}
+        - save: {kind: noop}
+    """
+    good = """
+    - step: sync
+      tool:
+        - save_orders: {kind: noop}
+        - save_items: {kind: noop}
+    """
+    covers = ("brief §12", "S5")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for views in model.tasks_by_owner.values():
+            first: dict[str, TaskView] = {}
+            for view in views:
+                other = first.setdefault(view.label, view)
+                if other is not view:
+                    yield self._duplicate(view, other)
+
+    def _duplicate(self, view: TaskView, other: TaskView) -> Finding:
+        generated = "" if other.task.label else " (its position gives it that label)"
+        return self.finding(
+            view.name_span,
+            f"the label `{view.label}` is taken",
+            "give each task of the pipeline a label of its own",
+            related=[Related(other.name_span, f"the other task is here{generated}")],
+        )

@@ -1,0 +1,68 @@
+"""P104: a jump to a label that the pipeline does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.misnamed import rewrite
+from noetlc.analysis.model import Model, TaskView, thens
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlc.syntax.nodes import Scalar
+
+
+class UnknownJumpTarget(Rule):
+    code = "P104"
+    name = "unknown-jump-target"
+    severity = Severity.ERROR
+    summary = "A `jump` names a task that is not in its pipeline."
+    why = "A jump stays inside its step. With no such label there, the pipeline cannot go on."
+    bad = """
+    - step: pages
+      loop: {in: [1, 2], iterator: page}
+      tool:
+        - fetch: {kind: noop}
+        - again:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ iter.index == 0 }}"
+                    then: {do: jump, to: fetch_page}
+                  - else:
+                      then: {do: break}
+    """
+    good = """
+    - step: pages
+      loop: {in: [1, 2], iterator: page}
+      tool:
+        - fetch: {kind: noop}
+        - again:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ iter.index == 0 }}"
+                    then: {do: jump, to: fetch}
+                  - else:
+                      then: {do: break}
+    """
+    covers = ("brief §6", "brief §12")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for owner, views in model.tasks_by_owner.items():
+            labels = {view.label for view in views}
+            for view in views:
+                for _, then in thens(view.task):
+                    if then.to and then.to.text not in labels:
+                        yield self._unknown(model, view, then.to, labels, owner.name)
+
+    def _unknown(self, model: Model, view: TaskView, target: Scalar, labels: set[str], owner: str) -> Finding:
+        meant = nearest(target.text, labels)
+        listed = ", ".join(f"`{label}`" for label in sorted(labels))
+        help = f"did you mean `{meant}`?" if meant else f"the labels of `{owner}` are {listed}"
+        if target.text in model.steps_by_name:
+            help = "a jump cannot leave its step: route to another step with an arc of `next`"
+        message = f"`{view.label}` jumps to `{target.text}`, and there is no task of that label"
+        return self.finding(target.span, message, help, fix=rewrite(target, meant))

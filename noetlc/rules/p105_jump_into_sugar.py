@@ -1,0 +1,56 @@
+"""P105: a jump into a `choose`, `while` or `until` from outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, thens
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+
+
+class JumpIntoSugar(Rule):
+    code = "P105"
+    name = "jump-into-sugar"
+    severity = Severity.ERROR
+    summary = "A `jump` enters a `choose`, `while` or `until` from outside."
+    why = "The block's condition and its round counter would be passed by, so the block's promise no longer holds."
+    bad = """
+    - step: poll
+      tool:
+        - check:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: jump, to: ask}
+        - while:
+            when: "{{ _prev is none }}"
+            do:
+              - ask: {kind: noop}
+    """
+    good = """
+    - step: poll
+      tool:
+        - check: {kind: noop}
+        - while:
+            when: "{{ _prev is none }}"
+            do:
+              - ask: {kind: noop}
+    """
+    covers = ("S41",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for views in model.tasks_by_owner.values():
+            by_label = {view.label: view for view in reversed(views)}
+            for view in views:
+                for _, then in thens(view.task):
+                    target = by_label.get(then.to.text) if then.to else None
+                    if then.to and target and target.blocks != view.blocks[: len(target.blocks)]:
+                        yield self.finding(
+                            then.to.span,
+                            f"`{then.to.text}` is inside a block that `{view.label}` is not in",
+                            "jump to a task before the block, and let its condition decide",
+                            related=[Related(target.name_span, "the target is here")],
+                        )

@@ -1,0 +1,56 @@
+"""P106: a tool kind that nobody provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.misnamed import rewrite
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlc.syntax.nodes import Scalar
+from noetlvm.language.tool_kinds import find_kind, kind_names, why_unusable
+
+_LEFT_TO_OTHERS = frozenset({"sink"})
+"""Kinds of the older dialect: their own rules say what became of them."""
+
+
+class UnknownToolKind(Rule):
+    code = "P106"
+    name = "unknown-tool-kind"
+    severity = Severity.ERROR
+    summary = "A task's `kind` is not a known tool."
+    why = (
+        "No worker can run the task. Kinds come with the virtual machine or from installed packages; a kind that only "
+        "the workers have can be allowed in the configuration (`tool-kinds`, or `allow-unknown-kinds = true`)."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get: {kind: htpp, url: "https://example.com"}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get: {kind: http, url: "https://example.com"}
+    """
+    covers = ("formal §2.4", "formal §13")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        if model.allow_unknown_kinds:
+            return
+        for view in model.tasks:
+            kind = view.task.kind
+            if kind and kind.text not in model.allowed_kinds | _LEFT_TO_OTHERS and find_kind(kind.text) is None:
+                yield self._unknown(model, kind)
+
+    def _unknown(self, model: Model, kind: Scalar) -> Finding:
+        names = [*kind_names(), *model.allowed_kinds]
+        reason = why_unusable(kind.text)
+        meant = nearest(kind.text, names)
+        help = f"did you mean `{meant}`?" if meant else "known kinds: " + ", ".join(f"`{name}`" for name in names)
+        if reason:
+            help = f"a package offers it, but it cannot be used: {reason}"
+        return self.finding(kind.span, f"there is no tool kind `{kind.text}`", help, fix=rewrite(kind, meant))

@@ -1,0 +1,61 @@
+"""P107: `kind: workbook` names a task that the workbook does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import did_you_mean
+from noetlc.syntax.nodes import Scalar
+
+
+class UnknownWorkbookTask(Rule):
+    code = "P107"
+    name = "unknown-workbook-task"
+    severity = Severity.ERROR
+    summary = "A workbook task is used that `workbook.tasks` does not define."
+    why = "The compiler puts the workbook's tasks in place of the call. There is nothing to put there."
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: workbook, task: sav}
+    workbook:
+      tasks:
+        save: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: workbook, task: save}
+    workbook:
+      tasks:
+        save: {kind: noop}
+    """
+    covers = ("S42",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        workbook = model.playbook.workbook
+        names = [task.name.text for task in (workbook.tasks or ())] if workbook else []
+        for view in model.tasks:
+            task = view.task.get_extra("task") if view.kind == "workbook" else None
+            if isinstance(task, Scalar) and task.text not in names:
+                known = ", ".join(f"`{name}`" for name in names) or "no tasks"
+                if task.is_template:
+                    message = "which task of the workbook this is must be known before anything runs"
+                    yield self.finding(task.span, message, f"write its name: the workbook has {known}")
+                    continue
+                yield self.finding(
+                    task.span,
+                    f"the workbook has no task `{task.text}`",
+                    did_you_mean(task.text, names) or f"the workbook has {known}",
+                )

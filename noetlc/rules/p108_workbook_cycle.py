@@ -1,0 +1,88 @@
+"""P108: workbook tasks that contain each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+
+
+class WorkbookCycle(Rule):
+    code = "P108"
+    name = "workbook-cycle"
+    severity = Severity.ERROR
+    summary = "A workbook task contains itself, directly or through others."
+    why = "Workbook tasks are put in place of their calls before anything runs. A cycle would never end."
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - go: {kind: workbook, task: save}
+    workbook:
+      tasks:
+        save:
+          - notify: {kind: workbook, task: notify}
+        notify:
+          - log: {kind: workbook, task: save}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - go: {kind: workbook, task: save}
+    workbook:
+      tasks:
+        save:
+          - notify: {kind: workbook, task: notify}
+        notify: {kind: noop}
+    """
+    covers = ("S42",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        workbook = model.playbook.workbook
+        calls = {task.name.text: list(_calls(task.entries)) for task in (workbook.tasks or ())} if workbook else {}
+        done: set[str] = set()
+        for name in calls:
+            yield from self._follow(name, calls, done)
+
+    def _follow(self, start: str, calls: dict[str, list[Scalar]], done: set[str]) -> Iterator[Finding]:
+        """Walk the calls depth first; a call to a name on the current path closes a cycle."""
+        path: list[str] = []
+        stack: list[tuple[str, Iterator[Scalar]]] = []
+
+        def enter(name: str) -> None:
+            done.add(name)
+            path.append(name)
+            stack.append((name, iter(calls[name])))
+
+        if start not in done:
+            enter(start)
+        while stack:
+            call = next(stack[-1][1], None)
+            if call is None:
+                stack.pop()
+                path.pop()
+            elif call.text in path:
+                cycle = " → ".join([*path[path.index(call.text) :], call.text])
+                yield self.finding(
+                    call.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
+                )
+            elif call.text in calls and call.text not in done:
+                enter(call.text)
+
+
+def _calls(entries: tuple[ast.PipelineEntry, ...]) -> Iterator[Scalar]:
+    for task in ast.nested_tasks(entries):
+        called = task.get_extra("task") if task.kind and task.kind.text == "workbook" else None
+        if isinstance(called, Scalar):
+            yield called

@@ -1,0 +1,49 @@
+"""P109: `entry_step` or `final_step` names a step that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import did_you_mean
+
+
+class UnknownEntryStep(Rule):
+    code = "P109"
+    name = "unknown-entry-step"
+    severity = Severity.ERROR
+    summary = "`executor.spec.entry_step` or `final_step` names a step that does not exist."
+    why = "The first token, or the last one, would have no place to go, and the execution request would be refused."
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    executor:
+      spec: {entry_step: begin}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    executor:
+      spec: {entry_step: start}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("S4",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        spec = model.playbook.executor.spec if model.playbook.executor else None
+        for key, name in (("entry_step", spec.entry_step), ("final_step", spec.final_step)) if spec else ():
+            if name and name.text not in model.steps_by_name:
+                yield self.finding(
+                    name.span,
+                    f"`{key}` names `{name.text}`, and there is no such step",
+                    did_you_mean(name.text, model.steps_by_name) or "name one of the steps of the workflow",
+                )

@@ -1,0 +1,73 @@
+"""P110: a credential is used that the keychain does not declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import did_you_mean
+from noetlc.syntax.nodes import Scalar
+from noetlc.syntax.span import Span
+from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
+
+
+class UndeclaredCredential(Rule):
+    code = "P110"
+    name = "undeclared-credential"
+    severity = Severity.ERROR
+    summary = "`auth` or `keychain.<name>` uses a credential that `keychain` does not declare."
+    why = (
+        "Credentials are resolved before the first step, from the declarations at the root. One that is not declared "
+        "is not there when the task needs it."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    keychain:
+      - {name: pg_main, kind: postgres_credential}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: postgres, auth: pg_man, command: "SELECT 1"}
+          - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    keychain:
+      - {name: pg_main, kind: postgres_credential}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: postgres, auth: pg_main, command: "SELECT 1"}
+    """
+    covers = ("brief §2.2", "step spec §2.1", "S44")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for span, name in _uses(model):
+            if name not in model.credentials:
+                yield self.finding(
+                    span,
+                    f"the keychain has no entry `{name}`",
+                    did_you_mean(name, model.credentials) or f"declare it: `keychain: [{{name: {name}, kind: …}}]`",
+                )
+
+
+def _uses(model: Model) -> Iterator[tuple[Span, str]]:
+    for view in model.tasks:
+        auth = view.task.get_extra("auth")
+        if isinstance(auth, Scalar) and isinstance(auth.value, str) and not auth.is_template:
+            yield auth.span, auth.text
+    for site, template in model.template_sites:
+        if "keychain" not in template.text:
+            continue
+        for node in walk(template):
+            match node:
+                case Getattr(node=Name(name="keychain"), name=name):
+                    yield model.place(site, node.name_span), name
+                case Getitem(node=Name(name="keychain"), index=Const(value=str(name))):
+                    yield model.place(site, node.index.span), name

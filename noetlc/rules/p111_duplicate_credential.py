@@ -1,0 +1,52 @@
+"""P111: two keychain entries with one name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+
+
+class DuplicateCredential(Rule):
+    code = "P111"
+    name = "duplicate-credential"
+    severity = Severity.ERROR
+    summary = "Two keychain entries have the same name."
+    why = "A task that names the credential would get one of the two, and nobody could say which."
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    keychain:
+      - {name: pg, kind: postgres_credential}
+      - {name: pg, kind: postgres_credential}
+    workflow:
+      - step: start
+        tool: {kind: postgres, auth: pg, command: "SELECT 1"}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    keychain:
+      - {name: pg, kind: postgres_credential}
+    workflow:
+      - step: start
+        tool: {kind: postgres, auth: pg, command: "SELECT 1"}
+    """
+    covers = ("S44",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for credential in model.playbook.keychain or ():
+            if credential.name is None or model.credentials[credential.name.text] is credential:
+                continue
+            first = model.credentials[credential.name.text].name
+            yield self.finding(
+                credential.name.span,
+                f"the keychain already has an entry `{credential.name.text}`",
+                "rename one of the two, and the tasks that use it",
+                related=[Related(first.span, "the first one is here")] if first else (),
+            )

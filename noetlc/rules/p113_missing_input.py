@@ -1,0 +1,59 @@
+"""P113: a tool is called without an input that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.inputs import typed_tasks
+from noetlc.analysis.model import Model, TaskView
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlc.syntax.playbook_parser import one_of
+from noetlvm.language.tool_kind import Choice, ToolKind
+
+
+class MissingInput(Rule):
+    code = "P113"
+    name = "missing-input"
+    severity = Severity.ERROR
+    summary = "A task lacks an input that its tool needs, or gives two that exclude each other."
+    why = "The tool would fail on its first call, every time. No retry mends it."
+    bad = """
+    - step: fetch
+      tool:
+        - get: {kind: http, method: GET}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get: {kind: http, method: GET, url: "https://example.com"}
+    """
+    covers = ("formal §2.4", "S6")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view, kind in typed_tasks(model):
+            given = {kind.canonical(entry.key.text) for entry in view.task.extra}
+            known = [item.name for item in kind.inputs]
+            meant = given | {nearest(name, known) for name in given.difference(known)}
+            for item in kind.inputs:
+                if item.required and item.name not in meant and not given & kind.instead.keys():
+                    yield self._finding(view, f"`{kind.name}` needs `{item.name}`", f"add `{item.name}:` ({item.doc})")
+            for choice in kind.choices:
+                yield from self._choice(view, kind, choice, given)
+
+    def _choice(self, view: TaskView, kind: ToolKind, choice: Choice, given: set[str]) -> Iterator[Finding]:
+        found = [name for name in choice.names if name in given]
+        names = one_of(f"`{name}`" for name in choice.names)
+        if len(found) > 1 and choice.rule != "at least one":
+            both = " and ".join(f"`{name}`" for name in found)
+            yield self._finding(view, f"`{kind.name}` takes {choice.rule} of {names}, not {both}", "keep one of them")
+        elif not found and choice.rule == "exactly one":
+            yield self._finding(view, f"`{kind.name}` needs {names}", "add one of them")
+        elif not found and choice.rule == "at least one":
+            message = f"`{kind.name}` is given neither of {names}; only the worker's environment can supply it"
+            yield self._finding(view, message, "add one of them", Severity.WARNING)
+
+    def _finding(self, view: TaskView, message: str, help: str, severity: Severity | None = None) -> Finding:
+        kind = view.task.kind
+        return self.finding(kind.span if kind else view.name_span, message, help, severity=severity)

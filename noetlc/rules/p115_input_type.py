@@ -1,0 +1,71 @@
+"""P115: an input of the wrong type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.inputs import fits, inputs, typed_tasks
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import did_you_mean
+from noetlc.syntax.nodes import Entry, Scalar
+from noetlc.syntax.playbook_parser import describe, one_of
+from noetlc.syntax.span import Span
+from noetlvm.language.tool_kind import Input
+
+_TITLES = {
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+
+
+class InputType(Rule):
+    code = "P115"
+    name = "input-type"
+    severity = Severity.ERROR
+    summary = "A task input is not of the type, or not one of the words, that its tool takes."
+    why = "The tool refuses it on every call. A template may stand for any type, because its value is known only later."
+    bad = """
+    - step: fetch
+      tool:
+        - get: {kind: http, method: FETCH, url: [https, example.com]}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get: {kind: http, method: GET, url: "https://example.com"}
+    """
+    covers = ("S6",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view, kind in typed_tasks(model):
+            for entry in inputs(view):
+                declared = kind.input(kind.canonical(entry.key.text))
+                if declared is not None:
+                    yield from self._check(entry, declared)
+
+    def _check(self, entry: Entry, declared: Input) -> Iterator[Finding]:
+        value = entry.value
+        name = entry.key.text
+        if not fits(value, declared.types):
+            wanted = one_of(_TITLES[type] for type in declared.types)
+            at = value.span if isinstance(value, Scalar) and value.text else entry.key.span
+            at = at if isinstance(value, Scalar) else Span(value.span.start, value.span.start + 1)
+            yield self.finding(
+                at, f"`{name}` must be {wanted}, not {describe(value)}", f"write {wanted}, or a template that gives one"
+            )
+        elif declared.choices and isinstance(value, Scalar) and not _is_choice(value, declared):
+            listed = one_of(f"`{choice}`" for choice in declared.choices)
+            meant = did_you_mean(value.text, declared.choices)
+            yield self.finding(value.span, f"`{name}` must be {listed}, not `{value.text}`", meant or "pick one")
+
+
+def _is_choice(value: Scalar, declared: Input) -> bool:
+    return value.is_template or value.text in declared.choices or value.text.upper() in declared.choices

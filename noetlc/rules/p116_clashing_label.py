@@ -1,0 +1,45 @@
+"""P116: a label that a block or a workbook call makes too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.refusal_rule import RefusalRule
+
+
+class ClashingLabel(RefusalRule):
+    code = "P116"
+    name = "clashing-label"
+    severity = Severity.ERROR
+    summary = "A task has the label of a place that a block or a workbook call makes."
+    why = (
+        "Blocks and workbook calls become tasks with labels of their own, such as `choose_1.end` or `save.insert`. "
+        "Jumps and events go by the label, so no other task may have it."
+    )
+    bad = """
+    - step: start
+      tool:
+        - choose:
+            - when: "{{ workload.quiet }}"
+              then:
+                - note: {kind: noop}
+        - choose_1.end: {kind: noop}
+    """
+    good = """
+    - step: start
+      tool:
+        - choose:
+            - when: "{{ workload.quiet }}"
+              then:
+                - note: {kind: noop}
+        - end: {kind: noop}
+    """
+    covers = ("S5", "S40")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for views in model.tasks_by_owner.values():
+            if len({view.label for view in views}) < len(views):
+                return  # P103 tells of labels that were written twice
+        yield from super().check(model)

@@ -1,0 +1,42 @@
+"""P117: arguments that cannot be put into the workbook's task."""
+
+from __future__ import annotations
+
+from noetlc.finding import Severity
+from noetlc.rules.refusal_rule import RefusalRule
+
+
+class WorkbookArguments(RefusalRule):
+    code = "P117"
+    name = "workbook-arguments"
+    severity = Severity.ERROR
+    summary = "The arguments of a workbook call cannot be put where its tasks read them."
+    why = (
+        "The compiler writes each argument in place of `args.name`. For that it must see them by name, each must be "
+        "one expression, and a name in it must mean the same in the template that it is put into."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: workbook, task: save, args: "{{ ctx.row }}"}
+    workbook:
+      tasks:
+        save: {kind: noop, row: "{{ args.id }}"}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: workbook, task: save, args: {id: "{{ ctx.row.id }}"}}
+    workbook:
+      tasks:
+        save: {kind: noop, row: "{{ args.id }}"}
+    """
+    covers = ("S42",)

@@ -1,0 +1,46 @@
+"""P118: an argument that is another value where it is read."""
+
+from __future__ import annotations
+
+from noetlc.finding import Severity
+from noetlc.rules.refusal_rule import RefusalRule
+
+
+class UnsteadyArgument(RefusalRule):
+    code = "P118"
+    name = "unsteady-argument"
+    severity = Severity.ERROR
+    summary = "A workbook task reads an argument after what it is made of may have changed."
+    why = (
+        "An argument is evaluated where it is read. `_prev`, and what the tasks of the call write, is by then no "
+        "longer what it was at the call, and the task would work on something else without a word."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: workbook, task: save, args: {row: "{{ _prev }}"}}
+    workbook:
+      tasks:
+        save:
+          - check: {kind: noop}
+          - insert: {kind: noop, row: "{{ args.row }}"}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save: {kind: workbook, task: save, args: {row: "{{ workload.row }}"}}
+    workbook:
+      tasks:
+        save:
+          - check: {kind: noop}
+          - insert: {kind: noop, row: "{{ args.row }}"}
+    """
+    covers = ("S42",)

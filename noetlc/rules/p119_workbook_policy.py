@@ -1,0 +1,50 @@
+"""P119: a policy on a workbook call that has nothing to judge."""
+
+from __future__ import annotations
+
+from noetlc.finding import Severity
+from noetlc.rules.refusal_rule import RefusalRule
+
+
+class WorkbookPolicy(RefusalRule):
+    code = "P119"
+    name = "workbook-policy"
+    severity = Severity.ERROR
+    summary = "A workbook call has a policy that no single task can take over."
+    why = (
+        "A policy judges one outcome. A call that stands for several tasks has none of its own, and a task that brings "
+        "its own policy cannot obey two."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save:
+              kind: workbook
+              task: save
+              spec: {policy: {rules: [{else: {then: {do: continue}}}]}}
+    workbook:
+      tasks:
+        save:
+          - check: {kind: noop}
+          - insert: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    workflow:
+      - step: start
+        tool:
+          - save:
+              kind: workbook
+              task: save
+              spec: {policy: {rules: [{else: {then: {do: continue}}}]}}
+    workbook:
+      tasks:
+        save: {kind: noop}
+    """
+    covers = ("S42",)

@@ -1,0 +1,56 @@
+"""P121: a setting in a task's `spec` that its tool does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.inputs import typed_tasks
+from noetlc.analysis.misnamed import rewrite
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlc.syntax.nodes import Scalar
+from noetlvm.language.tool_kind import ToolKind
+
+
+class UnknownSetting(Rule):
+    code = "P121"
+    name = "unknown-setting"
+    severity = Severity.WARNING
+    summary = "A task's own `spec` has a key that its tool does not obey."
+    why = (
+        "The tool never reads it: the time limit that is not kept, the certificate that is checked after all. A `spec` "
+        "further out may have keys for tools of other kinds; the task's own is for this one."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get: {kind: http, url: "https://example.com", spec: {timeuot: 5}}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get: {kind: http, url: "https://example.com", spec: {timeout: 5}}
+    """
+    covers = ("S6", "S38")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view, kind in typed_tasks(model):
+            if kind.runs_on == "compiler" or not kind.settings or not view.task.spec:
+                continue  # the spec of a workbook call is for the tasks that take its place
+            for entry in view.task.spec.extra:
+                if kind.setting(entry.key.text) is None:
+                    yield self._unknown(kind, entry.key)
+
+    def _unknown(self, kind: ToolKind, key: Scalar) -> Finding:
+        known = [setting.name for setting in kind.settings]
+        meant = nearest(key.text, known)
+        if kind.input(key.text):
+            help = "it is an input: move it out of `spec`"
+        elif meant:
+            help = f"did you mean `{meant}`?"
+        else:
+            help = f"`{kind.name}` obeys " + ", ".join(f"`{name}`" for name in known)
+        return self.finding(key.span, f"`{kind.name}` has no setting `{key.text}`", help, fix=rewrite(key, meant))

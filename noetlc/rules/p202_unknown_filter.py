@@ -1,0 +1,67 @@
+"""P202: a filter that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.calls import applications
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlvm.language.filters import FILTERS, REJECTED_FILTERS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.tests import TESTS
+
+
+class UnknownFilter(Rule):
+    code = "P202"
+    name = "unknown-filter"
+    severity = Severity.ERROR
+    summary = "A template uses a filter that does not exist, or that is not a pure function of data."
+    why = (
+        "The task fails with a template error the first time it gets that far. "
+        "Filters that depend on chance or on Python's internals are left out, because a replay must give the same."
+    )
+    bad = """
+    - step: start
+      tool:
+        - report:
+            kind: http
+            method: POST
+            url: "https://example.com/report"
+            json: { lines: "{{ workload.items | len }}" }
+    """
+    good = """
+    - step: start
+      tool:
+        - report:
+            kind: http
+            method: POST
+            url: "https://example.com/report"
+            json: { lines: "{{ workload.items | length }}" }
+    """
+    covers = ("S12",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for reading in model.readings:
+            for use in applications(reading.names):
+                if use.sort != "filter" or use.signature is not None:
+                    continue
+                place = model.place(reading.site, use.span)
+                meant = "" if use.name in REJECTED_FILTERS else nearest(use.name, FILTERS)
+                fix = Fix(f"use `{meant}`", (Edit(place, meant),), safe=False) if meant else None
+                yield self.finding(place, f"there is no filter `{use.name}`", _help(use.name, meant), fix=fix)
+
+
+def _help(name: str, meant: str) -> str:
+    if name in REJECTED_FILTERS:
+        return REJECTED_FILTERS[name]
+    if meant:
+        return f"did you mean `{meant}`?"
+    if name in METHODS:
+        return f"it is a method: write `x.{name}(…)`"
+    if name in TESTS:
+        return f"it is a test: write `x is {name}`"
+    return "use one of Jinja2's own filters that work on data alone, or compute the value in a `python` task"

@@ -1,0 +1,64 @@
+"""P203: a test that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.calls import applications
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+from noetlvm.language.filters import FILTERS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.tests import REJECTED_TESTS, TESTS
+
+
+class UnknownTest(Rule):
+    code = "P203"
+    name = "unknown-test"
+    severity = Severity.ERROR
+    summary = "A template asks `is …` with a test that does not exist."
+    why = "A guard with an unknown test has no answer, so the task or the routing fails just when the answer matters."
+    bad = """
+    - step: start
+      next:
+        arcs:
+          - step: notify
+            when: "{{ ctx.failures is not empty }}"
+    - step: notify
+      tool: { kind: http, url: "https://example.com/notify" }
+    """
+    good = """
+    - step: start
+      next:
+        arcs:
+          - step: notify
+            when: "{{ ctx.failures | length > 0 }}"
+    - step: notify
+      tool: { kind: http, url: "https://example.com/notify" }
+    """
+    covers = ("S12",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for reading in model.readings:
+            for use in applications(reading.names):
+                if use.sort != "test" or use.signature is not None:
+                    continue
+                place = model.place(reading.site, use.span)
+                meant = "" if use.name in REJECTED_TESTS else nearest(use.name, TESTS)
+                fix = Fix(f"use `{meant}`", (Edit(place, meant),), safe=False) if meant else None
+                yield self.finding(place, f"there is no test `{use.name}`", _help(use.name, meant), fix=fix)
+
+
+def _help(name: str, meant: str) -> str:
+    if name in REJECTED_TESTS:
+        return REJECTED_TESTS[name]
+    if meant:
+        return f"did you mean `is {meant}`?"
+    if name in METHODS:
+        return f"it is a method: write `x.{name}(…)`"
+    if name in FILTERS:
+        return f"it is a filter: write `x | {name}`"
+    return "use one of Jinja2's own tests, or compare: `x == …`"

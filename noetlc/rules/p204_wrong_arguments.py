@@ -1,0 +1,56 @@
+"""P204: a filter, test, function or method with arguments that it does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.calls import Application, applications
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+
+class WrongArguments(Rule):
+    code = "P204"
+    name = "wrong-arguments"
+    severity = Severity.ERROR
+    summary = "A filter, test, function or method gets too many, too few or wrongly named arguments."
+    why = "Nobody notices before the template is evaluated; then the task fails with a template error."
+    bad = """
+    - step: start
+      tool:
+        - find:
+            kind: http
+            url: "https://example.com/search"
+            params: { q: "{{ workload.title | replace(' ') }}" }
+    """
+    good = """
+    - step: start
+      tool:
+        - find:
+            kind: http
+            url: "https://example.com/search"
+            params: { q: "{{ workload.title | replace(' ', '+') }}" }
+    """
+    covers = ("S12",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for reading in model.readings:
+            for use in applications(reading.names):
+                signature = None if use.is_open else use.signature
+                problem = signature.problem(use.positional, use.keywords) if signature else None
+                if signature and problem:
+                    help = f"write it as {_shown(use, signature.parameters, signature.required)}: {signature.doc}"
+                    yield self.finding(model.place(reading.site, use.span), problem, help)
+
+
+def _shown(use: Application, parameters: tuple[str, ...], required: int) -> str:
+    """Show how it is called, optional arguments in square brackets."""
+    words = [name if number < required else f"[{name}]" for number, name in enumerate(parameters)]
+    arguments = f"({', '.join(words)})" if words else ""
+    if use.sort == "method":
+        return f"`x.{use.name}{arguments or '()'}`"
+    if use.sort == "function":
+        return f"`{use.name}{arguments or '()'}`"
+    return f"`x {'|' if use.sort == 'filter' else 'is'} {use.name}{arguments}`"

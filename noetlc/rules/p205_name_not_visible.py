@@ -1,0 +1,88 @@
+"""P205: a namespace that exists, but not here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlvm.language.scopes import NAMESPACES, VISIBLE, Position
+
+_SERVER_SIDE = frozenset({Position.ADMIT, Position.ARC_WHEN, Position.ARC_ARGS})
+
+_ON_SERVER: dict[str, str] = {
+    "keychain": "secrets stay inside tasks: use it in a task, as `auth` or in `headers`",
+    "iter": "there is no iteration here: read `event.result`, or keep the value with `set_ctx`",
+    "outcome": "read `event.status`, `event.result` or `event.error`, or keep the value with `set_ctx` in the task",
+    "_prev": "read `event.result`, the result of the whole step",
+    "_task": "tasks are over here: keep the value with `set_ctx`",
+    "_attempt": "tasks are over here: keep the value with `set_ctx`",
+}
+_ON_WORKER: dict[str, str] = {
+    "event": "it exists in arcs and admission rules: hand it on with the arc's `args` and read `args.…` here",
+    "outcome": "it exists in the rules of the task's own policy: keep it there with `set_iter` or `set_ctx`, "
+    "or read `_prev`, the result of the task before",
+    "keychain": "the server evaluates this, and secrets stay inside tasks: put the collection in `workload` or `ctx`",
+    "_prev": "no task has run yet: read `args`, `ctx` or `workload`",
+    "_task": "no task has run yet",
+    "_attempt": "no task has run yet",
+}
+
+
+class NameNotVisible(Rule):
+    code = "P205"
+    name = "name-not-visible"
+    severity = Severity.ERROR
+    summary = "A template reads a namespace that does not exist where the template stands."
+    why = (
+        "Server and workers see different things: arcs see the boundary event but no secret and no iteration, tasks "
+        "see secrets and iterations but no event. What is not there is undefined, and an undefined guard is false."
+    )
+    bad = """
+    - step: start
+      tool:
+        - fetch: { kind: http, url: "https://example.com/items" }
+      next:
+        arcs:
+          - step: store
+            when: "{{ outcome.status == 'ok' }}"
+    - step: store
+      tool: { kind: noop }
+    """
+    good = """
+    - step: start
+      tool:
+        - fetch: { kind: http, url: "https://example.com/items" }
+      next:
+        arcs:
+          - step: store
+            when: "{{ event.name == 'step.done' }}"
+    - step: store
+      tool: { kind: noop }
+    """
+    covers = ("formal §3.2", "step spec §4", "S11")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for reading in model.readings:
+            site = reading.site
+            for use in reading.names.uses:
+                name = use.name
+                if reading.is_visible(name) or name not in NAMESPACES or model.definitions.defines(name, site):
+                    continue
+                yield self.finding(
+                    model.place(site, use.node.span),
+                    f"`{name}` does not exist in {_a(site.position)}",
+                    (_ON_SERVER if site.position in _SERVER_SIDE else _ON_WORKER).get(name) or _offer(site.position),
+                )
+
+
+def _a(position: Position) -> str:
+    title = position.value
+    if title.startswith("`"):
+        return title
+    return f"{'an' if title[0] in 'aeiou' else 'a'} {title}"
+
+
+def _offer(position: Position) -> str:
+    return f"here there are {', '.join(f'`{name}`' for name in sorted(VISIBLE[position]))}"

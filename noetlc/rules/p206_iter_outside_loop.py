@@ -1,0 +1,78 @@
+"""P206: `iter` without a loop, or `iter.parent` without an enclosing one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.names import Use
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.span import Span
+from noetlvm.language.scopes import Position
+
+
+class IterOutsideLoop(Rule):
+    code = "P206"
+    name = "iter-outside-loop"
+    severity = Severity.ERROR
+    summary = "A template reads `iter` where there is no loop, or `iter.parent` beyond the outermost loop."
+    why = "There is no iteration to read from: the value is undefined, guards on it are false and inputs with it fail."
+    bad = """
+    - step: start
+      tool:
+        - fetch: { kind: http, url: "https://example.com/items/{{ iter.item.id }}" }
+    """
+    good = """
+    - step: start
+      loop: { in: "{{ workload.items }}", iterator: item }
+      tool:
+        - fetch: { kind: http, url: "https://example.com/items/{{ iter.item.id }}" }
+    """
+    covers = ("formal §3.2", "formal §7.1", "step spec §6.4", "brief §7.4", "S11", "S28")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for reading in model.readings:
+            site = reading.site
+            if not reading.is_visible("iter") or site.owner is None or site.owner.in_workbook:
+                continue
+            for use in reading.names.uses:
+                if use.name == "iter":
+                    yield from self._check(model, site, use)
+
+    def _check(self, model: Model, site: Site, use: Use) -> Iterator[Finding]:
+        depth = site.loop_depth
+        if depth == 0:
+            yield self.finding(model.place(site, use.node.span), *_no_loop(site))
+            return
+        parents = _parents(use)
+        if len(parents) >= depth:
+            around = "there is 1 loop" if depth == 1 else f"there are {depth} loops"
+            yield self.finding(
+                model.place(site, parents[depth - 1]),
+                f"`iter{'.parent' * depth}` goes beyond the outermost loop: {around} around this",
+                f"`iter{'.parent' * (depth - 1)}` is the outermost iteration here",
+            )
+
+
+def _parents(use: Use) -> list[Span]:
+    """Return the places of the leading `.parent` fields."""
+    found: list[Span] = []
+    for field in use.fields:
+        if field.name != "parent":
+            break
+        found.append(field.span)
+    return found
+
+
+def _no_loop(site: Site) -> tuple[str, str]:
+    if site.position is Position.LOOP_IN:
+        return (
+            "`iter` does not exist in the `in` of the outermost loop: no iteration has begun",
+            "take the collection from `workload`, `ctx` or `args`",
+        )
+    name = site.owner.name if site.owner else ""
+    return (
+        f"`iter` exists only inside a loop, and step `{name}` has none",
+        "give the step a `loop`, or keep the value in `ctx` with `set_ctx`",
+    )

@@ -1,0 +1,83 @@
+"""P207: a `{% … %}` that playbooks do not have, or where one value is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, Site
+from noetlc.finding import Finding, Severity
+from noetlc.rules.template_problem_rule import TemplateProblemRule
+from noetlc.syntax import template_ast as t
+from noetlc.syntax.span import Span
+from noetlvm.language.scopes import Position
+
+_HELP = {
+    "when": "write one expression: `{{ a and b }}`, or `{{ a if condition else b }}`",
+    "delay": "write one expression: `{{ 10 if condition else 1 }}`",
+    "in": "write one expression that gives a list, such as `{{ workload.items | selectattr('active') | list }}`",
+}
+
+
+class StatementNotAllowed(TemplateProblemRule):
+    code = "P207"
+    name = "statement-not-allowed"
+    severity = Severity.ERROR
+    summary = "A template uses a statement that playbooks do not have, or any statement where one value is needed."
+    why = (
+        "`{% if %}`, `{% for %}` and `{% set %}` make text. A guard, a delay or a loop's collection made of text is "
+        "not the boolean, number or list that it looks like. Macros and includes would tie a playbook to other files."
+    )
+    bad = """
+    - step: start
+      next:
+        arcs:
+          - step: notify
+            when: "{% if ctx.failed > 3 %}yes{% else %}{% endif %}"
+    - step: notify
+      tool: { kind: http, url: "https://example.com/notify" }
+    """
+    good = """
+    - step: start
+      next:
+        arcs:
+          - step: notify
+            when: "{{ ctx.failed > 3 }}"
+    - step: notify
+      tool: { kind: http, url: "https://example.com/notify" }
+    """
+    covers = ("S8", "S9", "S12")
+    kinds = frozenset({"statement"})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        yield from super().check(model)
+        for reading in model.readings:
+            help = _HELP.get(reading.site.role, "") if _needs_one_value(reading.site) else ""
+            statement = next((part for part in reading.template.parts if _is_statement(part)), None)
+            if help and statement:
+                yield self.finding(
+                    model.place(reading.site, _opening(reading.template.text, statement)),
+                    f"`{reading.site.role}` needs one value, and `{{% … %}}` makes text",
+                    help,
+                )
+            for part in t.walk(reading.template):
+                if isinstance(part, t.For) and part.recursive:
+                    yield self.finding(
+                        model.place(reading.site, _opening(reading.template.text, part)),
+                        "playbooks have no recursive `for`",
+                        "walk the data in a `python` task, or write one `for` inside another",
+                    )
+
+
+def _needs_one_value(site: Site) -> bool:
+    if site.position is Position.LOOP_IN:
+        return any(loop.in_ is site.scalar for loop in site.owner.loops) if site.owner else False
+    return site.is_guard or site.position is Position.TASK_DELAY
+
+
+def _is_statement(part: t.Part) -> bool:
+    return isinstance(part, t.If | t.For | t.Set | t.SetBlock)
+
+
+def _opening(text: str, statement: t.Part) -> Span:
+    end = text.find("%}", statement.span.start)
+    return Span(statement.span.start, end + 2 if end >= 0 else statement.span.end)

@@ -1,0 +1,125 @@
+"""P210: a guard that always comes to the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.guards import decide
+from noetlc.analysis.model import Model
+from noetlc.analysis.names import Reading
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+
+
+class ConstantGuard(Rule):
+    code = "P210"
+    name = "constant-guard"
+    severity = Severity.WARNING
+    summary = "A `when` reads nothing, or nothing that matters, so it always holds or never does."
+    why = (
+        "It looks like a decision and is none: what it guards always happens, or never does. "
+        "Usually a name lost its namespace, or a switch from a debugging session was left behind."
+    )
+    bad = """
+    - step: start
+      next:
+        arcs:
+          - step: notify
+            when: "{{ 'failed' == 'failed' }}"
+          - step: finish
+    - step: notify
+      tool: { kind: http, url: "https://example.com/notify" }
+    - step: finish
+      tool: { kind: noop }
+    """
+    good = """
+    - step: start
+      next:
+        arcs:
+          - step: notify
+            when: "{{ event.status == 'error' }}"
+          - step: finish
+    - step: notify
+      tool: { kind: http, url: "https://example.com/notify" }
+    - step: finish
+      tool: { kind: noop }
+    """
+    covers = ("S9",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        customary = {id(guard) for guard in _customary(model)}
+        for site in model.sites:
+            guard = site.scalar
+            if not site.is_guard or id(guard) in customary or _is_plain_text(guard):
+                continue
+            truth = decide(guard)
+            if truth is not None:
+                yield self.finding(guard.span, _MESSAGES[truth], _HELP[truth])
+        for reading in model.readings:
+            guard = reading.site.scalar
+            if reading.site.is_guard and _reads_nothing(reading) and decide(guard) is None:
+                yield self.finding(guard.span, "this `when` reads no data, so it always comes to the same", _HELP[True])
+
+
+_MESSAGES = {True: "this `when` always holds", False: "this `when` never holds"}
+_HELP = {
+    True: "compare something that can change; what should always happen needs no `when`, or stands last under `else`",
+    False: "compare something that can change, or remove what it guards",
+}
+
+
+def _is_literal(guard: Scalar) -> bool:
+    """Tell whether a guard is true or false itself, in whichever notation."""
+    words = guard.text.strip().removeprefix("{{").removesuffix("}}").strip()
+    return isinstance(guard.value, bool) or words.lower() in ("true", "false")
+
+
+def _is_plain_text(guard: Scalar) -> bool:
+    """A text that is no template is a mistake of another kind, unless it reads true or false."""
+    return not guard.is_template and not _is_literal(guard)
+
+
+def _reads_nothing(reading: Reading) -> bool:
+    return not reading.names.uses and reading.template.is_single and not reading.template.problems
+
+
+def _customary(model: Model) -> Iterator[Scalar]:
+    """Yield guards written as plain true or false by custom: the last alternative, one of many, a `while: true`."""
+    for guard in _last_alternatives(model):
+        if guard and _is_literal(guard) and decide(guard):
+            yield guard
+    for owner in model.owners:
+        for entry in owner.entries:
+            yield from _round_literals(entry)
+
+
+def _last_alternatives(model: Model) -> Iterator[Scalar | None]:
+    for step in model.steps:
+        if step.next and step.next.arcs:
+            mode = step.next.spec.mode if step.next.spec else None
+            # Under `inclusive` every arc is on its own, so each may say that it always fires.
+            is_inclusive = mode is not None and mode.text == "inclusive"
+            for arc in step.next.arcs if is_inclusive else step.next.arcs[-1:]:
+                yield arc.when
+        admit = step.spec.policy.admit if step.spec and step.spec.policy else None
+        for admission in (admit.rules or ())[-1:] if admit else ():
+            yield admission.when
+    for view in model.tasks:
+        for rule in view.task.rules[-1:]:
+            yield rule.when
+        for block in view.blocks:
+            if isinstance(block, ast.Choose):
+                yield block.choose[-1].when
+
+
+def _round_literals(entry: ast.PipelineEntry) -> Iterator[Scalar]:
+    """`while: true` with a `break` inside is a way to write a loop; rounds that never run have a rule of their own."""
+    if isinstance(entry, ast.Task):
+        return
+    if isinstance(entry, ast.Repeat) and entry.when:
+        yield entry.when
+    for body in ast.bodies(entry):
+        for inner in body:
+            yield from _round_literals(inner)

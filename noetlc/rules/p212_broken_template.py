@@ -1,0 +1,116 @@
+"""P212: text that was meant to be a template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, Site, patches, thens
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.span import Span
+from noetlvm.language.scopes import NAMESPACES, Position
+from noetlvm.language.tool_kinds import find_kind
+
+_NAMESPACES = "|".join(sorted(NAMESPACES, key=len, reverse=True))
+_PATH = rf"(?:{_NAMESPACES})(?:\.\w+)+"
+_WHOLE_PATH = re.compile(_PATH)
+_BRACES = re.compile(rf"(?<![{{$%#@])\{{\s*(?P<path>{_PATH})\s*\}}+")
+_SIGN = re.compile(r"[$%#@]\{|\$|<%|\[\[")
+_SIGNS = re.compile(
+    rf"""
+    [$%#@]\{{\s*(?P<braced>{_PATH})\s*\}}(?!\}})       # ${{ctx.x}} as in a shell
+    | (?<![\w$\\])\$(?P<bare>{_PATH})                 # $ctx.x
+    | <%=?\s*(?P<tag>{_PATH})\s*%>                    # <% ctx.x %>
+    | \[\[\s*(?P<brackets>{_PATH})\s*\]\]             # [[ ctx.x ]]
+    """,
+    re.VERBOSE,
+)
+_DOLLAR_BEFORE = re.compile(r"\$(?=\{\{[^{}]*\}\}\s*\Z)")
+
+
+class BrokenTemplate(Rule):
+    code = "P212"
+    name = "broken-template"
+    severity = Severity.WARNING
+    summary = "A text looks like a template and is none, so it is used as it is written."
+    why = "The request goes out to `/items/{ctx.id}`, braces and all, and comes back with an answer about nothing."
+    bad = """
+    - step: start
+      tool:
+        - fetch: { kind: http, url: "https://example.com/items/{ctx.id}" }
+    """
+    good = """
+    - step: start
+      tool:
+        - fetch: { kind: http, url: "https://example.com/items/{{ ctx.id }}" }
+    """
+    covers = ("formal §3.1", "S8")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for site in model.sites:
+            text = site.scalar.text
+            if site.is_guard or site.position is Position.STATIC:
+                continue
+            for found in _broken(site, text):
+                yield self._finding(model, site, found)
+        for key in _unquoted(model):
+            help = f'write `"{{{{ {key.text} }}}}"`, with quotes around it'
+            yield self.finding(key.span, f"`{{ {key.text} }}` is a mapping with a key and no value", help)
+
+    def _finding(self, model: Model, site: Site, found: re.Match[str]) -> Finding:
+        place = model.place(site, Span(*found.span()))
+        if found[0] == "$":
+            fix = Fix("remove the `$`", (Edit(place, ""),), safe=False)
+            return self.finding(place, "the `$` before `{{` stays in the text", "remove the `$`", fix=fix)
+        written = f"{{{{ {next(path for path in found.groups() if path)} }}}}"
+        fix = Fix(f"write `{written}`", (Edit(place, written),), safe=False)
+        message = f"`{found[0]}` is not a template: it stays as it is written"
+        return self.finding(place, message, f"write `{written}`", fix=fix)
+
+
+def _broken(site: Site, text: str) -> Iterator[re.Match[str]]:
+    if "{" in text and _language(site) != "python":
+        yield from _BRACES.finditer(text)
+    if _SIGN.search(text) and _language(site) is None:
+        yield from _SIGNS.finditer(text)
+        dollar = _DOLLAR_BEFORE.match(text)
+        if dollar:
+            yield dollar
+
+
+def _unquoted(model: Model) -> Iterator[Scalar]:
+    """Yield keys that are paths: YAML reads `{ ctx.x }` without quotes as a mapping."""
+    for value in _values(model):
+        waiting = [value]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Sequence):
+                waiting.extend(node.items)
+            elif isinstance(node, Mapping):
+                waiting.extend(entry.value for entry in node.entries)
+                yield from (entry.key for entry in node.entries if _is_path_alone(entry))
+
+
+def _is_path_alone(entry: Entry) -> bool:
+    is_empty = isinstance(entry.value, Scalar) and entry.value.value is None
+    return is_empty and _WHOLE_PATH.fullmatch(entry.key.text) is not None
+
+
+def _values(model: Model) -> Iterator[Node]:
+    for view in model.tasks:
+        yield from (entry.value for entry in view.task.extra)
+        yield from (entry.value for _, then in thens(view.task) for _, entry in patches(then))
+    for step in model.steps:
+        for arc in (step.next.arcs or ()) if step.next else ():
+            if arc.args:
+                yield arc.args
+
+
+def _language(site: Site) -> str | None:
+    """Return the language that the text is read as; there, signs such as `$` may have a meaning of their own."""
+    kind = find_kind(site.task.kind) if site.task and site.task.kind else None
+    declared = kind.input(site.role) if kind else None
+    return declared.language if declared and declared.language != "url" else None

@@ -1,0 +1,54 @@
+"""P214: a name without its namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+
+
+class BareName(Rule):
+    code = "P214"
+    name = "bare-name"
+    severity = Severity.NOTE
+    summary = "A name is written without the namespace that it comes from."
+    why = (
+        "A bare name is looked for in `args`, `ctx`, `iter`, `workload` and then among the steps. "
+        "A step far away that begins to write such a key changes what this template reads."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: { name: example, path: examples/example }
+    workload: { api_url: "https://example.com" }
+    workflow:
+      - step: start
+        tool: { kind: http, url: "{{ api_url }}/items" }
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: { name: example, path: examples/example }
+    workload: { api_url: "https://example.com" }
+    workflow:
+      - step: start
+        tool: { kind: http, url: "{{ workload.api_url }}/items" }
+    """
+    covers = ("formal §3.3", "S11")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for reading in model.readings:
+            site = reading.site
+            for use in reading.names.uses:
+                found = [] if reading.is_visible(use.name) else model.definitions.namespaces_of(use.name, site)
+                if not found:
+                    continue
+                place = model.place(site, use.node.span)
+                explicit = f"{found[0]}.{use.name}"
+                others = f"; `{found[1]}.{use.name}` is there as well" if len(found) > 1 else ""
+                fix = Fix(f"write `{explicit}`", (Edit(place, explicit),), safe=False)
+                yield self.finding(
+                    place, f"`{use.name}` here reads `{explicit}`{others}", f"write `{explicit}`", fix=fix
+                )

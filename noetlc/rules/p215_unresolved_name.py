@@ -1,0 +1,104 @@
+"""P215: a name that nothing defines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.order import StepOrder
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import did_you_mean
+from noetlvm.language.filters import FUNCTIONS
+from noetlvm.language.scopes import NAMESPACES, Position
+
+_AFTER_STEP = frozenset({Position.ARC_WHEN, Position.ARC_ARGS})
+
+_TOLD_ELSEWHERE = frozenset({"vars"})
+
+_INSTEAD = {
+    "null": "write `none`",
+    "nil": "write `none`",
+    "undefined": "ask with `x is undefined`",
+    "TRUE": "write `true`",
+    "FALSE": "write `false`",
+    "loop": "`loop` exists only inside `{% for %}`; the step's own loop is read as `iter.index` and `iter.<iterator>`",
+    "item": "a loop's element is read as `iter.<iterator>`",
+    "result": "read `_prev`, or `outcome.result` in a policy rule",
+    "response": "read `_prev`, or `outcome.result` in a policy rule",
+    "error": "read `outcome.error` in a policy rule, or `event.error` in an arc",
+    "status": "read `outcome.status` in a policy rule, or `event.status` in an arc",
+    "attempt": "read `_attempt`",
+    "env": "the environment is not visible: declare a keychain entry, or a default in `workload`",
+    "secrets": "read `keychain.<name>`",
+}
+
+
+class UnresolvedName(Rule):
+    code = "P215"
+    name = "unresolved-name"
+    severity = Severity.WARNING
+    summary = "A bare name that no arc, patch, loop, workload default or earlier step defines."
+    why = (
+        "It is undefined unless the request happens to bring it: a guard on it is false, and a task with it as input "
+        "fails. Most are slips of the pen or text that lost its quotes."
+    )
+    bad = """
+    - step: start
+      next:
+        arcs:
+          - step: finish
+            when: "{{ event.name == step_done }}"
+    - step: finish
+      tool: { kind: noop }
+    """
+    good = """
+    - step: start
+      next:
+        arcs:
+          - step: finish
+            when: "{{ event.name == 'step.done' }}"
+    - step: finish
+      tool: { kind: noop }
+    """
+    covers = ("S10", "S11")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        order = StepOrder(model)
+        for reading in model.readings:
+            site = reading.site
+            for use in reading.names.uses:
+                name = use.name
+                if use.is_optional or name in NAMESPACES or name in _TOLD_ELSEWHERE:
+                    continue
+                told = _told(model, order, site, name)
+                if told:
+                    yield self.finding(model.place(site, use.node.span), *told)
+
+
+def _told(model: Model, order: StepOrder, site: Site, name: str) -> tuple[str, str] | None:
+    """Return the message and help for a name that is undefined at `site`."""
+    if model.definitions.namespaces_of(name, site):
+        return None
+    if name not in model.steps_by_name:
+        return f"nothing defines `{name}`", _help(model, site, name)
+    owner = site.owner
+    if owner is None or owner.in_workbook or order.can_precede(name, owner.name):
+        return None
+    if name == owner.name and site.position in _AFTER_STEP:
+        return None
+    return (
+        f"`{name}` is the result of step `{name}`, which cannot have run before `{owner.name}`",
+        f"read it in a step that comes after `{name}`, or add `| default(…)`",
+    )
+
+
+def _help(model: Model, site: Site, name: str) -> str:
+    if name in _INSTEAD:
+        return _INSTEAD[name]
+    meant = did_you_mean(name, model.definitions.known_to(site)) if len(name) > 2 else ""
+    if meant:
+        return meant
+    if name in FUNCTIONS:
+        return f"it is a function: write `{name}(…)`"
+    return f"write `'{name}'` if it is text, or give it a default as `workload.{name}`"

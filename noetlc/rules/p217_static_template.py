@@ -1,0 +1,61 @@
+"""P217: a template where nothing is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.template_ast import Data
+from noetlvm.language.scopes import Position
+
+_HELP = {
+    "workload": "write a value; build texts from `workload` where they are used, in a task's inputs",
+    "keychain": "write the name itself: credentials are resolved before anything else exists",
+    "executor": "write a value: these settings are read before anything else exists",
+}
+
+
+class StaticTemplate(Rule):
+    code = "P217"
+    name = "static-template"
+    severity = Severity.WARNING
+    summary = "A template in `workload`, `keychain` or `executor` is not evaluated."
+    why = (
+        "These sections are read as they are written, before there is anything that a template could read. "
+        "Tasks then get the marks and names as text."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: { name: example, path: examples/example }
+    workload:
+      host: example.com
+      api_url: "https://{{ workload.host }}/api"
+    workflow:
+      - step: start
+        tool: { kind: http, url: "{{ workload.api_url }}/items" }
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: { name: example, path: examples/example }
+    workload:
+      host: example.com
+    workflow:
+      - step: start
+        tool: { kind: http, url: "https://{{ workload.host }}/api/items" }
+    """
+    covers = ("formal §2.1", "step spec §6.1", "S37", "S44")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for site, template in model.template_sites:
+            if site.position is Position.STATIC and any(not isinstance(part, Data) for part in template.parts):
+                where = model.label_path(site.scalar.span.start) or site.role
+                yield self.finding(
+                    site.scalar.span,
+                    f"the template in `{where}` is not evaluated: it stays text",
+                    _HELP.get(site.role.partition(".")[0], "write a value"),
+                )

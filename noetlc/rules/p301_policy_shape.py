@@ -1,0 +1,70 @@
+"""P301: a task policy that is not an object with `rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import Span
+
+_SHAPE = "`policy: { rules: [ { when: …, then: { do: … } }, { else: { then: { do: … } } } ] }`"
+_PLACES = (("task_spec", "policy"), ("task_policy", "rules"))
+
+
+class PolicyShape(Rule):
+    code = "P301"
+    name = "policy-shape"
+    severity = Severity.ERROR
+    summary = "A task's `spec.policy` is not an object with a list of `rules`."
+    why = (
+        "A policy has one shape. What stands in another is not read as rules at all, so the retry that it describes "
+        "never happens."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                - when: "{{ outcome.status == 'error' }}"
+                  then: {do: retry, attempts: 5}
+                - else:
+                    then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 5}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("formal §6.2", "formal §13", "brief §1.4", "brief §12", "step spec §5.4")
+    claims = frozenset(_PLACES)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in _PLACES:
+                yield self.finding(problem.span, problem.message, self._help(model, problem.span, problem.key))
+        for view in model.tasks:
+            policy = view.task.spec.policy if view.task.spec else None
+            if policy and policy.rules is None and not model.is_told(policy.span, ("task_policy", "rules")):
+                place = Span(policy.span.start, min(policy.span.start + 1, policy.span.end))
+                yield self.finding(place, f"the policy of `{view.label}` has no `rules`", f"write {_SHAPE}")
+
+    @staticmethod
+    def _help(model: Model, span: Span, key: str) -> str:
+        if key == "policy" and model.source.text[span.start : span.start + 1] in ("-", "["):
+            return "write `rules:` under `policy:` and indent the list under it"
+        return f"write {_SHAPE}"

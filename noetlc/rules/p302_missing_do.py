@@ -1,0 +1,67 @@
+"""P302: a policy rule that does not say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+
+_HELP = "write `then: { do: continue }`, or another directive: `retry`, `jump`, `break`, `fail`, `skip`"
+_FAULTS = (
+    *(("rule", key) for key in ("then", "else", "do")),
+    *(("rule_else", key) for key in ("then", "do")),
+    ("then", "do"),
+)
+
+
+class MissingDo(Rule):
+    code = "P302"
+    name = "missing-do"
+    severity = Severity.ERROR
+    summary = "A policy rule has no `then.do`."
+    why = "A rule that matches and names no directive leaves the pipeline without a next instruction."
+    bad = """
+    - step: count
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ args.first }}"
+                    then: {set_ctx: {total: 0}}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: count
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ args.first }}"
+                    then: {do: continue, set_ctx: {total: 0}}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("formal §6.2", "brief §5.2", "brief §12")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            for rule in view.task.rules:
+                if not model.is_told(rule.span, *_FAULTS):
+                    yield from self._check_rule(rule, view.label)
+
+    def _check_rule(self, rule: ast.PolicyRule, label: str) -> Iterator[Finding]:
+        holder = rule.else_ or rule
+        if holder.then is not None:
+            if holder.then.do is None:
+                message = f"a rule of `{label}` has a `then` without `do`"
+                yield self.finding(holder.key_span("then"), message, _HELP)
+        elif rule.when is not None and rule.else_ is None:
+            yield self.finding(rule.key_span("when"), f"a rule of `{label}` has no `then`", _HELP)

@@ -1,0 +1,82 @@
+"""P303: a directive that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.problem import Problem, ProblemKind
+
+_MEANT = {
+    "abort": "fail",
+    "again": "retry",
+    "end": "break",
+    "error": "fail",
+    "exit": "break",
+    "go": "jump",
+    "goto": "jump",
+    "ignore": "continue",
+    "next": "continue",
+    "none": "continue",
+    "pass": "continue",
+    "proceed": "continue",
+    "raise": "fail",
+    "repeat": "retry",
+    "restart": "retry",
+    "return": "break",
+    "stop": "break",
+}
+"""Words that people try, and the directive that does it."""
+
+
+class UnknownDirective(Rule):
+    code = "P303"
+    name = "unknown-directive"
+    severity = Severity.ERROR
+    summary = "`do` is none of the directives."
+    why = "There are six directives. The runtime refuses any other word: better now than at the first error."
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: abort}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: fail}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("formal §6.2", "brief §5.2", "brief §6", "step spec §5.4", "S17")
+    claims = frozenset({("then", "do")})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) == ("then", "do"):
+                yield self._tell(problem, model.source.text[problem.span.start : problem.span.end])
+
+    def _tell(self, problem: Problem, written: str) -> Finding:
+        word = written.strip("'\"")
+        meant = problem.suggestion or _MEANT.get(word.lower(), "")
+        if not meant:
+            return self.finding(problem.span, problem.message, problem.help)
+        fix = Fix(f"write `{meant}`", (Edit(problem.span, meant),), safe=False)
+        return self.finding(problem.span, f"there is no directive `{word}`", f"did you mean `{meant}`?", fix=fix)

@@ -1,0 +1,94 @@
+"""P304: control directives where there is no task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence
+from noetlc.syntax.playbook_parser import TITLES
+from noetlc.syntax.problem import ProblemKind
+
+_DIRECTIVES = ("retry", "jump", "break", "continue", "fail", "skip")
+_CONTROL = (
+    *("rules", "do", *_DIRECTIVES),
+    *("attempts", "backoff", "delay", "to", "set_iter", "set_ctx"),
+)
+_HELP = {
+    "step_policy": "move it to `spec.policy.rules` of a task; to admit by a condition write `admit: { rules: … }`",
+    "verdict": "an admission rule only says `allow: true` or `allow: false`; directives belong to a task's policy",
+}
+_ELSEWHERE = "move it to `spec.policy.rules` of the task whose outcome decides"
+
+
+class ControlOutsideTask(Rule):
+    code = "P304"
+    name = "control-outside-task"
+    severity = Severity.ERROR
+    summary = "Control directives stand outside the `rules` of a task's policy."
+    why = (
+        "Only a task has an outcome, so only a task's policy can act on one. A `retry` in a step, loop, router or "
+        "executor policy reads well and does nothing."
+    )
+    bad = """
+    - step: fetch
+      spec:
+        policy:
+          retry: {attempts: 5}
+      tool:
+        - get: {kind: http, url: "https://example.org/items"}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 5}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = (
+        *("brief §1.3", "brief §4.2", "step spec §3.2", "step spec §5.2", "step spec §5.3"),
+        *("step spec §5.4", "step spec §5.5"),
+    )
+    claims = frozenset(
+        (scope, key)
+        for scope in ("step_policy", "loop_policy", "router_policy", "executor_policy", "verdict")
+        for key in _CONTROL
+    )
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
+                yield self.finding(
+                    problem.span,
+                    f"`{problem.key}` means nothing in {TITLES[problem.object]}: only a task's policy gives directives",
+                    _HELP.get(problem.object, _ELSEWHERE),
+                )
+        for view in model.tasks:
+            policy = view.task.spec.policy if view.task.spec else None
+            for key in _hook_directives(policy) if policy else ():
+                message = f"a hook of `{view.label}` gives a directive: hooks have no control flow"
+                yield self.finding(key.span, message, "move it to the policy's `rules`")
+
+
+def _hook_directives(policy: ast.TaskPolicy) -> Iterator[Scalar]:
+    """Yield every `do: <directive>` in the policy's hooks, however deep."""
+    waiting: list[Node | None] = [policy.before, policy.after, policy.finally_]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Sequence):
+            waiting.extend(node.items)
+        elif isinstance(node, Mapping):
+            for entry in node.entries:
+                waiting.append(entry.value)
+                if entry.key.text == "do" and isinstance(entry.value, Scalar) and entry.value.text in _DIRECTIVES:
+                    yield entry.key

@@ -1,0 +1,71 @@
+"""P306: fields that do not fit the directive beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, thens
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+
+_BELONGS_TO = {"attempts": "retry", "backoff": "retry", "delay": "retry", "to": "jump"}
+
+
+class DirectiveFields(Rule):
+    code = "P306"
+    name = "directive-fields"
+    severity = Severity.ERROR
+    summary = "A `jump` has no `to`, or a field stands beside a directive that does not read it."
+    why = (
+        "A jump without a target cannot go on. `attempts` beside `continue`, or `to` beside `retry`, is never read: "
+        "most often the directive is not the one that was meant."
+    )
+    bad = """
+    - step: poll
+      tool:
+        - ask: {kind: http, url: "https://example.org/job"}
+        - again:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ _prev.data.state == 'running' }}"
+                    then: {do: jump}
+                  - else:
+                      then: {do: break}
+    """
+    good = """
+    - step: poll
+      tool:
+        - ask: {kind: http, url: "https://example.org/job"}
+        - again:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ _prev.data.state == 'running' }}"
+                    then: {do: jump, to: ask}
+                  - else:
+                      then: {do: break}
+    """
+    covers = ("formal §6.2", "brief §5.2", "brief §6", "step spec §5.4")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            for _, then in thens(view.task):
+                if then.do is not None:
+                    yield from self._check_then(model, then, then.do)
+
+    def _check_then(self, model: Model, then: ast.Then, do: Scalar) -> Iterator[Finding]:
+        if do.text == "jump" and then.to is None and not model.is_told(then.span, ("then", "to")):
+            yield self.finding(do.span, "`jump` does not say where to", "add `to:` with the label of a task")
+        for field, directive in _BELONGS_TO.items():
+            if getattr(then, field) is not None and do.text != directive:
+                yield self.finding(
+                    then.key_span(field),
+                    f"`{field}` belongs to `do: {directive}`; `do: {do.text}` does not read it",
+                    f"remove `{field}`, or write `do: {directive}`",
+                    severity=Severity.WARNING,
+                )

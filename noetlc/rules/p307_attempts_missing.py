@@ -1,0 +1,80 @@
+"""P307: a `retry` that does not say how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, thens
+from noetlc.analysis.retries import DEFAULT_ATTEMPTS
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+from noetlc.syntax.span import Span
+
+
+class AttemptsMissing(Rule):
+    code = "P307"
+    name = "attempts-missing"
+    severity = Severity.NOTE
+    summary = "A `retry` has no `attempts`."
+    why = "Three runs are assumed, the first included. Who reads the playbook should not have to know that by heart."
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 3}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("S14",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            for _, then in thens(view.task):
+                if then.do is None or then.do.text != "retry" or then.attempts is not None:
+                    continue
+                if not model.is_told(then.span, ("then", "attempts")):
+                    yield self._missing(model, then, then.do)
+
+    def _missing(self, model: Model, then: ast.Then, do: Scalar) -> Finding:
+        return self.finding(
+            do.span,
+            f"`retry` without `attempts`: the task runs at most {DEFAULT_ATTEMPTS} times, the first included",
+            f"write the number: `attempts: {DEFAULT_ATTEMPTS}`",
+            fix=self._fix(model, then, do),
+        )
+
+    @staticmethod
+    def _fix(model: Model, then: ast.Then, do: Scalar) -> Fix | None:
+        text, key = model.source.text, then.key_span("do")
+        if not then.span.start <= key.start < then.span.end or "\n" in text[key.start : do.span.end]:
+            return None  # merged in from elsewhere, or laid out in a way of its own
+        added = f"attempts: {DEFAULT_ATTEMPTS}"
+        if text[then.span.start] == "{":
+            edit = Edit(Span(do.span.end, do.span.end), f", {added}")
+        else:
+            line_break = "\r\n" if "\r\n" in text else "\n"
+            indent = " " * (model.source.position(key.start).column - 1)
+            edit = Edit(Span(key.start, key.start), f"{added}{line_break}{indent}")
+        return Fix(f"add `{added}`", (edit,), safe=True)

@@ -1,0 +1,82 @@
+"""P308: numbers of a `retry` that cannot be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, thens
+from noetlc.analysis.retries import waits
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+from noetlc.syntax.problem import ProblemKind
+
+
+class RetryValues(Rule):
+    code = "P308"
+    name = "retry-values"
+    severity = Severity.ERROR
+    summary = "A `retry` has attempts or a delay that cannot be, or waits that would be over an hour."
+    why = (
+        "`attempts` counts runs, the first included, so less than one is no run at all. No wait is longer than an "
+        "hour: a backoff that would go beyond is cut there, and the schedule is not the one that was written."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 0, delay: 2}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 4, delay: 2}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("S14", "formal §6.2", "brief §6")
+    claims = frozenset({("then", "attempts"), ("then", "delay")})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in self.claims:
+                yield self.finding(problem.span, problem.message, problem.help)
+        for view in model.tasks:
+            for _, then in thens(view.task):
+                yield from self._check_then(then)
+
+    def _check_then(self, then: ast.Then) -> Iterator[Finding]:
+        if then.attempts and isinstance(then.attempts.value, int) and then.attempts.value < 1:
+            message = f"`attempts: {then.attempts.text}` is no run at all: the first run counts"
+            yield self.finding(then.attempts.span, message, "write 2 for one retry, 3 for two")
+        if then.delay and isinstance(then.delay.value, int | float):
+            yield from self._check_delay(then, then.delay, then.delay.value)
+
+    def _check_delay(self, then: ast.Then, delay: Scalar, seconds: float) -> Iterator[Finding]:
+        if not seconds >= 0:
+            yield self.finding(delay.span, f"`delay: {delay.text}` is not a time to wait", "write seconds, 0 or more")
+            return
+        expected = waits(then) if then.do and then.do.text == "retry" else None
+        if expected and expected.capped_from:
+            yield self.finding(
+                delay.span,
+                f"the wait before retry {expected.capped_from} would be over an hour, and is cut to one hour",
+                "lower `delay` or `attempts`, or write a gentler `backoff`",
+                severity=Severity.WARNING,
+            )

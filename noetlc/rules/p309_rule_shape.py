@@ -1,0 +1,113 @@
+"""P309: a rule or branch that is neither `when` with `then` nor `else`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.first_match import Choice, FirstMatch, first_match_lists
+from noetlc.analysis.guards import OTHER_NAMES
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.problem import Problem, ProblemKind
+from noetlc.syntax.span import Span
+
+_OF_THEN = {
+    "rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"),
+    "admit_rule": ("allow",),
+}
+_MISPLACED = {
+    **{("rule", key): "then" for key in _OF_THEN["rule"]},
+    **{("rule_else", key): "then" for key in _OF_THEN["rule"]},
+    ("admit_rule", "allow"): "then",
+    ("admit_else", "allow"): "then",
+}
+"""Keys that stand one level too high, as (object, key), and the key to put them under."""
+
+
+class RuleShape(Rule):
+    code = "P309"
+    name = "rule-shape"
+    severity = Severity.ERROR
+    summary = "A rule or a branch is neither `when` with `then`, nor `else` alone."
+    why = (
+        "A rule either has a condition or is the one for everything else. Of a rule that is both, or neither, nobody "
+        "can say when it matches."
+    )
+    bad = """
+    - step: decide
+      tool:
+        - route:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ args.urgent }}"
+                    then: {do: break}
+                    else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: decide
+      tool:
+        - route:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ args.urgent }}"
+                    then: {do: break}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("formal §4.2", "formal §6.2", "brief §5.1", "step spec §5.2", "step spec §5.4", "S39")
+    claims = frozenset(_MISPLACED)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in _MISPLACED:
+                yield self._misplaced(problem)
+        for rules in first_match_lists(model):
+            for choice in rules.choices:
+                yield from self._check_choice(model, rules, choice)
+
+    def _misplaced(self, problem: Problem) -> Finding:
+        inside = _MISPLACED[problem.object, problem.key]
+        return self.finding(
+            problem.span,
+            f"`{problem.key}` stands one level too high: it belongs under `{inside}`",
+            f"write `{inside}: {{ {problem.key}: … }}`",
+        )
+
+    def _check_choice(self, model: Model, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:
+        start = next(iter(choice.keys.values()), None) or Span(choice.span.start, choice.span.start)
+        if choice.else_ is not None:
+            yield from self._beside_else(rules, choice)
+        elif choice.when is None:
+            if not _is_told(model, rules, choice, "when", "else"):
+                message = f"this {rules.title} has neither `when` nor `else`"
+                yield self.finding(
+                    start, message, 'write `when: "{{ … }}"` with `then`, or `else` with `then` under it'
+                )
+        elif choice.then is None and rules.object != "rule" and not _is_told(model, rules, choice, "then"):
+            yield self.finding(start, f"this {rules.title} has no `then`", f"add {_then(rules)}")
+
+    def _beside_else(self, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:
+        key = "when" if choice.when is not None else "then" if choice.then is not None else ""
+        if key:
+            yield self.finding(
+                choice.key_span(key),
+                f"this {rules.title} has both `{key}` and `else`",
+                "make `else` an entry of its own, the last of the list, with its own `then` under it",
+                related=[Related(choice.key_span("else"), "`else` is here")],
+            )
+
+
+def _is_told(model: Model, rules: FirstMatch, choice: Choice, *keys: str) -> bool:
+    """Tell whether the key is absent because it could not be read, or was written under another name."""
+    places = [(rules.object, key) for key in (*keys, *OTHER_NAMES, *_OF_THEN.get(rules.object, ()))]
+    return model.is_told(choice.span, *places)
+
+
+def _then(rules: FirstMatch) -> str:
+    return "`then: { allow: true }`" if rules.object == "admit_rule" else "`then:` with a list of tasks"

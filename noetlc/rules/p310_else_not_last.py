@@ -1,0 +1,65 @@
+"""P310: rules after an `else`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.first_match import FirstMatch, first_match_lists
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+
+
+class ElseNotLast(Rule):
+    code = "P310"
+    name = "else-not-last"
+    severity = Severity.ERROR
+    summary = "An `else` has rules after it."
+    why = (
+        "Rules are read from the top, and `else` is for what none of them took. A rule below it is dead to one reader "
+        "and alive to another; both cannot be right at night."
+    )
+    bad = """
+    - step: decide
+      tool:
+        - route:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue}
+                  - when: "{{ args.urgent }}"
+                    then: {do: break}
+    """
+    good = """
+    - step: decide
+      tool:
+        - route:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ args.urgent }}"
+                    then: {do: break}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("formal §6.3", "brief §5.2", "S30", "S39")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for rules in first_match_lists(model):
+            yield from self._check_list(rules)
+
+    def _check_list(self, rules: FirstMatch) -> Iterator[Finding]:
+        for position, choice in enumerate(rules.choices[:-1]):
+            if choice.else_ is None:
+                continue
+            after = rules.choices[position + 1]
+            yield self.finding(
+                choice.key_span("else"),
+                f"`else` is not the last {rules.title} of its list",
+                "move it to the end of the list; there can be one `else`",
+                related=[Related(next(iter(after.keys.values()), after.span), "this one is never reached")],
+            )
+            return

@@ -1,0 +1,65 @@
+"""P311: a task policy without an `else`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.guards import decide
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+
+
+class MissingElse(Rule):
+    code = "P311"
+    name = "missing-else"
+    severity = Severity.WARNING
+    summary = "A task's policy has no `else`."
+    why = (
+        "When no rule matches, the pipeline continues, whether the task succeeded or failed. An `else` says that this "
+        "is meant, or what is meant instead."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 5}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 5}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("brief §12", "formal §6.3")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            policy = view.task.spec.policy if view.task.spec else None
+            if policy is None or policy.rules is None or any(map(_takes_the_rest, policy.rules)):
+                continue
+            if not model.is_told(policy.span, ("rule", "else"), ("rules", "")):
+                yield self.finding(
+                    policy.key_span("rules"),
+                    f"the policy of `{view.label}` has no `else`: what no rule matches, errors too, continues",
+                    "end the list with `- else: { then: { do: continue } }`, or `do: fail`",
+                )
+
+
+def _takes_the_rest(rule: ast.PolicyRule) -> bool:
+    return rule.else_ is not None or (rule.when is not None and decide(rule.when) is True)

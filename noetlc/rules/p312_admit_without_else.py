@@ -1,0 +1,63 @@
+"""P312: admission rules without an `else`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.guards import decide
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+
+
+class AdmitWithoutElse(Rule):
+    code = "P312"
+    name = "admit-without-else"
+    severity = Severity.WARNING
+    summary = "Admission rules have no `else`."
+    why = (
+        "A token that no rule matches is not admitted: it waits, and at the end of the execution it is rejected. "
+        "An `else` says what is meant."
+    )
+    bad = """
+    - step: publish
+      spec:
+        policy:
+          admit:
+            rules:
+              - when: "{{ workload.enabled | default(false) }}"
+                then: {allow: true}
+      tool: {kind: noop}
+    """
+    good = """
+    - step: publish
+      spec:
+        policy:
+          admit:
+            rules:
+              - when: "{{ workload.enabled | default(false) }}"
+                then: {allow: true}
+              - else:
+                  then: {allow: false}
+      tool: {kind: noop}
+    """
+    covers = ("S30", "formal §4.2")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for step in model.steps:
+            policy = step.spec.policy if step.spec else None
+            admit = policy.admit if policy else None
+            if admit is None or not admit.rules or any(map(_takes_the_rest, admit.rules)):
+                continue
+            if not model.is_told(admit.span, ("admit_rule", "else"), ("admit_rules", "")):
+                name = step.step.text if step.step else ""
+                yield self.finding(
+                    admit.key_span("rules"),
+                    f"the admission rules of `{name}` have no `else`: a token that none matches is not admitted",
+                    "end the list with `- else: { then: { allow: false } }`, or `allow: true`",
+                )
+
+
+def _takes_the_rest(rule: ast.AdmitRule) -> bool:
+    return rule.else_ is not None or (rule.when is not None and decide(rule.when) is True)

@@ -1,0 +1,94 @@
+"""P314: a policy under which an error goes on unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.flow import can_fail
+from noetlc.analysis.guards import ERROR_OUTCOME, decide, names_read
+from noetlc.analysis.model import Model, TaskView, patches
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar, scalars
+
+_GOES_ON = frozenset({"continue", "jump", "break"})
+_HELP = "put `- when: \"{{ outcome.status == 'error' }}\"` with `do: fail` before it, or `retry`"
+
+
+class SwallowedError(Rule):
+    code = "P314"
+    name = "swallowed-error"
+    severity = Severity.WARNING
+    summary = "An error of the task can go on as if it had succeeded, and no rule looks at it."
+    why = (
+        "Without a policy an error fails the pipeline. With one, an error that no rule matches continues: the next "
+        "task works on a result that is not there, and the step is reported as done."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {items: "{{ outcome.result.data }}"}}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: fail}
+                  - else:
+                      then: {do: continue, set_ctx: {items: "{{ outcome.result.data }}"}}
+    """
+    covers = ("formal §6.3", "step spec §5.4", "S13")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            if view.task.rules and view.kind != "workbook" and can_fail(view.kind):
+                yield from self._check_policy(view)
+
+    def _check_policy(self, view: TaskView) -> Iterator[Finding]:
+        is_seen = False
+        for rule in view.task.rules:
+            holds = True if rule.else_ else decide(rule.when, ERROR_OUTCOME) if rule.when else None
+            if holds is None:
+                is_seen = is_seen or "outcome" in names_read(rule.when)
+            elif holds:
+                yield from self._check_taker(view, rule, is_seen)
+                return
+        yield self._falls_through(view)
+
+    def _check_taker(self, view: TaskView, rule: ast.PolicyRule, is_seen: bool) -> Iterator[Finding]:
+        """Check the rule that takes every error which no rule before it took."""
+        then = rule.else_.then if rule.else_ else rule.then
+        is_seen = is_seen or "outcome" in names_read(rule.when) or _looks_at_error(then)
+        if then and then.do and then.do.text in _GOES_ON and not is_seen:
+            message = f"an error of `{view.label}` goes on as `{then.do.text}`, and no rule looks at it"
+            yield self.finding(then.do.span, message, _HELP)
+
+    def _falls_through(self, view: TaskView) -> Finding:
+        policy = view.task.spec.policy if view.task.spec else None
+        place = policy.key_span("rules") if policy else view.name_span
+        message = f"an error of `{view.label}` that no rule matches continues as if it had succeeded"
+        return self.finding(place, message, "end the rules with `- else: { then: { do: fail } }`, or match every error")
+
+
+def _looks_at_error(then: ast.Then | None) -> bool:
+    """Tell whether the rule writes down how the task went, so that a later task can look."""
+    written = (scalar for _, entry in patches(then) for scalar in scalars(entry.value)) if then else ()
+    return any(map(_reads_status, written))
+
+
+def _reads_status(scalar: Scalar) -> bool:
+    return "outcome" in names_read(scalar) and any(word in scalar.text for word in ("status", "error", "code"))

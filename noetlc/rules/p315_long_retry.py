@@ -1,0 +1,62 @@
+"""P315: retries that can keep a task waiting for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, thens
+from noetlc.analysis.retries import duration, waits
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+_LONG = 600
+
+
+class LongRetry(Rule):
+    code = "P315"
+    name = "long-retry"
+    severity = Severity.NOTE
+    summary = "The waits between retries can add up to more than ten minutes."
+    why = (
+        "Doubling grows faster than one thinks. While it waits, the iteration holds its lease and the step is not done."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 10, backoff: exponential, delay: 5}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 6, backoff: exponential, delay: 5}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("S14", "brief §6")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            for _, then in thens(view.task):
+                expected = waits(then) if then.do and then.do.text == "retry" else None
+                if then.do and expected and expected.total > _LONG:
+                    yield self.finding(
+                        then.do.span,
+                        f"the retries of `{view.label}` can wait {duration(expected.total)} in all",
+                        "fewer `attempts`, a shorter `delay` or a gentler `backoff`, unless that is meant",
+                    )

@@ -1,0 +1,77 @@
+"""P316: a key of `set_ctx` or `set_iter` that cannot be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, Owner, patches, thens
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Scalar
+from noetlvm.language.scopes import given_fields
+
+_GIVEN = given_fields("iter")
+
+
+class PatchKey(Rule):
+    code = "P316"
+    name = "patch-key"
+    severity = Severity.ERROR
+    summary = "A patch writes a key that is not a plain name, or one that the loop itself provides."
+    why = (
+        "A patch replaces whole values under plain names: `a.b` would be a key with a dot in it that no template "
+        "reads. `iter.index`, `iter.parent` and the iterator belong to the loop."
+    )
+    bad = """
+    - step: begin
+      tool:
+        - init:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {page.number: 1}}
+    """
+    good = """
+    - step: begin
+      tool:
+        - init:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {page: {number: 1}}}
+    """
+    covers = ("S18", "formal §7.1", "step spec §6.3")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            given = _given(view.owner)
+            for _, then in thens(view.task):
+                for patch, entry in patches(then):
+                    if not entry.key.text.isidentifier():
+                        yield self._not_a_name(patch, entry.key)
+                    elif patch == "set_iter" and entry.key.text in given:
+                        yield self._is_given(entry.key)
+
+    def _not_a_name(self, patch: str, key: Scalar) -> Finding:
+        head, dot, tail = key.text.partition(".")
+        nested = f"to keep a mapping write `{head}: {{ {tail}: … }}`, which replaces all of `{head}`"
+        is_nested = bool(dot) and head.isidentifier() and tail.isidentifier()
+        help = nested if is_nested else "write a name of letters, digits and `_`, without template marks"
+        return self.finding(key.span, f"`{key.text}` is not a plain name, so `{patch}` cannot write it", help)
+
+    def _is_given(self, key: Scalar) -> Finding:
+        return self.finding(
+            key.span,
+            f"`iter.{key.text}` belongs to the loop, and `set_iter` cannot write it",
+            f"write another name, such as `my_{key.text}`",
+        )
+
+
+def _given(owner: Owner) -> frozenset[str]:
+    """Return what the innermost loop provides under `iter`."""
+    iterator = owner.loops[-1].iterator if owner.loops else None
+    return _GIVEN | {iterator.text} if iterator else _GIVEN

@@ -1,0 +1,97 @@
+"""P318: settings of a loop that cannot be, or that contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, loop_mode
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+from noetlvm.language.scopes import given_fields
+
+
+class LoopSettings(Rule):
+    code = "P318"
+    name = "loop-settings"
+    severity = Severity.ERROR
+    summary = "A loop's width, mode or iterator name cannot work as written."
+    why = (
+        "A loop of width 0 never runs, a width on a sequential loop is not read, and of two modes that differ one is "
+        "silently ignored. An iterator named like the loop's own fields hides them."
+    )
+    bad = """
+    - step: each_city
+      loop:
+        in: [Paris, Oslo]
+        iterator: city
+        spec: {mode: parallel, max_in_flight: 0}
+      tool: {kind: noop}
+    """
+    good = """
+    - step: each_city
+      loop:
+        in: [Paris, Oslo]
+        iterator: city
+        spec: {mode: parallel, max_in_flight: 2}
+      tool: {kind: noop}
+    """
+    covers = ("S24", "S28", "formal §2.3", "formal §7.1", "step spec §5.3", "step spec §6.4")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for step in model.steps:
+            outer: dict[str, Scalar] = {}
+            for loop in step.loops:
+                yield from self._check_iterator(loop, outer)
+                if loop.spec:
+                    yield from self._check_spec(model, loop, loop.spec)
+
+    def _check_iterator(self, loop: ast.Loop, outer: dict[str, Scalar]) -> Iterator[Finding]:
+        name = loop.iterator
+        if name is None:
+            return
+        if name.text in given_fields("iter"):
+            message = f"`iter.{name.text}` is the loop's own: an iterator cannot have that name"
+            yield self.finding(name.span, message, "name the iterator after one element, such as `item`")
+        other = outer.setdefault(name.text, name)
+        if other is not name:
+            yield self.finding(
+                name.span,
+                f"the iterator `{name.text}` has the name of an outer loop's iterator",
+                f"name each level differently; the outer element is `iter.parent.{name.text}`",
+                related=[Related(other.span, "the outer iterator")],
+            )
+
+    def _check_spec(self, model: Model, loop: ast.Loop, spec: ast.LoopSpec) -> Iterator[Finding]:
+        policy = spec.policy
+        for key in ("mode", "max_in_flight"):
+            inner: Scalar | None = getattr(policy, key) if policy else None
+            values = [value for value in (getattr(spec, key), inner) if value is not None]
+            if len(values) == 2 and values[0].value != values[1].value:
+                yield self._differ(key, values[0], values[1])
+            if key == "max_in_flight":
+                for value in values:
+                    yield from self._check_width(model, loop, value)
+
+    def _differ(self, key: str, first: Scalar, second: Scalar) -> Finding:
+        return self.finding(
+            second.span,
+            f"`{key}` is `{second.text}` here and `{first.text}` in the loop's `spec`",
+            f"write `{key}` once, in the loop's `spec`",
+            related=[Related(first.span, "the other one")],
+        )
+
+    def _check_width(self, model: Model, loop: ast.Loop, width: Scalar) -> Iterator[Finding]:
+        if isinstance(width.value, int) and width.value < 1:
+            message = f"`max_in_flight: {width.text}` lets no iteration run"
+            yield self.finding(width.span, message, "write how many iterations may run at once, 1 or more")
+        elif loop_mode(loop) == "sequential" and not model.is_told(
+            loop.span, ("loop_spec", "mode"), ("loop_policy", "mode")
+        ):
+            yield self.finding(
+                width.span,
+                "`max_in_flight` is not read: the loop is sequential",
+                "write `mode: parallel`, or remove `max_in_flight`",
+                severity=Severity.WARNING,
+            )

@@ -1,0 +1,46 @@
+"""P320: a task with `spec.flow` that is no flow task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+
+
+class FlowTask(Rule):
+    code = "P320"
+    name = "flow-task"
+    severity = Severity.ERROR
+    summary = "A task has `spec.flow` and is not what `noetlc canon` makes of a block."
+    why = (
+        "`spec.flow` marks the places that blocks become in the canonical form. They call no tool, so inputs, another "
+        "kind or further rules would be lost without a word."
+    )
+    bad = """
+    - step: start
+      tool:
+        - turn: {kind: noop, spec: {flow: {again: true}}}
+    """
+    good = """
+    - step: start
+      tool:
+        - turn: {kind: noop, spec: {flow: {}}}
+    """
+    covers = ("S39", "S40")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            if view.task.spec and view.task.spec.get_extra("flow") is not None:
+                yield from self._check(view.task)
+
+    def _check(self, task: ast.Task) -> Iterator[Finding]:
+        from noetlc.canon.errors import ExpansionError
+        from noetlc.canon.flow import flow_of
+
+        try:
+            flow_of(task)
+        except ExpansionError as refusal:
+            yield self.finding(refusal.span, refusal.message, refusal.help)

@@ -1,0 +1,71 @@
+"""P321: limits of time or work that cannot be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+
+
+class LimitValues(Rule):
+    code = "P321"
+    name = "limit-values"
+    severity = Severity.ERROR
+    summary = "A time limit of a step, or a limit of the executor, is zero, negative or endless, or is never reached."
+    why = (
+        "A limit that is no positive number is no limit: the step that should have been stopped hangs all night. A "
+        "`timeout_s` that is longer than the `deadline_s` beside it is never reached, because no run begins before the "
+        "workflow does."
+    )
+    bad = """
+    - step: fetch
+      spec: {policy: {lifecycle: {timeout_s: -30}}}
+      tool:
+        - get: {kind: http, url: "https://example.org/items"}
+    """
+    good = """
+    - step: fetch
+      spec: {policy: {lifecycle: {timeout_s: 30}}}
+      tool:
+        - get: {kind: http, url: "https://example.org/items"}
+    """
+    covers = ("S20", "S46", "step spec §5.1", "step spec §5.2.2")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for step in model.steps:
+            if step.lifecycle:
+                yield from self._check_lifecycle(step.lifecycle)
+        spec = model.playbook.executor.spec if model.playbook.executor else None
+        limits = spec.policy.limits if spec and spec.policy else None
+        if limits:
+            yield from self._check_value("max_payload_bytes", limits.max_payload_bytes, "bytes")
+            yield from self._check_value("max_transitions", limits.max_transitions, "task runs")
+
+    def _check_lifecycle(self, lifecycle: ast.Lifecycle) -> Iterator[Finding]:
+        timeout, deadline = lifecycle.timeout_s, lifecycle.deadline_s
+        wrong = [
+            *self._check_value("timeout_s", timeout, "seconds"),
+            *self._check_value("deadline_s", deadline, "seconds"),
+        ]
+        yield from wrong
+        if timeout and deadline and not wrong and _number(timeout) > _number(deadline):
+            yield self.finding(
+                timeout.span,
+                f"`timeout_s: {timeout.text}` is never reached: `deadline_s: {deadline.text}` is over before",
+                "write a `timeout_s` that is shorter than `deadline_s`, or only one of them",
+                related=[Related(deadline.span, "the deadline")],
+                severity=Severity.WARNING,
+            )
+
+    def _check_value(self, key: str, value: Scalar | None, unit: str) -> Iterator[Finding]:
+        if value is not None and not 0 < _number(value) < float("inf"):
+            yield self.finding(value.span, f"`{key}: {value.text}` is no limit", f"write {unit}, more than 0")
+
+
+def _number(value: Scalar) -> float:
+    assert isinstance(value.value, int | float)  # the grammar takes nothing else here
+    return value.value

@@ -1,0 +1,82 @@
+"""P322: a key that the language keeps for later, and that changes nothing today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Mapping, Scalar, Sequence
+from noetlc.syntax.tree import structs
+
+_HOOK = "write a task before or after this one"
+_LATER = "remove it, or keep it as a note to readers"
+
+_RESERVED: dict[type[ast.Struct], dict[str, str]] = {
+    ast.ExecutorDefaults: {
+        "timeouts": "write `timeout` in `executor.spec`, or in `executor.spec.http` for one kind of tool",
+        "resources": "write the knob itself in `executor.spec`, such as `memory_mb` in `executor.spec.python`",
+    },
+    ast.ExecutorResults: {"reference_first": "large results go by reference; `limits.max_payload_bytes` says which"},
+    ast.ExecutorPolicy: {"placement": _LATER, "cost": _LATER, "backends": _LATER},
+    ast.Emit: {"events": "every step is recorded anyway; to tell somebody, write a task"},
+    ast.StepPolicy: {
+        "tracing": "every event has `trace_id`, `step_run_id` and a time already",
+        "quotas": "`lifecycle` limits time, `max_in_flight` how much runs at once",
+        "compensation": "write an arc for `event.name == 'step.failed'` to a step that undoes it",
+    },
+    ast.LoopPolicy: {
+        "ordering": "results are in the order of the elements; `mode: sequential` runs them in it",
+        "backpressure": "`max_in_flight` says how many iterations may run at once",
+        "partitioning": "loop over the parts, with a `loop` inside",
+    },
+    ast.TaskPolicy: {"before": _HOOK, "after": _HOOK, "finally": _HOOK},
+    ast.RouterPolicy: {
+        "priority": "arcs are tried in the order in which they are written",
+        "dedupe": "`exclusive` fires one arc",
+        "partitioning": _LATER,
+    },
+    ast.Arc: {"spec": _LATER},
+}
+"""By object, the keys without effect, and what to write instead."""
+
+
+class ReservedKey(Rule):
+    code = "P322"
+    name = "reserved-key"
+    severity = Severity.NOTE
+    summary = "A key is reserved by the language and has no effect."
+    why = (
+        "The language names these keys without saying what they do, so nothing obeys them. Whoever reads `quotas` or "
+        "`finally` believes that something is limited or cleaned up, and it is not."
+    )
+    bad = """
+    - step: fetch
+      spec: {policy: {quotas: {calls: 100}}}
+      tool:
+        - get: {kind: http, url: "https://example.org/items"}
+    """
+    good = """
+    - step: fetch
+      spec: {policy: {lifecycle: {timeout_s: 30}}}
+      tool:
+        - get: {kind: http, url: "https://example.org/items"}
+    """
+    covers = ("step spec §5.1", "step spec §5.2.2", "step spec §5.3", "step spec §5.4", "step spec §5.5")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for struct in structs(model.playbook):
+            for key, instead in _RESERVED.get(type(struct), {}).items():
+                if _says_something(getattr(struct, ast.attribute(key))):
+                    yield self.finding(struct.key_span(key), f"`{key}` is reserved, and changes nothing", instead)
+
+
+def _says_something(value: object) -> bool:
+    """Tell whether a value is more than an empty place."""
+    if isinstance(value, Sequence):
+        return bool(value.items)
+    if isinstance(value, Mapping):
+        return bool(value.entries)
+    return value.value is not None if isinstance(value, Scalar) else value is not None

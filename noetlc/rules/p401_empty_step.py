@@ -1,0 +1,55 @@
+"""P401: a step that neither does nor routes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import holds_any
+
+
+class EmptyStep(Rule):
+    code = "P401"
+    name = "empty-step"
+    severity = Severity.WARNING
+    summary = "A step has neither `tool` nor `next`."
+    why = "The token that reaches it just ends there. Often a pipeline was meant to stand here and was forgotten."
+    bad = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: finish
+    - step: finish
+      desc: All done
+    """
+    good = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: finish
+    - step: finish
+      desc: All done
+      tool: {kind: noop}
+    """
+    covers = ("formal §2.2", "brief §12", "S3")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        faults = sorted(
+            problem.span.start
+            for problem in model.problems
+            if problem.object == "step" and (problem.kind is ProblemKind.UNKNOWN_KEY or problem.key in ("tool", "next"))
+        )
+        for step in model.steps:
+            if step.tool or step.next or holds_any(step.span, faults):
+                continue
+            name = step.step.text if step.step else ""
+            yield self.finding(
+                step.step.span if step.step else step.key_span(""),
+                f"step `{name}` has neither `tool` nor `next`: it does nothing",
+                "give it tasks under `tool:`, arcs under `next:`, or `tool: { kind: noop }` if it only marks the end",
+            )

@@ -1,0 +1,79 @@
+"""P403: a cycle in a pipeline with no way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.flow import Flow, Point, Way
+from noetlc.analysis.guards import decide
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+
+
+class EndlessJump(Rule):
+    code = "P403"
+    name = "endless-jump"
+    severity = Severity.WARNING
+    summary = "Tasks jump in a circle, and none of them can end the pipeline."
+    why = (
+        "The pipeline runs until its fuel is used up (100,000 task runs by default) and then fails. Until then it "
+        "calls the same services over and over."
+    )
+    bad = """
+    - step: poll
+      tool:
+        - wait: {kind: noop}
+        - again:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: jump, to: wait}
+    """
+    good = """
+    - step: poll
+      tool:
+        - wait: {kind: noop}
+        - again:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ ctx.done | default(false) }}"
+                    then: {do: break}
+                  - else:
+                      then: {do: jump, to: wait}
+    """
+    covers = ("S20", "brief §9", "formal §6.4")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for flow in model.flows.values():
+            if flow.is_certain:
+                for number in sorted(flow.reachable - flow.can_end):
+                    yield from self._check_point(flow, number, flow.points[number])
+
+    def _check_point(self, flow: Flow, number: int, point: Point) -> Iterator[Finding]:
+        if isinstance(point.entry, ast.Repeat) and point.entry.word == "while" and _always_holds(point.entry):
+            message = "this `while` never ends: its condition always holds, and nothing inside can leave it"
+            place = (point.entry.when or point.entry).span
+            yield self.finding(place, message, "test something that a task inside changes, or `break`")
+        for way in point.ways:
+            if way.rule and not way.is_retry and 0 <= way.to <= number:
+                yield from self._jump(flow, point, way, way.rule)
+
+    def _jump(self, flow: Flow, point: Point, way: Way, rule: ast.PolicyRule) -> Iterator[Finding]:
+        then = rule.else_.then if rule.else_ else rule.then
+        target = flow.points[way.to].view
+        if then and then.do and then.do.text == "jump" and target and point.view:
+            yield self.finding(
+                then.do.span,
+                f"`{point.view.label}` jumps back to `{target.label}`, and no task on the way can end the pipeline",
+                "add a rule that says `do: break` or `do: fail` when there is nothing more to do",
+            )
+
+
+def _always_holds(block: ast.Repeat) -> bool:
+    return block.when is not None and decide(block.when) is True

@@ -1,0 +1,80 @@
+"""P404: a retry that cannot change anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.guards import compares_only, decide, names_read
+from noetlc.analysis.model import Model, TaskView
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+
+_CHANGES = frozenset({"outcome", "_attempt"})
+"""What can be different after another run of the task."""
+
+
+class UselessRetry(Rule):
+    code = "P404"
+    name = "useless-retry"
+    severity = Severity.WARNING
+    summary = "A `retry` that never happens, or whose next run cannot end differently."
+    why = (
+        "`attempts` counts the first run, so `attempts: 1` never tries again. A retry whose condition does not depend "
+        "on the run repeats until the attempts are used up, and then fails a task that had succeeded."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 1}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 2}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("S14", "brief §6")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for view in model.tasks:
+            depends_on_run = False
+            for rule in view.task.rules:
+                depends_on_run = depends_on_run or bool(names_read(rule.when) & _CHANGES)
+                then = rule.else_.then if rule.else_ else rule.then
+                if then and then.do and then.do.text == "retry":
+                    yield from self._check_retry(view, rule, then, then.do, depends_on_run)
+
+    def _check_retry(
+        self, view: TaskView, rule: ast.PolicyRule, then: ast.Then, do: Scalar, depends_on_run: bool
+    ) -> Iterator[Finding]:
+        if then.attempts and then.attempts.value == 1:
+            message = "`attempts: 1` never retries: the first run counts"
+            yield self.finding(then.attempts.span, message, "write 2 for one retry, or `do: fail`")
+        elif view.kind == "noop":
+            message = f"`{view.label}` is a `noop`: running it again changes nothing"
+            yield self.finding(do.span, message, "retry the task that does the work, or `jump` back to it")
+        elif compares_only(rule.when, "outcome.status", "ok"):
+            message = f"`{view.label}` is retried when it has succeeded, and fails once its attempts are used up"
+            yield self.finding(do.span, message, "write `outcome.status == 'error'`, or look at `outcome.result` too")
+        elif not depends_on_run and not (then.set_iter or then.set_ctx) and decide(rule.when) is not False:
+            message = "this `retry` does not look at the outcome: every run is retried until the attempts are used up"
+            yield self.finding(do.span, message, "put the retry under `when: \"{{ outcome.status == 'error' }}\"`")

@@ -1,0 +1,71 @@
+"""P405: a rule that an earlier rule leaves nothing for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.first_match import Choice, first_match_lists
+from noetlc.analysis.guards import covered
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.span import Span
+
+
+class ShadowedRule(Rule):
+    code = "P405"
+    name = "shadowed-rule"
+    severity = Severity.WARNING
+    summary = "A rule can never match, because an earlier one takes all that it would."
+    why = "The first rule that holds wins. The special case below the general one never runs."
+    bad = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: fail}
+                  - when: "{{ outcome.status == 'error' and outcome.http.status == 429 }}"
+                    then: {do: retry, attempts: 5}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get:
+            kind: http
+            url: https://example.org/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' and outcome.http.status == 429 }}"
+                    then: {do: retry, attempts: 5}
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: fail}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("formal §6.3", "brief §5.2", "S30")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for rules in first_match_lists(model):
+            if rules.object == "branch":
+                continue  # told of sugar, as P406
+            guarded = [choice for choice in rules.choices if choice.when is not None or choice.else_ is not None]
+            for choice, earlier in covered((choice, choice.when) for choice in guarded):
+                if earlier.else_ is None:
+                    yield self.finding(
+                        _place(choice),
+                        f"this {rules.title} never matches: an earlier one takes all that it would",
+                        "put the special case before the general one, or remove it",
+                        related=[Related(_place(earlier), "this one comes first")],
+                    )
+
+
+def _place(choice: Choice) -> Span:
+    return choice.when.span if choice.when else choice.key_span("else")

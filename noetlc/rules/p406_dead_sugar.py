@@ -1,0 +1,85 @@
+"""P406: `choose`, `while` or `until` that cannot do what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.guards import covered, decide
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.span import Span
+
+_CONSTANT = {
+    ("while", False): ("this `while` never runs: its condition never holds", "remove it, or mend its condition"),
+    ("until", True): ("this `until` runs once: its condition always holds", "write its tasks without `until`"),
+    ("until", False): (
+        "this `until` never ends by itself: its condition never holds",
+        "test something that a task inside changes",
+    ),
+}
+"""By the block's word and what its condition always gives: message and help."""
+
+
+class DeadSugar(Rule):
+    code = "P406"
+    name = "dead-sugar"
+    severity = Severity.WARNING
+    summary = "A `choose`, `while` or `until` has a part that can never run, or decides nothing."
+    why = "Its tasks look like part of the pipeline and are not, or run every time where a condition was meant."
+    bad = """
+    - step: report
+      tool:
+        - choose:
+            - when: true
+              then:
+                - mail: {kind: http, method: POST, url: "https://example.org/mail"}
+            - when: "{{ args.quiet }}"
+              then:
+                - note: {kind: noop}
+    """
+    good = """
+    - step: report
+      tool:
+        - choose:
+            - when: "{{ args.quiet }}"
+              then:
+                - note: {kind: noop}
+            - else:
+                then:
+                  - mail: {kind: http, method: POST, url: "https://example.org/mail"}
+    """
+    covers = ("S39", "step spec §14")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for flow in model.flows.values():
+            for point in flow.points:
+                if isinstance(point.entry, ast.Choose):
+                    yield from self._check_choose(model, point.entry)
+                elif isinstance(point.entry, ast.Repeat):
+                    yield from self._check_repeat(point.entry)
+
+    def _check_choose(self, model: Model, choose: ast.Choose) -> Iterator[Finding]:
+        if not choose.choose and not model.is_told(choose.span, ("branches", "")):
+            message = "this `choose` has no branches"
+            yield self.finding(choose.key_span("choose"), message, "add `- when: …` with `then`, or remove it")
+        guarded = [branch for branch in choose.choose if branch.when is not None or branch.else_ is not None]
+        for branch, earlier in covered((branch, branch.when) for branch in guarded):
+            if earlier.else_ is None:
+                yield self.finding(
+                    _place(branch),
+                    "this branch never runs: an earlier one takes all that it would",
+                    "put the special case before the general one, or remove it",
+                    related=[Related(_place(earlier), "this one comes first")],
+                )
+
+    def _check_repeat(self, repeat: ast.Repeat) -> Iterator[Finding]:
+        always = decide(repeat.when) if repeat.when else None
+        told = _CONSTANT.get((repeat.word, always)) if always is not None else None
+        if told and repeat.when:
+            yield self.finding(repeat.when.span, *told)
+
+
+def _place(branch: ast.Branch) -> Span:
+    return branch.when.span if branch.when else branch.key_span("else")

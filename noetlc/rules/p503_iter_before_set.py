@@ -1,0 +1,168 @@
+"""P503: `iter.x` read before the pipeline has set it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.flow import Flow
+from noetlc.analysis.model import Model, Owner, Site, patches, thens
+from noetlc.analysis.names import Access, Reading, Use
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nearest import did_you_mean
+from noetlvm.language.scopes import Position, given_fields
+from noetlvm.record import Record
+
+
+class _Writes(Record):
+    """What is known under `iter` in one pipeline, by point and key."""
+
+    bits: dict[str, int]
+    """A bit for each key that some task writes."""
+    surely: list[int]
+    maybe: list[int]
+    numbers: dict[int, int]
+    """A point's number, by identity of its task, or of the guard of its block."""
+    given: frozenset[str]
+
+
+class IterBeforeSet(Rule):
+    code = "P503"
+    name = "iter-before-set"
+    severity = Severity.WARNING
+    summary = "A template reads `iter.<name>` where the pipeline may not have set it yet."
+    why = (
+        "What is not set is undefined. In a task's input that is an error; in a `when` it is false. The classic: a "
+        "page number that is set only after the first page."
+    )
+    bad = """
+    - step: pages
+      loop: {in: [hotels, rooms], iterator: table}
+      tool:
+        - fetch:
+            kind: http
+            url: https://example.org/items
+            params: {page: "{{ iter.page }}"}
+        - more:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ _prev.data.more }}"
+                    then: {do: jump, to: fetch, set_iter: {page: 2}}
+                  - else:
+                      then: {do: break}
+    """
+    good = """
+    - step: pages
+      loop: {in: [hotels, rooms], iterator: table}
+      tool:
+        - begin:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_iter: {page: 1}}
+        - fetch:
+            kind: http
+            url: https://example.org/items
+            params: {page: "{{ iter.page }}"}
+        - more:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - when: "{{ _prev.data.more }}"
+                    then: {do: jump, to: fetch, set_iter: {page: "{{ iter.page + 1 }}"}}
+                  - else:
+                      then: {do: break}
+    """
+    covers = ("S10", "formal §7.1", "step spec §6.3")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        known: dict[Owner, _Writes | None] = {}
+        handled = _handled(model)
+        for reading in model.readings:
+            owner = reading.site.owner
+            if owner is None or not owner.loops or reading.site.position is Position.LOOP_IN:
+                continue
+            for use in reading.names.uses:
+                if use.name != "iter" or not use.fields or use.is_optional:
+                    continue
+                if owner not in known:
+                    known[owner] = _writes(model, owner)
+                writes = known[owner]
+                if writes and (owner, use.fields[0].name) not in handled:
+                    yield from self._check_use(model, reading, use.fields[0], writes)
+
+    def _check_use(self, model: Model, reading: Reading, field: Access, writes: _Writes) -> Iterator[Finding]:
+        site, name = reading.site, field.name
+        number = writes.numbers.get(id(site.task.task) if site.task else id(site.scalar))
+        if name in writes.given or number is None:
+            return
+        place = model.place(site, field.span)
+        bit = writes.bits.get(name, 0)
+        if not bit:
+            help = did_you_mean(name, writes.bits.keys() | writes.given) or f"set it first: `set_iter: {{ {name}: … }}`"
+            yield self.finding(place, f"no task of the step sets `iter.{name}`", help)
+        elif not writes.maybe[number] & bit:
+            help = f"set it in an earlier task: `set_iter: {{ {name}: … }}`, or write `iter.{name} | default(…)`"
+            yield self.finding(place, f"`iter.{name}` is read before any task has set it", help)
+        elif not writes.surely[number] & bit and not site.is_guard:
+            help = f"set it before the first round, or write `iter.{name} | default(…)`"
+            yield self.finding(place, f"`iter.{name}` is not set yet on some way to this task", help)
+
+
+def _writes(model: Model, owner: Owner) -> _Writes | None:
+    """Work out what is set where; None where the flow is not known well enough."""
+    flow = model.flows[owner]
+    if not flow.is_certain or any(view.kind == "workbook" for view in model.tasks_by_owner[owner]):
+        return None
+    bits: dict[str, int] = {}
+    given_by_point = [_set_by(point.entry, bits) for point in flow.points]
+    surely, maybe = flow.before(given_by_point)
+    iterator = owner.loops[-1].iterator
+    return _Writes(bits, surely, maybe, _numbers(flow), given_fields("iter") | ({iterator.text} if iterator else set()))
+
+
+def _set_by(entry: ast.PipelineEntry, bits: dict[str, int]) -> int:
+    """Return the bits of what a task may set: that its rules go together with what is read later is taken on trust."""
+    found = 0
+    for _, then in thens(entry) if isinstance(entry, ast.Task) else ():
+        for patch, written in patches(then):
+            if patch == "set_iter":
+                found |= bits.setdefault(written.key.text, 1 << len(bits))
+    return found
+
+
+def _numbers(flow: Flow) -> dict[int, int]:
+    numbers: dict[int, int] = {}
+    for number, point in enumerate(flow.points):
+        if isinstance(point.entry, ast.Choose):
+            numbers.update((id(branch.when), number) for branch in point.entry.choose if branch.when)
+        elif isinstance(point.entry, ast.Repeat):
+            numbers[id(point.entry.when)] = number
+        else:
+            numbers[id(point.entry)] = number
+    return numbers
+
+
+def _handled(model: Model) -> set[tuple[Owner, str]]:
+    """Return the names that a guard of the pipeline asks for: the author knows that they may be absent."""
+    return {
+        (reading.site.owner, use.fields[0].name)
+        for reading in model.readings
+        if reading.site.owner and _is_condition(reading.site)
+        for use in reading.names.uses
+        if _asks_for(use)
+    }
+
+
+def _is_condition(site: Site) -> bool:
+    return site.is_guard and site.position in (Position.TASK_POLICY, Position.SUGAR_WHEN)
+
+
+def _asks_for(use: Use) -> bool:
+    return use.name == "iter" and bool(use.fields) and use.is_optional

@@ -1,0 +1,62 @@
+"""P504: `workload.x` that has no default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+
+
+class WorkloadWithoutDefault(Rule):
+    code = "P504"
+    name = "workload-without-default"
+    severity = Severity.WARNING
+    summary = "A template reads `workload.<name>`, and `workload` has no default for it."
+    why = (
+        "The playbook only runs if every request brings the value, and the playbook does not say so. A misspelt name "
+        "looks the same."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: fetch, path: demo/fetch}
+    workload:
+      api_url: https://example.org
+    workflow:
+      - step: start
+        tool:
+          - get: {kind: http, url: "{{ workload.api_uri }}/items"}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: fetch, path: demo/fetch}
+    workload:
+      api_url: https://example.org
+    workflow:
+      - step: start
+        tool:
+          - get: {kind: http, url: "{{ workload.api_url }}/items"}
+    """
+    covers = ("formal §3.2", "S37")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        if model.is_told(model.playbook.span, ("playbook", "workload")):
+            return
+        told: set[str] = set()
+        for reading in model.readings:
+            for use in reading.names.uses:
+                if use.name != "workload" or not use.fields or use.is_optional:
+                    continue
+                field = use.fields[0]
+                if field.name not in model.workload_keys and field.name not in told:
+                    told.add(field.name)
+                    meant = nearest(field.name, model.workload_keys)
+                    yield self.finding(
+                        model.place(reading.site, field.span),
+                        f"`workload` has no default for `{field.name}`",
+                        f"did you mean `workload.{meant}`?" if meant else f"add `{field.name}:` under `workload:`",
+                    )

@@ -1,0 +1,88 @@
+"""P505: a keychain entry that nothing uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Entry, Scalar, scalars
+
+
+class UnusedCredential(Rule):
+    code = "P505"
+    name = "unused-credential"
+    severity = Severity.WARNING
+    summary = "A keychain entry is declared, and no task uses it."
+    why = (
+        "Every entry is resolved before the first step. One that nobody needs can still fail the request, and gives "
+        "the playbook a secret that it should not have."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    keychain:
+      - {name: pg_main, kind: postgres_credential}
+      - {name: pg_old, kind: postgres_credential}
+    workflow:
+      - step: start
+        tool:
+          - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: demo/load}
+    keychain:
+      - {name: pg_main, kind: postgres_credential}
+    workflow:
+      - step: start
+        tool:
+          - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
+    """
+    covers = ("S44", "brief §2.1", "step spec §2.1")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        used = _used(model) if model.credentials else None
+        for name, credential in model.credentials.items() if used is not None else ():
+            if used is not None and name not in used and credential.name:
+                yield self.finding(
+                    credential.name.span,
+                    f"nothing uses the credential `{name}`",
+                    f"remove the entry, or use it: `auth: {name}`",
+                )
+
+
+def _used(model: Model) -> set[str] | None:
+    """Return the names of the credentials that are used; None if any may be, because one is chosen at run time."""
+    used: set[str] = set()
+    for scalar in _auths(model):
+        if scalar.is_template:
+            return None
+        used.add(scalar.text)
+    for reading in model.readings:
+        for use in reading.names.uses:
+            if use.name != "keychain":
+                continue
+            if not use.fields:
+                return None
+            used.add(use.fields[0].name)
+    return used
+
+
+def _auths(model: Model) -> Iterator[Scalar]:
+    """Yield everything written under an `auth`, of tasks and of the specs that reach them."""
+    holders: list[Iterable[Entry]] = [view.task.extra for view in model.tasks]
+    specs = [view.task.spec for view in model.tasks]
+    holders += [spec.extra for spec in specs if spec]
+    for step in model.steps:
+        holders += [spec.extra for spec in (step.spec, *(loop.spec for loop in step.loops)) if spec]
+    executor = model.playbook.executor
+    holders += [executor.spec.extra] if executor and executor.spec else []
+    holders += [credential.extra for credential in model.playbook.keychain or ()]
+    for entries in holders:
+        for entry in entries:
+            if entry.key.text == "auth":
+                yield from scalars(entry.value)

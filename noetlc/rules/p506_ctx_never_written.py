@@ -1,0 +1,75 @@
+"""P506: `ctx.x` that no task writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+
+
+class CtxNeverWritten(Rule):
+    code = "P506"
+    name = "ctx-never-written"
+    severity = Severity.WARNING
+    summary = "A template reads `ctx.<name>`, and no `set_ctx` writes it."
+    why = (
+        "`ctx` begins empty. What nobody writes is undefined: an error in a task's input, false in a `when`, so that "
+        "the branch is never taken."
+    )
+    bad = """
+    - step: count
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {total: 1}}
+      next:
+        arcs:
+          - step: report
+            when: "{{ ctx.totl > 0 }}"
+    - step: report
+      tool: {kind: noop}
+    """
+    good = """
+    - step: count
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {total: 1}}
+      next:
+        arcs:
+          - step: report
+            when: "{{ ctx.total > 0 }}"
+    - step: report
+      tool: {kind: noop}
+    """
+    covers = ("S10", "formal §4.1", "step spec §6.2")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        if model.is_told(model.playbook.span, ("then", "set_ctx"), ("task_spec", "policy"), ("task_policy", "rules")):
+            return  # what could not be read may be what writes it
+        written = model.definitions.ctx
+        told: set[str] = set()
+        for reading in model.readings:
+            for use in reading.names.uses:
+                if use.name != "ctx" or not use.fields or use.is_optional:
+                    continue
+                field = use.fields[0]
+                if field.name not in written and field.name not in told:
+                    told.add(field.name)
+                    meant = nearest(field.name, written)
+                    help = (
+                        f"did you mean `ctx.{meant}`?" if meant else f"write it first: `set_ctx: {{ {field.name}: … }}`"
+                    )
+                    place = model.place(reading.site, field.span)
+                    yield self.finding(place, f"no task writes `ctx.{field.name}`", help)

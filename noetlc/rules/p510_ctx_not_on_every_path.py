@@ -1,0 +1,120 @@
+"""P510: `ctx.x` that some way to the reader does not write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.analysis.state_use import KeyRead, ctx_written, needed
+from noetlc.analysis.step_net import StepNet
+from noetlc.analysis.ways_without import Without
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Scalar
+
+
+class CtxNotOnEveryPath(Rule):
+    code = "P510"
+    name = "ctx-not-on-every-path"
+    severity = Severity.WARNING
+    summary = "A step needs `ctx.<name>`, and there is a way to it on which no step writes that."
+    why = (
+        "On that way the value is undefined, and a task whose input is undefined fails. It is the way that tests do "
+        "not take: the cache was full, the list was empty, the branch was skipped."
+    )
+    bad = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: count
+            when: "{{ workload.rows | default([]) }}"
+          - step: report
+    - step: count
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {total: 1}}
+      next:
+        arcs:
+          - step: report
+    - step: report
+      tool: {kind: http, url: "https://example.org/{{ ctx.total }}"}
+    """
+    good = """
+    - step: start
+      tool:
+        - begin:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {total: 0}}
+      next:
+        arcs:
+          - step: count
+            when: "{{ workload.rows | default([]) }}"
+          - step: report
+    - step: count
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {total: 1}}
+      next:
+        arcs:
+          - step: report
+    - step: report
+      tool: {kind: http, url: "https://example.org/{{ ctx.total }}"}
+    """
+    covers = ("S10", "formal §4.1")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        if model.is_told(model.playbook.span, ("then", "set_ctx"), ("task_spec", "policy"), ("task_policy", "rules")):
+            return  # what could not be read may be what writes it
+        reads = [read for read in needed(model, "ctx") if read.key in model.definitions.ctx]
+        found = model.net if reads else None
+        if found is None:
+            return
+        written = ctx_written(model)
+        writers = _writers(found, written)
+        told: set[tuple[str, str]] = set()
+        without = Without(found)
+        for read in reads:
+            reader = _reader(read)
+            if (reader, read.key) in told or read.key in written[reader]:
+                continue
+            told.add((reader, read.key))
+            way = without.steps(read.key, writers.get(read.key, set()), reader)
+            if way is not None:
+                yield self._missing(model, read, found, way)
+
+    def _missing(self, model: Model, read: KeyRead, found: StepNet, way: list[int]) -> Finding:
+        names = " → ".join(found.name(step) for step in way)
+        return self.finding(
+            model.place(read.reading.site, read.field.span),
+            f"`ctx.{read.key}` is not written on the way {names}",
+            f"write it before the ways part, or write `ctx.{read.key} | default(…)`",
+        )
+
+
+def _writers(found: StepNet, written: dict[str, dict[str, Scalar]]) -> dict[str, set[int]]:
+    """Return, for each key, the steps that may write it."""
+    writers: dict[str, set[int]] = {}
+    for index, step in enumerate(found.net.steps):
+        for key in written[step.name]:
+            writers.setdefault(key, set()).add(index)
+    return writers
+
+
+def _reader(read: KeyRead) -> str:
+    owner = read.reading.site.owner
+    return owner.name if owner else ""

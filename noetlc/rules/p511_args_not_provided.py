@@ -1,0 +1,90 @@
+"""P511: `args.x` that some way to the reader does not provide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.analysis.state_use import KeyRead, needed
+from noetlc.analysis.step_net import StepNet
+from noetlc.analysis.ways_without import Without
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import did_you_mean
+
+
+class ArgsNotProvided(Rule):
+    code = "P511"
+    name = "args-not-provided"
+    severity = Severity.WARNING
+    summary = "A step needs `args.<name>`, and a token can come to it without."
+    why = (
+        "A token carries what the arcs on its way gave it, and nothing else. Where one arc forgets an argument, the "
+        "step fails for the tokens of that arc alone."
+    )
+    bad = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: load
+            when: "{{ workload.table | default('') }}"
+            args: {table: "{{ workload.table | default('') }}"}
+          - step: load
+    - step: load
+      tool: {kind: http, url: "https://example.org/{{ args.table }}"}
+    """
+    good = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: load
+            when: "{{ workload.table | default('') }}"
+            args: {table: "{{ workload.table | default('') }}"}
+          - step: load
+            args: {table: hotels}
+    - step: load
+      tool: {kind: http, url: "https://example.org/{{ args.table }}"}
+    """
+    covers = ("S10", "S32")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        reads = list(needed(model, "args"))
+        found = model.net if reads else None
+        if found is None or model.is_told(model.playbook.span, ("arc", "args")):
+            return
+        givers = _givers(found)
+        without = Without(found)
+        told: set[tuple[str, str]] = set()
+        numbers = {step.name: step.index for step in reversed(found.net.steps)}
+        for read in reads:
+            owner = read.reading.site.owner
+            reader = owner.name if owner else ""
+            if (reader, read.key) in told or numbers.get(reader) == found.net.final:
+                continue
+            told.add((reader, read.key))
+            way = without.arcs(read.key, givers.get(read.key, set()), reader)
+            if way is not None:
+                yield self._missing(model, read, found, way, givers)
+
+    def _missing(
+        self, model: Model, read: KeyRead, found: StepNet, way: list[int], givers: dict[str, set[tuple[int, int]]]
+    ) -> Finding:
+        place = model.place(read.reading.site, read.field.span)
+        give = f"add `args: {{ {read.key}: … }}` to the arcs that lead here, or write `args.{read.key} | default(…)`"
+        if read.key not in givers:
+            return self.finding(place, f"no arc provides `args.{read.key}`", did_you_mean(read.key, givers) or give)
+        names = " → ".join(found.name(step) for step in way)
+        return self.finding(place, f"no arc provides `args.{read.key}` on the way {names}", give)
+
+
+def _givers(found: StepNet) -> dict[str, set[tuple[int, int]]]:
+    """Return, for each argument, the arcs that provide it."""
+    givers: dict[str, set[tuple[int, int]]] = {}
+    for step in found.net.steps:
+        for arc in step.arcs:
+            args = found.arc(arc).args
+            for entry in args.entries if args else ():
+                givers.setdefault(entry.key.text, set()).add((arc.source, arc.index))
+    return givers

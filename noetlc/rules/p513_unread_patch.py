@@ -1,0 +1,67 @@
+"""P513: a `set_ctx` key that nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, patches, thens
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nearest import nearest
+
+
+class UnreadPatch(Rule):
+    code = "P513"
+    name = "unread-patch"
+    severity = Severity.NOTE
+    summary = "`set_ctx` writes a key that no template reads."
+    why = (
+        "It costs an event and room in the state, and it is often a misspelt name: the reader asks for another key and "
+        "finds nothing there."
+    )
+    bad = """
+    - step: start
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {totl: 1}}
+    """
+    good = """
+    - step: start
+      tool:
+        - add:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {total: 1}}
+      next:
+        arcs:
+          - step: report
+            when: "{{ ctx.total > 0 }}"
+    - step: report
+      tool: {kind: noop}
+    """
+    covers = ("S18", "formal §4.1")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        uses = [use for reading in model.readings for use in reading.names.uses]
+        whole = [use for use in uses if use.name == "ctx" and not use.fields]
+        if whole or any(template.problems for _, template in model.template_sites):
+            return  # all of it is handed on, or what could not be read may be what reads it
+        read = {use.fields[0].name for use in uses if use.name == "ctx"} | {use.name for use in uses}
+        told: set[str] = set()
+        for view in model.tasks:
+            for _, then in thens(view.task):
+                for patch, entry in patches(then):
+                    key = entry.key.text
+                    if patch == "set_ctx" and key not in read and key not in told:
+                        told.add(key)
+                        meant = nearest(key, read - model.definitions.ctx)
+                        help = f"did you mean `{meant}`, which is read?" if meant else "read it somewhere, or remove it"
+                        yield self.finding(entry.key.span, f"nobody reads `ctx.{key}`", help)

@@ -1,0 +1,61 @@
+"""P601: a secret is written into state that is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlvm.language.scopes import Position
+
+
+class SecretStored(Rule):
+    code = "P601"
+    name = "secret-stored"
+    severity = Severity.ERROR
+    summary = "`set_ctx` or `set_iter` keeps a secret, or something made of one."
+    why = (
+        "What a patch writes is recorded in the event log and outlives the execution, in every copy and backup of it. "
+        "Redaction hides the secret itself, but not what a filter has made of it."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: sync, path: billing/sync}
+    keychain:
+      - {name: billing_api, kind: secret_manager}
+    workflow:
+      - step: login
+        tool:
+          - remember:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+                        then: {do: continue, set_ctx: {bearer: "Bearer {{ keychain.billing_api }}"}}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: sync, path: billing/sync}
+    keychain:
+      - {name: billing_api, kind: secret_manager}
+    workflow:
+      - step: fetch
+        tool:
+          - invoices: {kind: http, url: "https://billing.example.com/invoices", auth: billing_api}
+    """
+    covers = ("S45", "step spec §2.1")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for read in model.secret_reads:
+            if read.site.position is not Position.TASK_PATCH:
+                continue
+            target = read.site.role.replace("set_", "", 1)
+            yield self.finding(
+                read.span,
+                f"the secret `{read.text}` would be stored as `{target}`, and so in the event log",
+                "do not keep it: let the task that needs it read it, through `auth`, a header or a connection input",
+            )

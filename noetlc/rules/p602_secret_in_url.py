@@ -1,0 +1,58 @@
+"""P602: a secret is part of a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.analysis.taint import becomes_url
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+
+class SecretInUrl(Rule):
+    code = "P602"
+    name = "secret-in-url"
+    severity = Severity.ERROR
+    summary = "A URL or its query parameters contain a secret."
+    why = (
+        "URLs are written down everywhere: in the server's access log, in every proxy on the way, in error messages. "
+        "A secret in one of them has to be taken for public."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: weather, path: demo/weather}
+    keychain:
+      - {name: weather_api, kind: secret_manager}
+    workflow:
+      - step: fetch
+        tool:
+          - today:
+              kind: http
+              url: "https://api.example.com/today?key={{ keychain.weather_api.key }}"
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: weather, path: demo/weather}
+    keychain:
+      - {name: weather_api, kind: secret_manager}
+    workflow:
+      - step: fetch
+        tool:
+          - today:
+              kind: http
+              url: https://api.example.com/today
+              headers: {x-api-key: "{{ keychain.weather_api.key }}"}
+    """
+    covers = ("S45",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for read in model.secret_reads:
+            if becomes_url(read.site):
+                yield self.finding(
+                    read.span,
+                    f"the secret `{read.text}` becomes part of a URL, through `{read.site.input}`",
+                    "send it in a header, or give `auth: <keychain entry>` and leave it to the tool",
+                )

@@ -1,0 +1,74 @@
+"""P604: data is spliced into SQL text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.analysis.taint import Splice, splices
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+_PARAMETERS = {"postgres": "%(name)s", "duckdb": "$name"}
+
+
+class InterpolatedSql(Rule):
+    code = "P604"
+    name = "interpolated-sql"
+    severity = Severity.WARNING
+    summary = "A template puts data into the text of an SQL command instead of its parameters."
+    why = (
+        "A quote in a customer's name breaks the command; a malicious one rewrites it. The database cannot tell what "
+        "was meant as data once it is part of the text."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: orders, path: shop/orders}
+    keychain:
+      - {name: pg_main, kind: postgres_credential}
+    workload: {customer: ""}
+    workflow:
+      - step: load
+        tool:
+          - orders:
+              kind: postgres
+              auth: pg_main
+              command: "SELECT * FROM orders WHERE customer = '{{ workload.customer }}'"
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: orders, path: shop/orders}
+    keychain:
+      - {name: pg_main, kind: postgres_credential}
+    workload: {customer: ""}
+    workflow:
+      - step: load
+        tool:
+          - orders:
+              kind: postgres
+              auth: pg_main
+              command: "SELECT * FROM orders WHERE customer = %(customer)s"
+              params: {customer: "{{ workload.customer }}"}
+    """
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for splice in splices(model, "sql"):
+            yield self._whole(splice) if splice.is_whole else self._part(splice)
+
+    def _part(self, splice: Splice) -> Finding:
+        parameter = _PARAMETERS.get(splice.site.task.kind if splice.site.task else "", "a parameter")
+        return self.finding(
+            splice.span,
+            f"`{splice.text}` becomes part of the SQL text and can change what it says",
+            f"write `{parameter}` in the text and give the value in `params`; for the name of a table or column, "
+            "choose among literals: `{{ 'a' if … else 'b' }}`",
+        )
+
+    def _whole(self, splice: Splice) -> Finding:
+        return self.finding(
+            splice.span,
+            f"the whole SQL text is taken from `{splice.text}`: whoever sets it can run any command",
+            "write the SQL here and let data choose only its parameters (`params`)",
+        )

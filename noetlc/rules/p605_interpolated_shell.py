@@ -1,0 +1,76 @@
+"""P605: data is spliced into a command that a shell reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.taint import Splice, splices
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Node, Scalar, Sequence
+
+_SHELL = re.compile(r"(?:.*/)?(?:a|ba|da|k|z)?sh")
+_SCRIPT_OPTION = re.compile(r"-[a-z]*c")
+
+
+class InterpolatedShell(Rule):
+    code = "P605"
+    name = "interpolated-shell"
+    severity = Severity.WARNING
+    summary = "A template puts data into a text that a shell reads as a command."
+    why = (
+        "A blank in a file name splits it into two arguments; a `;` in it starts a second command with all the rights "
+        "of the worker."
+    )
+    bad = """
+    - step: pack
+      loop: {in: ["a.csv", "b.csv"], iterator: file}
+      tool:
+        - zip: {kind: shell, command: "gzip --keep {{ iter.file }}"}
+    """
+    good = """
+    - step: pack
+      loop: {in: ["a.csv", "b.csv"], iterator: file}
+      tool:
+        - zip: {kind: shell, command: [gzip, --keep, "{{ iter.file }}"]}
+    """
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for splice in splices(model, "shell", _is_script):
+            yield self._script(splice) if _is_script(splice.site) else self._text(splice)
+
+    def _text(self, splice: Splice) -> Finding:
+        if splice.is_whole:
+            message = f"the whole command is taken from `{splice.text}`: whoever sets it can run anything"
+            return self.finding(
+                splice.span, message, "write the program here, as a list, and let data be its arguments"
+            )
+        return self.finding(
+            splice.span,
+            f"`{splice.text}` becomes part of a text that a shell reads, and can change the command",
+            'write the command as a list: `[program, "{{ … }}"]`; its items are never read by a shell',
+        )
+
+    def _script(self, splice: Splice) -> Finding:
+        return self.finding(
+            splice.span,
+            f"`{splice.text}` becomes part of a script that a shell reads, and can change it",
+            'give it as an argument: `[sh, -c, \'gzip "$1"\', sh, "{{ … }}"]`',
+        )
+
+
+def _is_script(site: Site) -> bool:
+    """Tell whether a site is the script in a list such as `[sh, -c, script]`."""
+    value = site.task.task.get_extra(site.input) if site.task else None
+    if not isinstance(value, Sequence):
+        return False
+    texts = [_text(item) for item in value.items[:3]]
+    if len(texts) < 3 or not _SHELL.fullmatch(texts[0]) or not _SCRIPT_OPTION.fullmatch(texts[1]):
+        return False
+    return value.items[2] is site.scalar
+
+
+def _text(node: Node) -> str:
+    return node.text if isinstance(node, Scalar) else ""

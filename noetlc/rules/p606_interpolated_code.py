@@ -1,0 +1,50 @@
+"""P606: data is spliced into Python source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.analysis.taint import splices
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+
+class InterpolatedCode(Rule):
+    code = "P606"
+    name = "interpolated-code"
+    severity = Severity.WARNING
+    summary = "A template puts data into the source of a `python` task instead of its `args`."
+    why = (
+        "A quote or a line break in the data is a syntax error at best; at worst the data is code and runs. And every "
+        "value makes another program, which nobody has tested."
+    )
+    bad = """
+    - step: greet
+      loop: {in: [Ada, Grace], iterator: person}
+      tool:
+        - hello:
+            kind: python
+            code: |
+              result = "Hello, {{ iter.person }}"
+    """
+    good = """
+    - step: greet
+      loop: {in: [Ada, Grace], iterator: person}
+      tool:
+        - hello:
+            kind: python
+            args: {person: "{{ iter.person }}"}
+            code: |
+              result = "Hello, " + person
+    """
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for splice in splices(model, "python"):
+            what = "is the whole source" if splice.is_whole else "becomes part of the source"
+            yield self.finding(
+                splice.span,
+                f"`{splice.text}` {what}: the data is read as Python",
+                'give it in `args: {x: "{{ … }}"}` and use the variable `x`; where the braces are Python\'s own, put '
+                "the code between `{% raw %}` and `{% endraw %}`",
+            )

@@ -1,0 +1,51 @@
+"""P901: `eval`, the older dialect's task policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.misnamed import old_evals
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+
+class Eval(Rule):
+    code = "P901"
+    name = "eval"
+    severity = Severity.ERROR
+    summary = "A task handles its outcome with `eval`, as the older dialect did."
+    why = "Nothing reads `eval` any more: no retry would happen, and no error would be caught."
+    bad = """
+    - step: fetch
+      tool:
+        - page:
+            kind: http
+            url: https://api.example.com/items
+            eval:
+              - else: {do: continue, set_ctx: {fetched: true}}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - page:
+            kind: http
+            url: https://api.example.com/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: fail}
+                  - else:
+                      then: {do: continue, set_ctx: {fetched: true}}
+    """
+    covers = ("brief §1.1", "step spec §4", "step spec §13")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for entry in old_evals(model):
+            yield self.finding(
+                entry.key.span,
+                "`eval` is of the older dialect: a task's outcome is handled by `spec.policy.rules`",
+                "write each entry as a rule, `{when: …, then: {do: …}}`, and the last as `{else: {then: {do: …}}}`",
+            )

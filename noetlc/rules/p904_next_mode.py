@@ -1,0 +1,53 @@
+"""P904: `next_mode` in a step's `spec`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Scalar
+
+
+class NextMode(Rule):
+    code = "P904"
+    name = "next-mode"
+    severity = Severity.ERROR
+    summary = "A step's `spec` has `next_mode`, as the older dialect did."
+    why = "Nothing reads it there. A step that was meant to fan out would fire only its first arc."
+    bad = """
+    - step: start
+      spec: {next_mode: inclusive}
+      tool: {kind: noop}
+      next:
+        arcs: [{step: left}, {step: right}]
+    - step: left
+      tool: {kind: noop}
+    - step: right
+      tool: {kind: noop}
+    """
+    good = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        spec: {mode: inclusive}
+        arcs: [{step: left}, {step: right}]
+    - step: left
+      tool: {kind: noop}
+    - step: right
+      tool: {kind: noop}
+    """
+    covers = ("brief §3.2", "formal §8.2")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for step in model.steps:
+            for entry in step.spec.extra if step.spec else ():
+                if entry.key.text == "next_mode":
+                    mode = entry.value.text if isinstance(entry.value, Scalar) and entry.value.text else "…"
+                    yield self.finding(
+                        entry.key.span,
+                        "`next_mode` is of the older dialect: how many arcs fire is said by the router",
+                        f"write `next: {{spec: {{mode: {mode}}}, arcs: […]}}`",
+                    )

@@ -1,0 +1,48 @@
+"""P905: `pipe`, an older word for a list of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.misnamed import old_inputs, rename
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.syntax.problem import Problem
+
+_HELP = "write the tasks as the list under `tool`, which is always a pipeline"
+
+
+class Pipe(ClaimRule):
+    code = "P905"
+    name = "pipe"
+    severity = Severity.ERROR
+    summary = "A step or a task has `pipe`, as earlier drafts of the language did."
+    why = "Nothing reads `pipe`, so its tasks would never run."
+    bad = """
+    - step: load
+      pipe:
+        - fetch: {kind: http, url: "https://api.example.com/items"}
+        - done: {kind: noop}
+    """
+    good = """
+    - step: load
+      tool:
+        - fetch: {kind: http, url: "https://api.example.com/items"}
+        - done: {kind: noop}
+    """
+    covers = ("step spec §7", "step spec §13")
+    claims = frozenset({("step", "pipe")})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        yield from super().check(model)
+        for entry in old_inputs(model, "pipe"):
+            yield self.finding(entry.key.span, "`pipe` is of an older dialect: a task holds no other tasks", _HELP)
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        return self.finding(
+            problem.span,
+            "`pipe` is of an older dialect: a step's tasks stand under `tool`",
+            _HELP,
+            fix=rename(model, problem.span, "tool", safe=False),
+        )

@@ -1,0 +1,47 @@
+"""P906: `case` on a step."""
+
+from __future__ import annotations
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.syntax.problem import Problem
+
+
+class Case(ClaimRule):
+    code = "P906"
+    name = "case"
+    severity = Severity.ERROR
+    summary = "A step has `case`, as earlier drafts of the language did."
+    why = (
+        "Nothing reads `case`: its conditions would not be tested, and the step would go on as if they were not there."
+    )
+    bad = """
+    - step: start
+      tool: {kind: noop}
+      case:
+        - when: "{{ event.name == 'step.done' }}"
+          then: [{next: finish}]
+    - step: finish
+      tool: {kind: noop}
+    """
+    good = """
+    - step: start
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: finish
+            when: "{{ event.name == 'step.done' }}"
+    - step: finish
+      tool: {kind: noop}
+    """
+    covers = ("step spec §13", "S6")
+    claims = frozenset({("step", "case")})
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        return self.finding(
+            problem.span,
+            "`case` is of an older dialect: a step has no cases",
+            "write what leads to other steps as `next: {arcs: [{step: …, when: …}]}`, what reacts to "
+            "an outcome as `spec.policy.rules` of the task, and what picks tasks as `choose` under `tool`",
+        )

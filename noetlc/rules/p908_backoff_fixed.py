@@ -1,0 +1,57 @@
+"""P908: `backoff: fixed`."""
+
+from __future__ import annotations
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.syntax.problem import Problem
+
+
+class BackoffFixed(ClaimRule):
+    code = "P908"
+    name = "backoff-fixed"
+    severity = Severity.ERROR
+    summary = "A retry says `backoff: fixed`, as the older dialect did, or another word that is no backoff."
+    why = "The word for waiting equally long each time is `none`; an unknown one leaves the pause between retries open."
+    bad = """
+    - step: fetch
+      tool:
+        - page:
+            kind: http
+            url: https://api.example.com/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 3, backoff: fixed, delay: 2}
+                  - else:
+                      then: {do: continue}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - page:
+            kind: http
+            url: https://api.example.com/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: retry, attempts: 3, backoff: none, delay: 2}
+                  - else:
+                      then: {do: continue}
+    """
+    covers = ("formal §6.2", "step spec §5.4", "S14")
+    claims = frozenset({("then", "backoff")})
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        written = model.source.text[problem.span.start : problem.span.end]
+        if written.strip("'\"") != "fixed":
+            return self.finding(problem.span, problem.message, problem.help)
+        return self.finding(
+            problem.span,
+            "`backoff: fixed` is of the older dialect: a delay that stays the same is `none`",
+            "write `backoff: none`, with the same `delay`",
+            fix=Fix("write `none`", (Edit(problem.span, "none"),), safe=True),
+        )

@@ -1,0 +1,68 @@
+"""P909: `sink`, as a kind of tool or as a block of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.misnamed import old_inputs
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.syntax.problem import Problem
+from noetlc.syntax.span import Span
+from noetlvm.language.tool_kinds import find_kind
+
+_SINK = "sink"
+
+
+class Sink(ClaimRule):
+    code = "P909"
+    name = "sink"
+    severity = Severity.ERROR
+    summary = "A task has `kind: sink`, or a step or task has a `sink` block."
+    why = "There is no such tool and no such block: the data would be computed and then thrown away."
+    bad = """
+    - step: load
+      tool:
+        - fetch: {kind: http, url: "https://api.example.com/items"}
+        - save: {kind: sink, table: items}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: shop/load}
+    keychain:
+      - {name: pg_main, kind: postgres_credential}
+    workflow:
+      - step: load
+        tool:
+          - fetch: {kind: http, url: "https://api.example.com/items"}
+          - save:
+              kind: postgres
+              auth: pg_main
+              command: "INSERT INTO items (body) VALUES (%(body)s)"
+              params: {body: "{{ _prev.data | tojson }}"}
+    """
+    covers = ("formal §9.2", "brief §10", "step spec §10", "step spec §13")
+    claims = frozenset({("step", _SINK)})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        yield from super().check(model)
+        for entry in old_inputs(model, _SINK):
+            yield self._finding(entry.key.span, "a task has no `sink`")
+        sinks = [view.task.kind for view in model.tasks if view.task.kind and view.kind == _SINK]
+        if not sinks or model.allow_unknown_kinds or _SINK in model.allowed_kinds or find_kind(_SINK):
+            return
+        for kind in sinks:
+            yield self._finding(kind.span, "there is no tool kind `sink`")
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        return self._finding(problem.span, "a step has no `sink`")
+
+    def _finding(self, span: Span, message: str) -> Finding:
+        return self.finding(
+            span,
+            f"{message}: storing is a task like any other",
+            "write a task of the storage's own kind (`postgres`, `duckdb`, `http`, …) after the one "
+            "whose result it stores, and that task returns a reference",
+        )

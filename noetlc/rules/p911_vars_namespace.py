@@ -1,0 +1,63 @@
+"""P911: `vars`, the older dialect's state of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model, Site
+from noetlc.analysis.names import Use
+from noetlc.finding import Edit, Finding, Fix, Severity
+from noetlc.rules.claim_rule import ClaimRule
+from noetlc.syntax.problem import Problem
+from noetlvm.language.scopes import VISIBLE
+
+_VARS = "vars"
+
+
+class VarsNamespace(ClaimRule):
+    code = "P911"
+    name = "vars-namespace"
+    severity = Severity.ERROR
+    summary = "A template reads `vars`, or a step has a `vars` block, as the older dialect did."
+    why = "Nothing is called `vars` any more: the value is undefined, and the task that needs it fails."
+    bad = """
+    - step: fetch
+      tool:
+        - page: {kind: http, url: "https://api.example.com/items?page={{ vars.page }}"}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - page: {kind: http, url: "https://api.example.com/items?page={{ ctx.page | default(1) }}"}
+    """
+    covers = ("step spec §2", "S6", "S11")
+    claims = frozenset({("step", _VARS)})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        yield from super().check(model)
+        for reading in model.readings:
+            for use in reading.names.uses:
+                if (
+                    use.name == _VARS
+                    and use.whole is not use.node
+                    and not model.definitions.defines(_VARS, reading.site)
+                ):
+                    yield self._use(model, reading.site, use)
+
+    def tell(self, model: Model, problem: Problem) -> Finding:
+        return self.finding(
+            problem.span,
+            "a step has no `vars`",
+            "write what they begin with in a first task: `set_iter` in a loop, `set_ctx` elsewhere",
+        )
+
+    def _use(self, model: Model, site: Site, use: Use) -> Finding:
+        scope = "iter" if site.loop_depth and "iter" in VISIBLE[site.position] else "ctx"
+        place = model.place(site, use.node.name_span)
+        is_plain = model.source.text[place.start : place.end] == _VARS
+        return self.finding(
+            place,
+            "`vars` is of the older dialect: a step has no state of its own",
+            f"write `{scope}`, and `set_{scope}` where the value is set",
+            fix=Fix(f"read it from `{scope}`", (Edit(place, scope),), safe=False) if is_plain else None,
+        )

@@ -1,0 +1,360 @@
+"""Every event an execution can record: its names, who reports it, what it is about, what it carries and how it stands.
+
+Names and meaning only. How an event changes state is the business of the machine that folds it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from noetlvm.record import Record
+
+
+class Plane(StrEnum):
+    """Who reports an event. Only the server ever writes it to the log."""
+
+    SERVER = "server"
+    WORKER = "worker"
+
+
+class Entity(StrEnum):
+    """What an event is about."""
+
+    PLAYBOOK = "playbook"
+    WORKFLOW = "workflow"
+    STEP = "step"
+    TASK = "task"
+    LOOP = "loop"
+    NEXT = "next"
+    TOKEN = "token"
+
+
+class Status(StrEnum):
+    """How the entity stands once the event has happened (formal §10.1)."""
+
+    IN_PROGRESS = "in_progress"
+    SUCCESS = "success"
+    ERROR = "error"
+    PAUSED = "paused"
+
+
+class Payload(Record):
+    """One field of an event's `data`."""
+
+    name: str
+    doc: str
+    optional: bool = False
+
+
+class EventKind(Record):
+    """One row of the catalogue."""
+
+    name: str
+    camel: str
+    """The formal specification's name where it has one (formal §10.2), else one made the same way."""
+    plane: Plane
+    entity: Entity
+    summary: str
+    status: Status | None
+    """Entity status after the event. None: derive it from the payload (error or success)."""
+    payload: tuple[Payload, ...] = ()
+    boundary: Status | None = None
+    """The status it carries into routing, if the event makes the server evaluate `next` (S21)."""
+    folded_into: str = ""
+    """The event that implies this one, where recording both would only make the log longer."""
+
+
+def _payload(**fields: str) -> tuple[Payload, ...]:
+    """Return fields by name; a text that begins with `?` describes one that may be absent."""
+    return tuple(Payload(name, doc.removeprefix("?"), doc.startswith("?")) for name, doc in fields.items())
+
+
+_SERVER, _WORKER = Plane.SERVER, Plane.WORKER
+_GOING, _WELL, _BADLY = Status.IN_PROGRESS, Status.SUCCESS, Status.ERROR
+_ERROR = "`{kind, retryable, message, details}`."
+_RESULT = "What the pipeline gave: its last `_prev`."
+_COUNTS = "`{total, ok, failed}`: how the pipelines of the loop ended."
+
+# The server owns the loop's beginning and end, because only it sees iterations that several workers share (S22).
+# A step without a tool, and a loop step that fails as a whole, get their boundary event from the server (S27, S33);
+# the plane named here is the one that reports the ordinary case.
+_ROWS = (
+    EventKind(
+        "playbook.execution.requested",
+        "PlaybookExecutionRequested",
+        _SERVER,
+        Entity.PLAYBOOK,
+        "A run was requested.",
+        _GOING,
+        _payload(
+            execution="Identifier of the execution.",
+            bundle="Identifier of the bundle.",
+            path="Path of the playbook.",
+            payload="What the request gives, to be merged over the workload defaults.",
+            ctx="?What the request lets `ctx` begin with.",
+            parent="?Parent execution, for a child.",
+            depth="?How many executions stand above a child.",
+            trace="?The uppermost of them.",
+        ),
+    ),
+    EventKind(
+        "playbook.request.evaluated",
+        "PlaybookRequestEvaluated",
+        _SERVER,
+        Entity.PLAYBOOK,
+        "The request is sound, or is refused.",
+        None,
+        _payload(error="?Why it is refused."),
+    ),
+    EventKind(
+        "workflow.started",
+        "WorkflowStarted",
+        _SERVER,
+        Entity.WORKFLOW,
+        "Workload and credentials are in place.",
+        _GOING,
+        _payload(workload="Defaults and request, merged; never changes."),
+    ),
+    EventKind(
+        "token.enqueued",
+        "TokenEnqueued",
+        _SERVER,
+        Entity.TOKEN,
+        "The first or the final token was put in front of a step; tokens between them are part of `next.evaluated`.",
+        _GOING,
+        _payload(
+            token="Number of the token.",
+            step="Step it waits for.",
+            args="What it carries.",
+            final="?It is the token of `final_step`.",
+        ),
+    ),
+    EventKind(
+        "token.claimed",
+        "TokenClaimed",
+        _SERVER,
+        Entity.TOKEN,
+        "A step consumed a token.",
+        _WELL,
+        folded_into="step.scheduled",
+    ),
+    EventKind(
+        "token.rejected",
+        "TokenRejected",
+        _SERVER,
+        Entity.TOKEN,
+        "A token was not let in: it is dropped, its gate cannot be tested, or nothing is left that could open it.",
+        None,
+        _payload(
+            token="Number of the token.",
+            step="Step that it waited for.",
+            reason="`denied`, `at_rest` or `template`.",
+            error="?Why the gate could not be tested.",
+        ),
+    ),
+    EventKind(
+        "step.scheduled",
+        "StepScheduled",
+        _SERVER,
+        Entity.STEP,
+        "A step consumed a token and is ready for a worker; or a lost lease was replaced.",
+        _GOING,
+        _payload(
+            token="?Number of the token it consumed.",
+            step="?Name of the step.",
+            form="?`loop`, or `routing` for a step without a tool; else a pipeline.",
+            lease="?Number of the lease that replaces a lost one.",
+        ),
+    ),
+    EventKind("step.started", "StepStarted", _WORKER, Entity.STEP, "A worker began a step run.", _GOING),
+    EventKind(
+        "task.started",
+        "TaskStarted",
+        _WORKER,
+        Entity.TASK,
+        "An attempt of a task began; one that has ended in the same report has only `task.done`.",
+        _GOING,
+        _payload(
+            ts="?When it began.",
+            child="?`{path, version, workload, timeout}`: the child execution that it requests (S43).",
+        ),
+    ),
+    EventKind(
+        "task.done",
+        "TaskProcessed",
+        _WORKER,
+        Entity.TASK,
+        "An attempt of a task ended, with its outcome and directive.",
+        None,
+        _payload(
+            outcome="`{status, result, error, meta}` and the tool's own part: `http`, `pg` or `py`.",
+            do="`continue`, `jump`, `skip`, `break`, `fail` or `retry`.",
+            pc="Where the pipeline goes on.",
+            iter="?What it writes to `iter`.",
+            ctx="?What it writes to `ctx` in a parallel loop; elsewhere it is in `ctx.patched`.",
+            wait_s="?Seconds to wait before the next attempt.",
+            rounds="?Round counters of the pipeline.",
+            inputs="?What the tool was given, for a task that failed.",
+            at="?Where the rule that failed it was written.",
+            masked="?A secret was taken out of the result that it hands on.",
+            again="?Whoever takes the pipeline over runs it again for that secret.",
+        ),
+    ),
+    EventKind(
+        "ctx.patched",
+        "CtxPatched",
+        _SERVER,
+        Entity.WORKFLOW,
+        "Keys of `ctx` were written.",
+        _WELL,
+        _payload(patch="The keys and their new values."),
+    ),
+    EventKind(
+        "step.done",
+        "StepDone",
+        _WORKER,
+        Entity.STEP,
+        "A step run succeeded.",
+        _WELL,
+        _payload(result=_RESULT),
+        Status.SUCCESS,
+    ),
+    EventKind(
+        "step.failed",
+        "StepFailed",
+        _WORKER,
+        Entity.STEP,
+        "A step run, looped or not, failed.",
+        _BADLY,
+        _payload(
+            error=_ERROR,
+            task="?Label of the task that failed.",
+            at="?Where the rule or the task that failed was written.",
+            failed_iteration="?For a loop: the iteration whose failure it is.",
+            cancelled="?For a run that took longer than it may: its iterations that were cancelled.",
+            loop=f"?For a loop: {_COUNTS}",
+        ),
+        Status.ERROR,
+    ),
+    EventKind(
+        "loop.started",
+        "LoopStarted",
+        _SERVER,
+        Entity.LOOP,
+        "A loop has its collection and begins; for a nested one, within the iteration that the event names.",
+        _GOING,
+        _payload(
+            items="The collection, or a reference to it.",
+            total="How many iterations there are.",
+            width="How many may be open at once.",
+            parallel="Whether `ctx` writes are buffered until its end.",
+            leaf="Whether its iterations run the pipeline, not a loop.",
+            best_effort="Whether a failed iteration is only counted.",
+        ),
+    ),
+    EventKind(
+        "loop.iteration.started",
+        "LoopIterationStarted",
+        _WORKER,
+        Entity.LOOP,
+        "An iteration began; one that has ended in its first report has only its end.",
+        _GOING,
+    ),
+    EventKind(
+        "loop.iteration.done",
+        "LoopIterationCompleted",
+        _WORKER,
+        Entity.LOOP,
+        "An iteration succeeded.",
+        _WELL,
+        _payload(
+            result="What the pipeline gave; for an iteration that holds a loop, the list of its results.",
+            ctx="?What the loop inside wrote to `ctx`, merged, where a parallel loop is around it.",
+            stored="?Where results and writes of iterations before it are from now on, and which.",
+        ),
+    ),
+    EventKind(
+        "loop.iteration.failed",
+        "LoopIterationFailed",
+        _WORKER,
+        Entity.LOOP,
+        "An iteration failed.",
+        _BADLY,
+        _payload(
+            error=_ERROR,
+            task="?Label of the task that failed.",
+            at="?Where the rule or the task that failed was written.",
+            cancelled="?It never began, because another iteration had failed; it counts as neither.",
+            fatal="?The step fails whatever its failure mode: its `ctx` writes cannot be merged.",
+        ),
+    ),
+    EventKind(
+        "loop.done",
+        "LoopDone",
+        _SERVER,
+        Entity.LOOP,
+        "All iterations of a loop step have ended.",
+        _WELL,
+        _payload(result="Results of the iterations in index order, or a reference to them.", loop=_COUNTS),
+        Status.SUCCESS,
+    ),
+    EventKind(
+        "next.evaluated",
+        "NextEvaluated",
+        _SERVER,
+        Entity.NEXT,
+        "Arcs were tested, the firing ones chosen and their tokens put in front of steps.",
+        None,
+        _payload(
+            arcs="Numbers of the arcs that fired, from 0.",
+            tokens="`[{id, step, args}]`, one for each arc.",
+            handled="?An arc that reads `event` took care of a failure.",
+            error="?Why the arcs could not be evaluated, or that none held where one must.",
+            place="?Where the step stands in the workflow, if no arc fired.",
+        ),
+    ),
+    EventKind(
+        "workflow.finished",
+        "WorkflowFinished",
+        _SERVER,
+        Entity.WORKFLOW,
+        "No token can move and nothing runs.",
+        None,
+        _payload(status="`success`, `failed` or `cancelled`."),
+    ),
+    EventKind(
+        "playbook.processed",
+        "PlaybookProcessed",
+        _SERVER,
+        Entity.PLAYBOOK,
+        "The execution is over.",
+        None,
+        _payload(
+            status="`success`, `failed` or `cancelled`.",
+            failures="?Number of failures that nobody handled.",
+        ),
+    ),
+    EventKind(
+        "execution.paused",
+        "ExecutionPaused",
+        _SERVER,
+        Entity.PLAYBOOK,
+        "No new work is given out until resumed.",
+        Status.PAUSED,
+    ),
+    EventKind("execution.resumed", "ExecutionResumed", _SERVER, Entity.PLAYBOOK, "Work is given out again.", _GOING),
+    EventKind(
+        "execution.cancelled",
+        "ExecutionCancelled",
+        _SERVER,
+        Entity.PLAYBOOK,
+        "Somebody stopped the execution.",
+        _BADLY,
+        _payload(children="Keys of the child executions that stop with it, the first hundred (S43)."),
+    ),
+)
+
+EVENTS: dict[str, EventKind] = {row.name: row for row in _ROWS}
+
+BOUNDARY: dict[str, EventKind] = {row.name: row for row in _ROWS if row.boundary}
+"""The events that end a step run and so make the server evaluate its arcs."""

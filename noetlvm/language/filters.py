@@ -1,0 +1,126 @@
+"""The filters and functions a template may use: Jinja2's own, as far as they are pure (S12).
+
+Pure means that the same data gives the same value, today, on another machine and in a replay. Bounds on time and size
+are the evaluator's business, not this table's.
+"""
+
+from __future__ import annotations
+
+from noetlvm.language.signature import table
+
+FILTERS = table(
+    ("abs", "", "The number without its sign."),
+    ("batch", "linecount fill_with?", "The list in pieces of `linecount` items."),
+    ("capitalize", "", "The text with its first letter large and the others small."),
+    ("center", "width?", "The text in the middle of `width` characters."),
+    ("count", "", "The number of items or characters; same as `length`."),
+    ("d", "default_value? boolean?", "Same as `default`."),
+    ("default", "default_value? boolean?", "Another value if this one is undefined, or false with `boolean=true`."),
+    ("dictsort", "case_sensitive? by? reverse?", "The mapping as a sorted list of pairs."),
+    ("e", "", "Same as `escape`."),
+    ("escape", "", "The text with HTML's special characters escaped."),
+    ("filesizeformat", "binary?", "A number of bytes for people, such as `13 kB`."),
+    ("first", "", "The first item."),
+    ("float", "default?", "The value as a number with a fraction, or `default` if it is none."),
+    ("forceescape", "", "The text escaped for HTML even if it already is."),
+    ("format", "* **", "The text with its `%s` and `%d` filled in."),
+    ("groupby", "attribute default? case_sensitive?", "Items grouped by a field: pairs of its value and the items."),
+    ("indent", "width? first? blank?", "The text with its lines indented."),
+    ("int", "default? base?", "The value as a whole number, or `default` if it is none."),
+    ("items", "", "The mapping's pairs of key and value."),
+    ("join", "d? attribute?", "One text of all items, with `d` between them."),
+    ("last", "", "The last item."),
+    ("length", "", "The number of items or characters."),
+    ("list", "", "The value as a list."),
+    ("lower", "", "The text in small letters."),
+    ("map", "* **", "Each item through a filter, or one field of each with `attribute=`."),
+    ("max", "case_sensitive? attribute?", "The greatest item."),
+    ("min", "case_sensitive? attribute?", "The least item."),
+    ("reject", "* **", "The items for which a test does not hold."),
+    ("rejectattr", "attribute / * **", "The items for whose field a test does not hold."),
+    ("replace", "old new count?", "The text with `old` replaced by `new`."),
+    ("reverse", "", "The text or list backwards."),
+    ("round", "precision? method?", "The number rounded; `method` is `common`, `ceil` or `floor`."),
+    ("safe", "", "The text, marked as needing no HTML escape."),
+    ("select", "* **", "The items for which a test holds."),
+    ("selectattr", "attribute / * **", "The items for whose field a test holds."),
+    ("slice", "slices fill_with?", "The list in `slices` parts of about the same length."),
+    ("sort", "reverse? case_sensitive? attribute?", "The items in order."),
+    ("string", "", "The value as text."),
+    ("striptags", "", "The text without HTML tags."),
+    ("sum", "attribute? start?", "The sum of the items, or of one field of each."),
+    ("title", "", "The text with each word's first letter large."),
+    ("tojson", "indent?", "The value as JSON text."),
+    ("trim", "chars?", "The text without blanks, or `chars`, at its ends."),
+    ("truncate", "length? killwords? end? leeway?", "The text cut to `length` characters."),
+    ("unique", "case_sensitive? attribute?", "The items without repetitions."),
+    ("upper", "", "The text in capital letters."),
+    ("urlencode", "", "The text or mapping as a part of a URL."),
+    ("urlize", "trim_url_limit? nofollow? target? rel? extra_schemes?", "The text with its URLs as HTML links."),
+    ("wordcount", "", "The number of words."),
+    ("wordwrap", "width? break_long_words? wrapstring? break_on_hyphens?", "The text in lines of `width` characters."),
+    ("xmlattr", "autospace?", "The mapping as XML attributes."),
+)
+
+NAMED_BY_ARGUMENT: dict[str, tuple[str, int]] = {
+    "map": ("filter", 0),
+    "select": ("test", 0),
+    "reject": ("test", 0),
+    "selectattr": ("test", 1),
+    "rejectattr": ("test", 1),
+}
+"""Filters that are given another filter or test by name, and at which positional argument: that name is checked too."""
+
+REJECTED_FILTERS: dict[str, str] = {
+    # Jinja2 has these three; they are not pure functions of data.
+    "random": "a template must give the same value every time; choose in a `python` task and pass the result on",
+    "attr": "`a.b` and `a['b']` read data; Python's attributes are not part of the language",
+    "pprint": "its text is Python's, not the data's; use `tojson(indent=2)`",
+    # Habits from other places.
+    "b64decode": "decode in a `python` task",
+    "b64encode": "encode in a `python` task",
+    "bool": "compare instead: `x == 'true'`, or put it in a `when`, where the text `false` is false",
+    "combine": "use `dict(a, **b)`",
+    "from_json": "the http tool already parses JSON; otherwise parse in a `python` task",
+    "json": "use `tojson`",
+    "keys": "use `.keys()`, or `list` on the mapping",
+    "len": "use `length`",
+    "regex_replace": "use `replace` for plain text, or a `python` task",
+    "size": "use `length`",
+    "split": "use the method: `x.split(',')`",
+    "str": "use `string`",
+    "strip": "use `trim`",
+    "ternary": "use `a if condition else b`",
+    "to_json": "use `tojson`",
+    "values": "use `.values()`",
+}
+"""Filters that people try and that do not exist here, with what to write instead."""
+
+FUNCTIONS = table(
+    ("range", "start stop? step? /", "The whole numbers below `start`, or from `start` up to `stop`."),
+    ("dict", "mapping? / **", "A new mapping of the arguments, later ones winning."),
+)
+
+REJECTED_FUNCTIONS: dict[str, str] = {
+    # Jinja2 has these four; they make objects that change, or text from chance.
+    "cycler": "it keeps a position that changes; use an index and `%`",
+    "joiner": "it remembers that it was called; use the filter `join`",
+    "lipsum": "it makes random text",
+    "namespace": "it changes while the template runs; use `set_iter` or `set_ctx` to keep a value",
+    # Habits from other places.
+    "abs": "use the filter: `x | abs`",
+    "bool": "compare instead: `x == 'true'`, or put it in a `when`, where the text `false` is false",
+    "env": "the environment is not visible; declare a keychain entry or a workload default",
+    "float": "use the filter: `x | float`",
+    "int": "use the filter: `x | int`",
+    "len": "use the filter: `x | length`",
+    "list": "use the filter: `x | list`",
+    "max": "use the filter: `x | max`",
+    "min": "use the filter: `x | min`",
+    "now": "a template must give the same value every time; `event.timestamp` and `outcome.meta.ts` are recorded",
+    "round": "use the filter: `x | round`",
+    "sorted": "use the filter: `x | sort`",
+    "str": "use the filter: `x | string`",
+    "sum": "use the filter: `x | sum`",
+}
+"""Functions that people try and that do not exist here, with what to write instead."""

@@ -1,0 +1,114 @@
+"""The methods a template may call on text, lists, mappings and numbers: those that only read (S12).
+
+A method that changes its receiver is out, because data here never changes in place; so is one that leads to Python.
+"""
+
+from __future__ import annotations
+
+from noetlvm.language.signature import Signature, signature
+from noetlvm.record import Record
+
+
+class Method(Record):
+    """A method and the types of value that have it, by their Python names."""
+
+    signature: Signature
+    types: tuple[str, ...]
+
+
+_ROWS = (
+    ("capitalize", "str", "", "The text with its first letter large and the others small."),
+    ("casefold", "str", "", "The text for comparing without regard to case."),
+    ("center", "str", "width fillchar? /", "The text in the middle of `width` characters."),
+    ("copy", "list dict", "", "The same data."),
+    ("count", "str list", "value start? end? /", "How often `value` occurs."),
+    ("endswith", "str", "suffix start? end? /", "Whether the text ends with `suffix`."),
+    ("expandtabs", "str", "tabsize?", "The text with blanks for tabs."),
+    ("find", "str", "sub start? end? /", "Where `sub` begins, or -1."),
+    ("get", "dict", "key default? /", "The value of `key`, or `default`."),
+    ("index", "str list", "value start? end? /", "Where `value` stands; an error if it does not."),
+    ("is_integer", "float", "", "Whether the number has no fraction."),
+    ("isalnum", "str", "", "Whether there are only letters and digits."),
+    ("isalpha", "str", "", "Whether there are only letters."),
+    ("isascii", "str", "", "Whether there are only ASCII characters."),
+    ("isdecimal", "str", "", "Whether there are only decimal digits."),
+    ("isdigit", "str", "", "Whether there are only digits."),
+    ("islower", "str", "", "Whether all letters are small."),
+    ("isnumeric", "str", "", "Whether there are only numeric characters."),
+    ("isspace", "str", "", "Whether there are only blanks."),
+    ("istitle", "str", "", "Whether each word begins with a capital letter."),
+    ("isupper", "str", "", "Whether all letters are capitals."),
+    ("items", "dict", "", "The pairs of key and value."),
+    ("join", "str", "iterable /", "One text of all items, with this text between them."),
+    ("keys", "dict", "", "The keys."),
+    ("ljust", "str", "width fillchar? /", "The text at the left of `width` characters."),
+    ("lower", "str", "", "The text in small letters."),
+    ("lstrip", "str", "chars? /", "The text without blanks, or `chars`, at its start."),
+    ("partition", "str", "sep /", "What is before `sep`, `sep`, and what is after it."),
+    ("removeprefix", "str", "prefix /", "The text without `prefix` at its start."),
+    ("removesuffix", "str", "suffix /", "The text without `suffix` at its end."),
+    ("replace", "str", "old new count? /", "The text with `old` replaced by `new`."),
+    ("rfind", "str", "sub start? end? /", "Where `sub` begins for the last time, or -1."),
+    ("rindex", "str", "sub start? end? /", "Where `sub` begins for the last time; an error if it does not."),
+    ("rjust", "str", "width fillchar? /", "The text at the right of `width` characters."),
+    ("rpartition", "str", "sep /", "As `partition`, at the last `sep`."),
+    ("rsplit", "str", "sep? maxsplit?", "The parts between `sep`, counted from the end."),
+    ("rstrip", "str", "chars? /", "The text without blanks, or `chars`, at its end."),
+    ("split", "str", "sep? maxsplit?", "The parts between `sep`, or between blanks."),
+    ("splitlines", "str", "keepends?", "The lines."),
+    ("startswith", "str", "prefix start? end? /", "Whether the text begins with `prefix`."),
+    ("strip", "str", "chars? /", "The text without blanks, or `chars`, at its ends."),
+    ("swapcase", "str", "", "Small letters large and large letters small."),
+    ("title", "str", "", "The text with each word's first letter large."),
+    ("upper", "str", "", "The text in capital letters."),
+    ("values", "dict", "", "The values."),
+    ("zfill", "str", "width /", "The number as text, with zeros in front."),
+)
+
+METHODS: dict[str, Method] = {
+    name: Method(signature(name, parameters, doc), tuple(types.split())) for name, types, parameters, doc in _ROWS
+}
+
+_NO_BYTES = "values are text, never bytes; encode in a `python` task"
+_NO_TIME = "times are text here; compute with them in a `python` task"
+
+REJECTED_METHODS: dict[str, str] = {
+    # These change their receiver.
+    "add": "data does not change in place; write `x + [item]`",
+    "append": "data does not change in place; write `x + [item]`",
+    "clear": "data does not change in place; write `[]` or `{}`",
+    "extend": "data does not change in place; write `x + other`",
+    "insert": "data does not change in place; write `x[:i] + [item] + x[i:]`",
+    "pop": "data does not change in place; read `x[-1]` and keep `x[:-1]`",
+    "popitem": "data does not change in place; read it with `x | dictsort | last`",
+    "push": "data does not change in place; write `x + [item]`",
+    "remove": "data does not change in place; write `x | reject('equalto', item) | list`",
+    "reverse": "use the filter: `x | reverse | list`",
+    "setdefault": "data does not change in place; read with `x.get(key, default)`",
+    "sort": "use the filter: `x | sort`",
+    "update": "data does not change in place; write `dict(x, **other)`",
+    # These lead from data to Python.
+    "decode": _NO_BYTES,
+    "encode": _NO_BYTES,
+    "format": "use the filter: `'%s-%s' | format(a, b)`, or join with `~`",
+    "format_map": "use the filter: `'%s-%s' | format(a, b)`, or join with `~`",
+    "maketrans": "use `.replace()`",
+    "translate": "use `.replace()`",
+    # Habits from other places.
+    "contains": "use `item in x`",
+    "filter": "use the filters `select` and `selectattr`",
+    "has_key": "use `key in x`",
+    "includes": "use `item in x`",
+    "isoformat": _NO_TIME,
+    "iteritems": "use `.items()`",
+    "length": "use the filter: `x | length`",
+    "map": "use the filter: `x | map(attribute='name')`",
+    "size": "use the filter: `x | length`",
+    "strftime": _NO_TIME,
+    "substring": "use a slice: `x[2:5]`",
+    "toString": "use the filter: `x | string`",
+    "toLowerCase": "use `.lower()`",
+    "toUpperCase": "use `.upper()`",
+    "trim": "use `.strip()`",
+}
+"""Methods that people try and that do not exist here, with what to write instead."""

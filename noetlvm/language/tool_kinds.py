@@ -1,0 +1,101 @@
+"""The registry of tool kinds: built-in ones, each declared in the module of its name in `noetlvm.tools`, and plugins.
+
+A module is loaded by name, on the first use of its kind: a registry of names, so that this package imports no tool.
+A plugin is an entry point of the group `noetlvm.tools` whose name is the kind's and whose object is a `ToolKind`.
+What runs it is `run` in the module that the entry point names, beside the kind, as in `noetlvm.tools`.
+A plugin that cannot be loaded makes its kind unknown, with a reason; it never fails the caller.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from noetlvm.language.tool_kind import ToolKind
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "noetlvm.tools"
+
+_BUILTIN = {
+    name: f"noetlvm.tools.{name}"
+    for name in ("noop", "http", "postgres", "duckdb", "python", "shell", "secrets", "playbook", "workbook")
+}
+"""The module of each, in the order of the reference page."""
+
+
+def builtin_kinds() -> dict[str, ToolKind]:
+    """Return the kinds that come with the virtual machine, in the order of the reference page."""
+    return {name: _builtin(name) for name in _BUILTIN}
+
+
+def find_kind(name: str) -> ToolKind | None:
+    """Return the kind of that name, built-in or from a plugin."""
+    if name in _BUILTIN:
+        return _builtin(name)
+    found = _plugin(name)
+    return found if isinstance(found, ToolKind) else None
+
+
+def gives_secret(name: str) -> bool:
+    """Tell whether the kind of that name does nothing but read a secret."""
+    kind = find_kind(name)
+    return kind is not None and kind.gives_secret
+
+
+def module_of(name: str) -> str | None:
+    """Return the name of the module that declares a kind and may run it, or None if the kind is unknown."""
+    if find_kind(name) is None:
+        return None
+    return _BUILTIN.get(name) or next(entry.module for entry in _entry_points() if entry.name == name)
+
+
+def why_unusable(name: str) -> str | None:
+    """Say why a plugin offers the kind and yet `find_kind` does not know it; None if no plugin offers it."""
+    found = None if name in _BUILTIN else _plugin(name)
+    return found if isinstance(found, str) else None
+
+
+def kind_names() -> list[str]:
+    """Return the names of all kinds, plugins' included, without loading any plugin."""
+    return [*_BUILTIN, *sorted({entry.name for entry in _entry_points()} - _BUILTIN.keys())]
+
+
+@cache
+def _builtin(name: str) -> ToolKind:
+    kind: ToolKind = import_module(_BUILTIN[name]).KIND
+    return kind
+
+
+@cache
+def _plugin(name: str) -> ToolKind | str | None:
+    """Return the plugin's kind, or the reason why it cannot be used, or None if there is no such plugin."""
+    entries = [entry for entry in _entry_points() if entry.name == name]
+    if not entries:
+        return None
+    if len(entries) > 1:
+        return f"several plugins offer it: {', '.join(sorted(entry.value for entry in entries))}"
+    return _load(entries[0])
+
+
+def _load(entry: EntryPoint) -> ToolKind | str:
+    try:
+        kind = entry.load()
+    except (Exception, SystemExit) as error:  # foreign code may fail in any way at all while it is imported
+        return f"its plugin `{entry.value}` cannot be loaded: {type(error).__name__}: {error}"
+    if not isinstance(kind, ToolKind):
+        return f"its plugin `{entry.value}` is not a `ToolKind` but a `{type(kind).__name__}`"
+    if kind.name != entry.name:
+        return f"its plugin `{entry.value}` calls itself `{kind.name}`"
+    return kind
+
+
+@cache
+def _entry_points() -> tuple[EntryPoint, ...]:
+    # Reading what is installed takes longer than linting a file, so it waits for a name that is not built in.
+    from importlib.metadata import entry_points
+
+    # The same package twice on the path is one plugin.
+    return tuple({(entry.name, entry.value): entry for entry in entry_points(group=ENTRY_POINT_GROUP)}.values())

@@ -1,0 +1,132 @@
+"""Rules about steps and the ways between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.noetlc.rules.lint_text import lint
+
+FORK = """
+- step: start
+  next:
+    spec: {{mode: inclusive}}
+    arcs:
+      - {{step: left, when: "{{{{ {left} }}}}"}}
+      - {{step: right, when: "{{{{ {right} }}}}"}}
+- step: left
+  next: {{arcs: [{{step: {back}}}]}}
+- step: right
+"""
+
+
+def messages(text: str, code: str) -> list[str]:
+    return [finding.message for finding in lint(text, code)]
+
+
+def test_a_step_behind_dead_arcs_only_never_runs() -> None:
+    text = """
+    - step: start
+      next:
+        arcs:
+          - {step: lost, when: false}
+    - step: lost
+    """
+    assert messages(text, "P410") == ["`lost` never runs: no arc that can fire leads to it from a step that runs"]
+
+
+def test_a_gate_that_never_opens_is_told() -> None:
+    text = """
+    - step: start
+      spec: {policy: {admit: {rules: [{else: {then: {allow: false}}}]}}}
+      tool: {kind: noop}
+    """
+    assert messages(text, "P410") == ["`start` never runs: its admission rules never let a token in"]
+
+
+def test_nothing_is_said_of_steps_where_a_name_is_wrong() -> None:
+    text = """
+    - step: start
+      next: {arcs: [{step: lod}]}
+    - step: load
+    """
+    assert messages(text, "P410") == []
+
+
+def test_two_arcs_can_take_everything_together() -> None:
+    text = """
+    - step: start
+      next:
+        arcs:
+          - {step: one, when: "{{ workload.n | default(0) == 1 }}"}
+          - {step: two, when: "{{ workload.n | default(0) != 1 }}"}
+          - {step: three}
+    - step: one
+    - step: two
+    - step: three
+    """
+    assert messages(text, "P411") == ["the arc to `three` never fires: the arcs before it take all that it would"]
+
+
+@pytest.mark.parametrize("when", ["event.name == 'step.failed'", "event.status == 'error'", "event.error is defined"])
+def test_an_error_arc_of_a_pure_routing_step_is_dead(when: str) -> None:
+    text = f"""
+    - step: start
+      next:
+        arcs:
+          - {{step: rescue, when: "{{{{ {when} }}}}"}}
+    - step: rescue
+    """
+    assert messages(text, "P411") == ["the arc to `rescue` never fires: `start` cannot fail"]
+
+
+def test_a_step_that_may_come_too_late_can_fail() -> None:
+    text = """
+    - step: start
+      spec: {policy: {lifecycle: {deadline_s: 60}}}
+      next:
+        arcs:
+          - {step: rescue, when: "{{ event.name == 'step.failed' }}"}
+    - step: rescue
+    """
+    assert messages(text, "P411") == []
+
+
+def test_an_input_that_is_computed_can_fail() -> None:
+    text = """
+    - step: start
+      tool: {kind: noop, note: "{{ workload.note }}"}
+      next:
+        arcs:
+          - {step: rescue, when: "{{ event.name == 'step.failed' }}"}
+    - step: rescue
+    """
+    assert messages(text, "P411") == []
+
+
+def test_the_way_round_is_shown() -> None:
+    text = """
+    - step: start
+      next: {arcs: [{step: again}]}
+    - step: again
+      next: {arcs: [{step: start}]}
+    """
+    (finding,) = lint(text, "P412")
+    assert [related.message for related in finding.related] == ["the way round: start → again → start"]
+
+
+def test_a_gate_that_may_hold_is_a_way_out() -> None:
+    text = """
+    - step: start
+      spec: {policy: {admit: {rules: [{when: "{{ workload.open | default(false) }}", then: {allow: true}}]}}}
+      next: {arcs: [{step: start}]}
+    """
+    assert messages(text, "P412") == []
+
+
+def test_arcs_that_exclude_each_other_leave_no_token_behind() -> None:
+    excluding = FORK.format(left="event.result.n == 1", right="event.result.n == 2", back="start")
+    free = FORK.format(left="event.result.n == 1", right="event.result.m == 2", back="start")
+    assert messages(excluding, "P413") == []
+    assert messages(free, "P413") == [
+        "tokens pile up at `right`: each round through `start` sends one there and another round again"
+    ]
