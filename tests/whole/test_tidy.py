@@ -31,7 +31,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/cli",
             "noetlvm/command_line",
             "noetlvm/engine",
-            "noetlvm/events",
             "noetlvm/expr",
             "noetlvm/keychain",
             "noetlvm/machine",
