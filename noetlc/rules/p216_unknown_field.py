@@ -9,8 +9,8 @@ from noetlc.analysis.model import Model, Site
 from noetlc.analysis.names import Access, Reading, Use
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
 from noetlvm.expr.scopes import FIELDS, FOR_LOOP_FIELDS, Position, Shape, given_fields
+from noetlvm.nearest import nearest
 from noetlvm.tools.kind import ToolKind
 from noetlvm.tools.registry import builtin_kinds, find_kind
 
