@@ -1,8 +1,8 @@
 """From playbooks to a bundle: lint, canonical form, code, bytes, and the verifier over the result. Pure.
 
-Code generation relies on what some rules ensure, so their errors stop the compiler even if a comment silences them or the
-configuration lowers them (`Rule.stops_compiler`). Every other finding counts as configured. The verifier runs on every
-bundle, so a bug of the compiler never leaves it.
+Code generation relies on what some rules ensure, so their errors stop the compiler even if a comment silences them or
+the configuration lowers them (`Rule.stops_compiler`). Every other finding counts as configured. The verifier runs on
+every bundle, so a bug of the compiler never leaves it.
 """
 
 from __future__ import annotations

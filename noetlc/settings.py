@@ -276,17 +276,13 @@ class Key(NamedTuple):
 
 
 KEYS: dict[str, Key] = {
-    "select": Key(
-        _codes, "all rules", "Codes or prefixes (`P103`, `P5`) of the rules to report; the longest that fits wins."
-    ),
+    "select": Key(_codes, "all rules", "Codes or prefixes (`P103`, `P5`) of rules to report; the longest fit wins."),
     "ignore": Key(_codes, "none", "Codes or prefixes of rules not to report."),
     "severity": Key(_severities, "each rule's own", "Severity by code or prefix: `error`, `warning` or `note`."),
     "per-file-ignores": Key(_ignores_by_glob, "none", "Codes not to report in the files that a pattern matches."),
     "min-severity": Key(_severity, "`note`", "Findings below this severity are not reported."),
     "fail-on": Key(_fail_on, "`error`", "Lowest severity that makes `lint` exit with 1; `never` for none."),
-    "exclude": Key(
-        _strings, "none", "Patterns of files and folders to skip; a file named on the command line is checked."
-    ),
+    "exclude": Key(_strings, "none", "Patterns of files and folders to skip; does not apply to named files."),
     "baseline": Key(_string, "none", "File of accepted findings; only others are reported."),
     "max-document-bytes": Key(_positive, f"{DEFAULT_LIMITS.document_bytes_max}", "Larger files are refused (P004)."),
     "tool-kinds": Key(_strings, "none", "Tool kinds that your workers have and this installation does not."),

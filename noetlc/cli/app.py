@@ -1,4 +1,4 @@
-"""The commands of `noetlc`. A new command is a function in a module of this package, both of its name, and a line here."""
+"""The commands of `noetlc`. A new command is a function of this package, both of one name, and a line here."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def compile(
 ) -> int:
     """Check playbooks and compile them into one bundle.
 
-    Errors stop it. Severities and ignores count as in lint, but for errors that leave nothing to compile. Everything but
-    a bundle goes to standard output.
+    Errors stop it. Severities and ignores count as in lint, but for errors that leave nothing to compile. Everything
+    but a bundle goes to standard output.
 
     \b
     Examples:

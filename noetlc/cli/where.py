@@ -33,7 +33,7 @@ def where(
     import json as json_module
 
     from noetlc.bundle.files import open_bundle
-    from noetlc.bundle.whereabouts import everything, find
+    from noetlc.bundle.source_map import everything, find
     from noetlvm.command_line.process import CommandError
     from noetlvm.nearest import suggestion
 

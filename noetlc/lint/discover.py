@@ -20,7 +20,7 @@ _WILDCARDS = frozenset("*?[")
 
 
 class Target(NamedTuple):
-    """A file to lint. One named by the user is linted whatever it contains; one found in a folder must be a playbook."""
+    """A file to lint. A named one is linted whatever it contains; one found in a folder must be a playbook."""
 
     path: str
     named: bool

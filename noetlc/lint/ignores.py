@@ -77,9 +77,9 @@ def apply_ignores(
         is_silenced = ledger.silences(finding.code, _line(finding, source))
         (result.silenced if is_silenced else result.reported).append(finding)
     if all_rules_ran:
-        unused = [finding for ignore in ignores if (finding := _unused(ignore, ledger.used[ignore])) is not None]
+        unused = [found for ignore in ignores if (found := _unused(ignore, ledger.used[ignore])) is not None]
         result.reported.extend(
-            finding for finding in unused if not ledger.silences_by_name(finding.code, _line(finding, source))
+            found for found in unused if not ledger.silences_by_name(found.code, _line(found, source))
         )
         result.reported.sort(key=lambda finding: (finding.span, finding.code))
     return result
@@ -97,7 +97,7 @@ class _Ledger:
                 self._enter(ignore)
 
     def silences(self, code: str, line: int) -> bool:
-        """Return whether a finding of this code that starts on this line is silenced, and mark what silences it as used."""
+        """Return whether a finding on this line is silenced, and mark what silences it as used."""
         return self._note(self._covering(code, line))
 
     def silences_by_name(self, code: str, line: int) -> bool:

@@ -11,8 +11,8 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
 from noetlc.syntax.nodes import Scalar
+from noetlvm.language.tool_kind import ToolKind
 from noetlvm.nearest import nearest
-from noetlvm.tools.kind import ToolKind
 
 
 class UnknownInput(Rule):

@@ -11,8 +11,8 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Entry, Scalar
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
+from noetlvm.language.tool_kind import Input
 from noetlvm.nearest import did_you_mean
-from noetlvm.tools.kind import Input
 
 _TITLES = {
     "string": "a string",

@@ -10,8 +10,8 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
+from noetlvm.language.tool_kind import ToolKind
 from noetlvm.nearest import nearest
-from noetlvm.tools.kind import ToolKind
 
 
 class UnknownSetting(Rule):

@@ -8,9 +8,9 @@ from noetlc.analysis.calls import applications
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.expr.filter_table import FILTERS
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.test_table import REJECTED_TESTS, TESTS
+from noetlvm.language.filters import FILTERS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.tests import REJECTED_TESTS, TESTS
 from noetlvm.nearest import nearest
 
 

@@ -8,8 +8,8 @@ from noetlc.analysis.model import Model, Site
 from noetlc.analysis.order import StepOrder
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.expr.filter_table import FUNCTIONS
-from noetlvm.expr.scopes import NAMESPACES, Position
+from noetlvm.language.filters import FUNCTIONS
+from noetlvm.language.scopes import NAMESPACES, Position
 from noetlvm.nearest import did_you_mean
 
 _AFTER_STEP = frozenset({Position.ARC_WHEN, Position.ARC_ARGS})

@@ -90,7 +90,7 @@ def _dispatch(name: str, version: str, load: Callable[[], Program]) -> int:
 
     try:
         return run_words(program, words)
-    except (CommandError, *program.errors) as problem:
+    except (CommandError, *program.errors) as problem:  # type: ignore[misc]
         if str(problem):
             print(f"{name}: {problem}", file=sys.stderr)
         return CANNOT_RUN

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from noetlvm.data.event import Event
 from noetlvm.engine.credentials import Credentials
-from noetlvm.events.event import Event
 from noetlvm.machine.control import Control
 from noetlvm.machine.loaded import LoadedProgram
 from noetlvm.machine.state import State
-from noetlvm.store.interface import ControlRequest, Execution
+from noetlvm.store.interface import Execution, ExecutionRequest
 
 if TYPE_CHECKING:
     import asyncio
@@ -67,7 +67,7 @@ class Actor:
         self.inbox: list[Input] = []
         self.decided: list[Event] = []
         """What it has decided since then."""
-        self.met: list[ControlRequest] = []
+        self.met: list[ExecutionRequest] = []
         """Requests from outside that the next decision meets."""
         self.waiting: list[asyncio.Future[None]] = []
         """Those who wait until everything in the inbox is durable."""
