@@ -11,7 +11,7 @@ from typing import Any
 from noetlc.analysis.model import Model
 from noetlc.files import read_file
 from noetlc.syntax import ast
-from noetlc.syntax.limits import DEFAULT_LIMITS
+from noetlc.syntax.input import DEFAULT_LIMITS
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.playbook_printer import print_playbook, tree_data
 from noetlc.syntax.span import Source, Span

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from noetlc.finding import Severity
 from noetlc.globs import matches
 from noetlc.rules.codes import current_codes
-from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
+from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import suggestion
 

@@ -84,7 +84,7 @@ def _emitted(compiled: Compiled, emit: Emit, *, stripped: bool) -> bytes:
 
         return "---\n".join(print_playbook(form.playbook) for form in compiled.canonical).encode()
     if emit is Emit.ASM:
-        from noetlvm.bytecode.text.disassembler import disassemble
+        from noetlc.assembly.disassembler import disassemble
 
         return disassemble(compiled.program, source_lines=not stripped).encode()
     import json

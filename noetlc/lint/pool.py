@@ -14,7 +14,7 @@ from noetlc.lint.check import check_bytes
 from noetlc.lint.discover import Target
 from noetlc.rules.catalogue import all_rules
 from noetlc.settings import Settings
-from noetlc.syntax.sniff import looks_like_playbook
+from noetlc.syntax.input import looks_like_playbook
 
 PARALLEL_FROM = 20
 """Fewer files than this are done before a second process has started."""

@@ -27,7 +27,7 @@ LAYERS = {
     ),
     "noetlc": (
         ("syntax",),
-        ("net", "finding", "files", "globs"),
+        ("net", "finding", "assembly", "files", "globs"),
         ("analysis",),
         ("canon",),
         ("rules",),
