@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 def nearest(word: str, known: Iterable[str], *, slips: int | None = None) -> str:
     """Return the known name within `slips` typing slips of `word` (default: one in three letters), or nothing."""
-    limit = max(1, len(word) // 3) if slips is None else slips
+    limit = min(max(1, len(word) // 3), len(word) - 1) if slips is None else slips
     best, best_distance = "", limit + 1
     lowered = word.lower()
     letters = set(lowered)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from noetlc.compile import Compiled
 
 
-class Emit(StrEnum):
+class EmitKind(StrEnum):
     """What to make of the playbooks."""
 
     NBC = "nbc"
@@ -32,7 +32,7 @@ def compile(
     ] = None,
     strip: Annotated[bool, Option("--strip", help="Leave out the debug map; the id stays the same.")] = False,
     werror: Annotated[bool, Option("--werror", help="Stop at warnings too.")] = False,
-    emit: Annotated[Emit, Option(help="What to make.")] = Emit.NBC,
+    emit: Annotated[EmitKind, Option(help="What to make.")] = EmitKind.NBC,
     config: Annotated[
         str | None,
         Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
@@ -60,30 +60,30 @@ def compile(
     from noetlc.session import Session
     from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 
-    if files == [STDIO] and emit is Emit.NBC and output is None:
+    if files == [STDIO] and emit is EmitKind.NBC and output is None:
         raise CommandError("a bundle of standard input needs a file: add `-o FILE`, or `-o -` for standard output")
     session = Session(files, config)
     compiled = session.compile()
     session.report(compiled.files, quiet=quiet)
     if compiled.program is None or (werror and compiled.has_warnings):
         return FAILURE
-    if output is None and emit is Emit.NBC:
+    if output is None and emit is EmitKind.NBC:
         output = str(Path(files[0]).with_suffix(".nbc"))
     write_file(output, _emitted(compiled, emit, stripped=strip))
-    if emit is Emit.NBC and output != STDIO and not quiet:
+    if emit is EmitKind.NBC and output != STDIO and not quiet:
         print(_summary(compiled, output, stripped=strip), file=sys.stderr)
     return SUCCESS
 
 
-def _emitted(compiled: Compiled, emit: Emit, *, stripped: bool) -> bytes:
+def _emitted(compiled: Compiled, emit: EmitKind, *, stripped: bool) -> bytes:
     assert compiled.program is not None
-    if emit is Emit.NBC:
+    if emit is EmitKind.NBC:
         return _bundle(compiled, stripped=stripped)
-    if emit is Emit.CANON:
+    if emit is EmitKind.CANON:
         from noetlc.syntax.playbook_printer import print_playbook
 
         return "---\n".join(print_playbook(form.playbook) for form in compiled.canonical).encode()
-    if emit is Emit.ASM:
+    if emit is EmitKind.ASM:
         from noetlc.assembly.disassembler import disassemble
 
         return disassemble(compiled.program, source_lines=not stripped).encode()
