@@ -50,7 +50,7 @@ def _same(answer: Any) -> Any:
 
 
 def register(playbook: bytes) -> ServiceCall[Json]:
-    is_bundle = not playbook.isascii() and playbook[:4] == b"NBC\x00" or playbook[:1] == b"\x89"
+    is_bundle = playbook.startswith(b"\x7fNBC")
     return ServiceCall(
         "POST", "/playbooks", _same, headers={"Content-Type": BUNDLE if is_bundle else YAML}, content=playbook
     )
