@@ -57,8 +57,10 @@ def _encoded(append: Append) -> EncodedAppend:
     references: set[str] = set()
     rows = [_event_row(recorded, seq, references) for seq, recorded in enumerate(events, known_seq + 1)]
     if closed and opened:
-        leases = {command[:3]: command.lease for command in closed}
-        opened = [command for command in opened if leases.get(command[:3], -1) < command.lease]
+        leases = {command.part: command.lease for command in closed}
+        opened = [command for command in opened if leases.get(command.part, -1) < command.lease]
+        replaced = {command.part for command in opened}  # opening removes the older lease by itself
+        closed = [command for command in closed if command.part not in replaced]
     if snapshot is not None:
         if not 0 < snapshot.seq <= execution.seq:
             raise ValueError(f"{execution.execution_id} has no event {snapshot.seq} that a snapshot could follow")
