@@ -192,7 +192,7 @@ def test_a_failure_is_told_with_task_rule_input_and_line(noetlvm: Command) -> No
         (("run", "counting.yaml", "--set", "a=1", "--set", "a.b=2"), "`a` is no mapping"),
         (("run", "counting.yaml", "--payload", "nothing.json"), "cannot read nothing.json"),
         (("run", "counting.yaml", "--payload", "counting.yaml.json"), "cannot read"),
-        (("run", "counting.yaml", "--durability", "none"), "--durability takes full or relaxed"),
+        (("run", "counting.yaml", "--durability", "none"), "'none' is not one of 'full', 'relaxed'"),
         (("show",), "there is no database"),
         (("resume",), "there is no database"),
     ],
