@@ -10,9 +10,9 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kind import ToolKind
+from noetlvm.nearest import nearest
 
 
 class UnknownInput(Rule):
@@ -40,7 +40,8 @@ class UnknownInput(Rule):
                 continue
             for entry in inputs(view):
                 name = entry.key.text
-                if kind.input(name) is None and not (name == "auth" and kind.takes_auth):
+                is_known = kind.input(name) is not None or name in kind.spellings
+                if not is_known and not (name == "auth" and kind.takes_auth):
                     yield self._unknown(kind, entry.key, view.task)
 
     def _unknown(self, kind: ToolKind, key: Scalar, task: Task) -> Finding:
