@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from noetlvm.bridge import NotCompiledError, compile_text
+from noetlvm.bridge import CompilationError, compile_source
 from noetlvm.bytecode.errors import BundleError
 from noetlvm.server.bundle import Bundle
 from noetlvm.service.access import requires
@@ -60,10 +60,10 @@ def _register(driver: Driver, body: bytes, *, is_yaml: bool) -> Registration:
     diagnostics: list[Diagnostic] = []
     if is_yaml:
         try:
-            body, rows = compile_text(body)
-        except NotCompiledError as error:
+            body, rows = compile_source("playbook.yaml", body)
+        except CompilationError as error:
             found = [_diagnostic(row) for row in error.findings]
-            raise ProblemError(422, str(error) or "the playbook has errors", diagnostics=found) from None
+            raise ProblemError(422, str(error), diagnostics=found) from None
         diagnostics = [_diagnostic(row) for row in rows]
     try:
         bundle = Bundle.of(body)
