@@ -10,16 +10,27 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from noetlc.migrate.constructs import described
 from noetlc.migrate.document import Draft, Item, Leaf, Map, Pair, Seq, mapping, scalar, sequence, template
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, step_facts
 from noetlc.migrate.log import Log
 from noetlc.migrate.names import NameScope, Where
 from noetlc.migrate.policies import ERROR, handles_errors, policy_rules, retry_then
 from noetlc.migrate.routing import Route, RouteRewriter, router, targets, wrap
-from noetlc.migrate.shapes import else_rule, error_rule, free_label, keep_result, labelled, shape_task, task_list
+from noetlc.migrate.shapes import (
+    else_rule,
+    error_rule,
+    free_label,
+    insert_first,
+    keep_result,
+    labelled,
+    shape_task,
+    task_list,
+)
 from noetlc.migrate.state import free_step, insert_step
 from noetlc.migrate.templates import expression_in, joined, negated, renamed_text
 from noetlc.syntax import template_ast as t
+from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 
 _KNOBS = frozenset(
@@ -40,6 +51,7 @@ class CaseEntry(NamedTuple):
     guard: str
     actions: tuple[Pair, ...]
     otherwise: bool
+    span: Span | None = None
 
     @property
     def on_error(self) -> bool:
@@ -92,7 +104,7 @@ class CaseRewriter:
                 text = ""
             then = value.get("then")
             if then is not None:
-                yield CaseEntry(text, tuple(_actions(then)), otherwise=False)
+                yield CaseEntry(text, tuple(_actions(then)), otherwise=False, span=guard.span if guard else None)
             other = value.get("else")
             if other is not None:
                 inner = other.get("then") if isinstance(other, Map) else None
@@ -102,11 +114,16 @@ class CaseRewriter:
 
     def _condition(self, entry: CaseEntry, where: Where) -> str:
         scope = NameScope(self._facts, where, self._step, self._step.last)
-        return expression_in(renamed_text(entry.guard, scope)) or ""
+        condition = expression_in(renamed_text(entry.guard, scope)) or ""
+        for code in dict.fromkeys(scope.codes):
+            self._log.add(code, entry.span, described(code))
+        for code, message in scope.reports:
+            self._log.add(code, entry.span, message)
+        return condition
 
     def _without_event(self, entry: CaseEntry) -> str:
         """Return the guard without its operands on the event, for a place that is only reached after success."""
-        return _drop_operands(self._condition(CaseEntry(_drop_in_text(entry.guard), (), False), Where.AFTER))
+        return self._condition(entry._replace(guard=_drop_in_text(entry.guard)), Where.AFTER)
 
     # ---- what becomes of the task
 
@@ -156,9 +173,7 @@ class CaseRewriter:
                 then.nested(f"set_{scope}").put(key, value.value)
         start = mapping(("do", "continue"), (f"set_{scope}", first))
         policy = mapping(("policy", mapping(("rules", sequence(else_rule(start))))))
-        name = free_label(self._step.body, f"{label}_start")
-        opening = labelled(name, mapping(("kind", "noop"), ("spec", policy)))
-        task_list(self._step.body).items.insert(0, Item(opening))
+        insert_first(self._step.body, f"{label}_start", mapping(("kind", "noop"), ("spec", policy)))
         then.put("to", scalar(label))
         return "jump"
 

@@ -360,3 +360,9 @@ _ROWS = (
 )
 
 CONSTRUCTS = {row.code: row for row in _ROWS}
+
+
+def described(code: str) -> str:
+    """Return what a construct becomes, in a sentence."""
+    row = CONSTRUCTS[code]
+    return f"{row.written}: {row.becomes}"

@@ -37,6 +37,7 @@ _PATCHES = {
     "set": Dialect.IO,
 }
 _OUTPUT = re.compile(r"\{[{%][^}]*(?<![\w.])output(?=\.(?:data|status|error|http|pg|py|meta)\b|\s*[|}])")
+_CALL_EVENTS = "`call.done`, `call.error`"
 _CALL_EVENT = re.compile(r"""["']call\.(?:done|error)["']""")
 
 
@@ -61,6 +62,8 @@ class Recognised(Record):
 def recognise(root: Node | None) -> Recognised:
     """Return the dialect of a document."""
     found: Counter[tuple[Dialect, str]] = Counter(_marks(root))
+    if any(dialect is Dialect.V10 for dialect, _ in found):
+        found.pop((Dialect.CASE, _CALL_EVENTS), None)  # a slip, where the rest is v10
     by_dialect = Counter[Dialect]()
     for (dialect, _), count in found.items():
         by_dialect[dialect] += count
@@ -134,7 +137,7 @@ def _template_marks(step: Mapping) -> Iterator[tuple[Dialect, str]]:
             if "output" in current.text and _OUTPUT.search(current.text):
                 yield Dialect.IO, "`output` in templates"
             if "call." in current.text and _CALL_EVENT.search(current.text):
-                yield Dialect.CASE, "`call.done`, `call.error`"
+                yield Dialect.CASE, _CALL_EVENTS
         elif isinstance(current, Sequence):
             waiting.extend(current.items)
         else:

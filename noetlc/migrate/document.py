@@ -123,7 +123,7 @@ class Map:
             return True
         if any(a is not b for a, b in zip(self._original, self.pairs, strict=True)):
             return True
-        return any(pair.renamed or pair.value.changed for pair in self.pairs)
+        return any(pair.renamed or _replaced(pair) or pair.value.changed for pair in self.pairs)
 
     @property
     def parts(self) -> list[Pair | Item]:
@@ -218,7 +218,7 @@ class Seq:
             return True
         if any(a is not b for a, b in zip(self._original, self.items, strict=True)):
             return True
-        return any(item.value.changed for item in self.items)
+        return any(_replaced(item) or item.value.changed for item in self.items)
 
 
 Draft: TypeAlias = Leaf | Map | Seq
@@ -233,6 +233,10 @@ class Frame:
         self.column = column
         self.opening = opening
         self.closing = closing
+
+
+def _replaced(part: Pair | Item) -> bool:
+    return part.layout is None or part.layout.value is not part.value
 
 
 # ---- making nodes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.migrate.cases import CaseRewriter, step_catch
-from noetlc.migrate.constructs import CONSTRUCTS, Change, Dialect, Effect
+from noetlc.migrate.constructs import CONSTRUCTS, Change, Dialect, Effect, described
 from noetlc.migrate.dialect import Recognised, recognise
 from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, Pair, leaves
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, steps_of
@@ -90,7 +90,7 @@ class _Passes:
         shape_document(self._root, self._log)
         for body in steps_of(self._root):
             sinks_to_tasks(body, self._log)
-            shape_step(body, self._log)
+            shape_step(body, self._log, older=self._dialect in _OLDER)
         facts = PlaybookFacts(self._root)
         for step in facts.steps:
             self._names(facts, step)
@@ -153,6 +153,6 @@ class _Passes:
         seen, reported = len(scope.codes), len(scope.reports)
         rename_in_leaf(self._text, leaf, scope)
         for code in dict.fromkeys(scope.codes[seen:]):
-            self._log.add(code, leaf.span, CONSTRUCTS[code].written + " becomes " + CONSTRUCTS[code].becomes)
+            self._log.add(code, leaf.span, described(code))
         for code, message in scope.reports[reported:]:
             self._log.add(code, leaf.span, message)

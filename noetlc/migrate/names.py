@@ -17,8 +17,6 @@ _OUTCOME_RENAMED = {
     ("meta", "duration"): "outcome.meta.duration_ms",
     ("meta", "timestamp"): "outcome.meta.ts",
     ("http", "status_code"): "outcome.http.status",
-    ("error", "code"): "outcome.error.kind",
-    ("error", "type"): "outcome.error.kind",
 }
 _ERROR_STATUS = frozenset({"status", "status_code"})
 _SQL = frozenset({"postgres", "duckdb", "snowflake", "ducklake"})

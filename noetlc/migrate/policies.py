@@ -12,7 +12,8 @@ from noetlc.migrate.templates import expression_in, joined
 
 ERROR = "outcome.status == 'error'"
 _DIGITS = re.compile(r"(\d+)\D")
-_SCOPES = ("set_ctx", "set_iter")
+_PATCHES = frozenset({"set_ctx", "set_iter", "set_vars", "set_shared", "set_prev", "set"})
+_DIRECTIVE_KEYS = _PATCHES | {"do", "attempts", "backoff", "delay", "to"}
 _REDUCERS = frozenset({"sum", "min", "max", "count", "any", "all", "first", "last", "append", "extend", "merge"})
 _REDUCER_WORDS = {"add": "sum", "increment": "sum", "incr": "sum", "concat": "extend", "set": "last", "replace": "last"}
 
@@ -63,7 +64,7 @@ class PolicyRewriter:
         if condition and not entry.pair("when"):
             condition.key = "when"
         if not entry.pair("when") and not entry.pair("else"):
-            then = entry.map("then") or Map(entry.pairs, flow=entry.flow)
+            then = entry.map("then") or Map(list(entry.pairs), flow=entry.flow)
             entry.pairs = [Pair("else", mapping(("then", then), flow=entry.flow))]
 
     # ---- rules
@@ -78,7 +79,7 @@ class PolicyRewriter:
         if condition and not rule.pair("when"):
             self._log.add("R401", condition.span, "`expr` is `when`")
             condition.key = "when"
-        rest = [pair for pair in rule.pairs if pair.key not in ("when", "then")]
+        rest = [pair for pair in rule.pairs if pair.key in _DIRECTIVE_KEYS]
         then = rule.map("then")
         if rest:
             if then is None:

@@ -109,7 +109,7 @@ class RouteRewriter:
     @property
     def success(self) -> str:
         """The condition that the step has succeeded; empty for a step that cannot fail."""
-        if not self._step.body.pair("tool"):
+        if not self._step.body.pair("tool") and not self._step.body.pair("case"):
             return ""
         return "event.name == 'loop.done'" if self._step.has_loop else "event.name == 'step.done'"
 

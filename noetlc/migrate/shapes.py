@@ -96,7 +96,7 @@ def _workbook(root: Map, log: Log) -> None:
 # ---- steps
 
 
-def shape_step(step: Map, log: Log) -> None:
+def shape_step(step: Map, log: Log, *, older: bool) -> None:
     """Bring a step's keys, loop and tool to v10; policies and arcs come later."""
     for old, new in (("name", "step"), ("description", "desc")):
         pair = step.pair(old)
@@ -104,7 +104,8 @@ def shape_step(step: Map, log: Log) -> None:
             log.add("R213", pair.span, f"`{old}` of a step is `{new}`")
             pair.key = new
     _loop(step, log)
-    _step_spec(step, log)
+    if older:
+        _step_spec(step, log)
     _tool(step, log)
     _step_inputs(step, log)
     for _, task in tasks_of(step.get("tool")):
@@ -146,8 +147,9 @@ def _step_spec(step: Map, log: Log) -> None:
     spec = step.map("spec")
     if spec is None:
         return
-    timeout = spec.remove("timeout")
-    if timeout:
+    timeout = spec.pair("timeout")
+    if timeout and isinstance(timeout.value, Leaf):
+        spec.pairs.remove(timeout)
         log.add("R203", timeout.span, "`spec.timeout` of a step is `spec.policy.lifecycle.timeout_s`")
         timeout.key = "timeout_s"
         spec.nested("policy", "lifecycle").pairs.append(timeout)
@@ -335,6 +337,15 @@ def task_list(step: Map) -> Seq:
         return pair.value
     pair.value = Seq([Item(pair.value)], flow=step.flow)
     return pair.value
+
+
+def insert_first(step: Map, label: str, task: Map) -> None:
+    """Put a task before the others; those without a label keep the one that their position gave them."""
+    tasks = task_list(step)
+    for position, item in enumerate(tasks.items, start=1):
+        if isinstance(item.value, Map) and item.value.pair("kind") and not item.value.pair("name"):
+            item.value.pairs.insert(0, Pair("name", scalar(f"task_{position}")))
+    tasks.items.insert(0, Item(labelled(free_label(step, label), task)))
 
 
 def labelled(label: str, task: Map) -> Map:

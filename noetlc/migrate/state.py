@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.migrate.document import Draft, Item, Leaf, Map, Pair, Seq, leaves, mapping, scalar, sequence, template
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, steps_of, tasks_of
 from noetlc.migrate.log import Log
-from noetlc.migrate.shapes import else_rule, free_label, keep_result, labelled, task_list
+from noetlc.migrate.shapes import else_rule, free_label, insert_first, keep_result, labelled, task_list
 from noetlc.migrate.templates import paths_read, renamed_text, strings_in
 
 _STEP_STATE = ("vars", "set_ctx", "set")
@@ -188,8 +188,7 @@ def root_vars(facts: PlaybookFacts, log: Log) -> None:
         log.add("R104", pair.span, "`vars` that something writes are set in `ctx` by a first task")
         then = mapping(("do", "continue"), ("set_ctx", mapping(*changing)))
         policy = mapping(("policy", mapping(("rules", sequence(else_rule(then))))))
-        first = labelled(free_label(entry_step.body, "init_vars"), mapping(("kind", "noop"), ("spec", policy)))
-        task_list(entry_step.body).items.insert(0, Item(first))
+        insert_first(entry_step.body, "init_vars", mapping(("kind", "noop"), ("spec", policy)))
 
 
 # ---- credentials
