@@ -138,7 +138,7 @@ def _emitted(compiled: Compiled, order: Order) -> bytes:
 
         return "---\n".join(print_playbook(form.playbook) for form in compiled.canonical).encode()
     if order.emit is Emit.ASM:
-        from noetlvm.bytecode.text.disassembler import disassemble
+        from noetlc.assembly.disassembler import disassemble
 
         return disassemble(compiled.program, source_lines=not order.strip).encode()
     from noetlc.bundle.program_data import program_data

@@ -99,7 +99,7 @@ def verdict(path: str) -> Verdict:
 
 def assemble_file(path: str, *, verified: bool) -> tuple[bytes, str | None]:
     """Return the bundle that an assembly text makes, or what is wrong with the text."""
-    from noetlvm.bytecode.text.assembler import AssemblyError, assemble
+    from noetlc.assembly.assembler import AssemblyError, assemble
 
     text = read_file(path, ASSEMBLY_BYTES_MAX).decode("utf-8", "replace")
     try:

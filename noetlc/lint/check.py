@@ -9,7 +9,7 @@ from noetlc.analysis.model import Model, label_path
 from noetlc.finding import Finding
 from noetlc.rules.catalogue import all_rules
 from noetlc.syntax import ast
-from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
+from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.problem import Problem
 from noetlc.syntax.span import Source, Span

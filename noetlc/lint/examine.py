@@ -14,7 +14,7 @@ from noetlc.lint.discover import Target
 from noetlc.lint.ignores import find_ignores, silence
 from noetlc.lint.terms import Terms
 from noetlc.report.row import Row, resolve
-from noetlc.syntax.sniff import looks_like_playbook
+from noetlc.syntax.input import looks_like_playbook
 from noetlvm.record import changed
 
 

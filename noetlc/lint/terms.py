@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from noetlc.lint.options import Options
 from noetlc.lint.settings import Settings
-from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
+from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 
 
 class Terms(NamedTuple):

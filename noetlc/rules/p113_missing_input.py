@@ -33,7 +33,7 @@ class MissingInput(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for view, kind in typed_tasks(model):
-            given = {entry.key.text for entry in view.task.extra}
+            given = {kind.canonical(entry.key.text) for entry in view.task.extra}
             known = [item.name for item in kind.inputs]
             meant = given | {nearest(name, known) for name in given.difference(known)}
             for item in kind.inputs:

@@ -40,7 +40,8 @@ class UnknownInput(Rule):
                 continue
             for entry in inputs(view):
                 name = entry.key.text
-                if kind.input(name) is None and not (name == "auth" and kind.takes_auth):
+                is_known = kind.input(name) is not None or name in kind.spellings
+                if not is_known and not (name == "auth" and kind.takes_auth):
                     yield self._unknown(kind, entry.key, view.task)
 
     def _unknown(self, kind: ToolKind, key: Scalar, task: Task) -> Finding:

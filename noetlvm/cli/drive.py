@@ -107,11 +107,11 @@ def resolver(options: tuple[str, ...]) -> Resolve:
     def resolve(declared: Any) -> Credentials:
         if not declared:
             return Credentials()
-        from noetlvm.keychain.resolve import MissingEntry, resolve
+        from noetlvm.keychain.resolve import MissingEntryError, resolve
 
         try:
             keychain = resolve(declared, options)
-        except MissingEntry as problem:
+        except MissingEntryError as problem:
             raise Unresolved(str(problem)) from None
         return Credentials(keychain.entries, keychain.secrets)
 

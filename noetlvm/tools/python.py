@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from noetlvm.language.tool_kind import Input, Setting, ToolKind, time_limit
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
+from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 
 if TYPE_CHECKING:
-    from noetlvm.tools.kept import Kept
     from noetlvm.tools.python_pool import Answer
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="python",
@@ -45,17 +45,17 @@ code: |
 )
 
 
-async def run(call: ToolCall, kept: Kept) -> Outcome:
+async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Run the code in a child process; cancelled or too slow, it is killed."""
     from noetlvm.tools.python_pool import Gone, PythonPool
 
-    pool = kept.get("python", PythonPool)
+    pool = resources.get("python", PythonPool)
     try:
         answer = await pool.run(_request(call))
     except Gone:
         return _failed("python", "the child process ended unasked", retryable=True)
     if answer.too_much:
-        return too_much("what the code gives", TOOL_OUTPUT_BYTES_MAX) | {"py": _part(None, answer.printed)}
+        return too_large("what the code gives", TOOL_OUTPUT_BYTES_MAX) | {"py": _part(None, answer.printed)}
     if not answer.body:
         return _killed(answer, call)
     return _ended(answer)

@@ -27,7 +27,7 @@ LAYERS = {
     ),
     "noetlc": (
         ("syntax",),
-        ("net", "finding"),
+        ("net", "finding", "assembly"),
         ("analysis",),
         ("canon",),
         ("rules",),

@@ -8,7 +8,7 @@ import pytest
 
 from noetlc.lint.cache import Result, content_digest, no_cache, open_cache, stamp_of
 from noetlc.lint.terms import Terms
-from noetlc.syntax.limits import ReadLimits
+from noetlc.syntax.input import ReadLimits
 from tests.noetlc.lint.rows import row
 
 if TYPE_CHECKING:

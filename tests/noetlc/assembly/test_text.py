@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noetlc.assembly.assembler import AssemblyError, assemble
+from noetlc.assembly.disassembler import disassemble
+from noetlc.assembly.lexer import ARC_FLAGS, LOOP_FLAGS, PIECES_MAX, PLAYBOOK_FLAGS, STEP_FLAGS, TEXT_CHARS_MAX
+from noetlc.syntax.tables import load_grammar
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, PIPELINE, Opcode, Operand
@@ -25,9 +30,6 @@ from noetlvm.bytecode.program import (
     Program,
     Value,
 )
-from noetlvm.bytecode.text.assembler import AssemblyError, assemble
-from noetlvm.bytecode.text.assembly_cursor import PIECES_MAX, TEXT_CHARS_MAX
-from noetlvm.bytecode.text.disassembler import disassemble
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.programs import (
     EMPTY,
@@ -370,10 +372,10 @@ WRONG_CODE = {
     "nested without end": ("CONST " + "[" * 100_000, (1, 7), "nested more than 64 levels"),
     "words of numbers": ('FILTER "join" 0 [1] 0', (1, 17), "a list of strings"),
     "words that are a text": ('FILTER "join" 0 "d" 0', (1, 17), "a list of strings"),
-    "count that is text": ('LIST "1"', (1, 6), '(a number), found `"`'),
+    "count that is text": ('LIST "1"', (1, 6), '(a number), found `"1"`'),
     "negative count": ("LIST -1", (1, 6), "(a number), found `-1`"),
     "count without end": ("LIST " + "1" * 50, (1, 6), "(a number)"),
-    "fractional count": ("LIST 1.5", (1, 7), "`.5` is more than belongs here"),
+    "fractional count": ("LIST 1.5", (1, 6), "(a number), found `1.5`"),
     "unknown namespace": ("NAME workloads", (1, 6), "did you mean `workload`?"),
     "namespace in quotes": ('NAME "ctx"', (1, 6), "expected the operand `name` of NAME"),
     "unknown comparison": ("COMPARE ~", (1, 9), "write one of `!=`, `<`, `<=`, `==`, `>`, `>=`, `in`, `not in`"),
@@ -382,7 +384,7 @@ WRONG_CODE = {
     "label twice": ("L1: POP\nL1: POP", (2, 1), "the label `L1` stands in this code already"),
     "label like a number": ("1: POP", (1, 1), "`1` is no label"),
     "target that is text": ('JUMP "L1"', (1, 6), "a label or (a number), found"),
-    "mark without files": ("POP @1:2", (1, 4), "write `.files` after `.isa`"),
+    "mark without files": ("POP @1:2", (1, 5), "write `.files` after `.isa`"),
     "broken mark": ("POP @1", (1, 5), "`@line:column`"),
     "slots in the middle": ("POP\n.slots 1", (2, 1), "there is no instruction `.slots` here"),
     "stray parenthesis": ("POP\n(", (2, 1), "there is no instruction `(` here"),
@@ -400,14 +402,14 @@ def test_wrong_code_is_refused_with_its_place(name: str) -> None:
 
 WRONG_TEXT = {
     "nothing": ("", "expected `.isa 1` at the beginning"),
-    "no version": (".isa", "expected the version of the instruction set (a number), found the end of the text"),
+    "no version": (".isa", "expected the version (a number), found the end of the text"),
     "another version": (".isa 2", "only 1 is known"),
-    "directive twice": (".isa 1\n.isa 1", "`.isa` cannot stand here; it belongs once, at the beginning"),
-    "step outside": ('.isa 1\n.step "a"', "`.step` cannot stand here; it belongs under a `.playbook`"),
+    "directive twice": (".isa 1\n.isa 1", "`.isa` cannot stand here; what can is `.files`, `.playbook`, `.debug`"),
+    "step outside": ('.isa 1\n.step "a"', "`.step` cannot stand here; what can is `.files`, `.playbook`, `.debug`"),
     "misspelt directive": (".isa 1\n.playbok", "there is no directive `.playbok`; did you mean `.playbook`?"),
-    "code outside": (".isa 1\nPOP", "expected a directive such as `.step`, found `POP`"),
+    "code outside": (".isa 1\nPOP", "expected `.files`, `.playbook`, `.debug`, found `POP`"),
     "files that are no list": ('.isa 1\n.files "a"', "a list of strings"),
-    "playbook without a name": ('.isa 1\n.playbook "p"', "expected the playbook's name in double quotes"),
+    "playbook without a name": ('.isa 1\n.playbook "p"', "expected the playbook name in double quotes"),
     "playbook with a wrong flag": ('.isa 1\n.playbook "p" "p" strict', "`strict` is more than belongs here"),
     "no entry": ('.isa 1\n.playbook "p" "p"\n.step "a"', 'expected `.entry "step"`'),
     "metadata that is a list": ('.isa 1\n.playbook "p" "p"\n.metadata []', "a mapping such as"),
@@ -434,10 +436,10 @@ WRONG_TEXT = {
     ),
     "construct without files": ('.isa 1\n.playbook "p" "p"\n.entry "a"\n.step "a" @"step"', "write `.files` after"),
     "two debug maps": (".isa 1\n.files []\n.debug []", "either in the code or spelled out here"),
-    "entry without construct": ('.isa 1\n.debug []\n.entry "a" @1:1', "expected the construct in double quotes"),
-    "text after the debug map": (".isa 1\n.debug []\n.playbook", "it belongs after `.isa` and `.files`"),
+    "entry without construct": ('.isa 1\n.debug []\n.entry "a" @1:1', "expected the entry title in double quotes"),
+    "text after the debug map": (".isa 1\n.debug []\n.playbook", "`.playbook` cannot stand here; what can is `.entry`"),
     "byte order mark": ("\ufeff.isa 1", "expected `.isa 1` at the beginning"),
-    "lone surrogate": (".isa 1\n\ud800", "expected a directive"),
+    "lone surrogate": (".isa 1\n\ud800", "expected `.files`, `.playbook`, `.debug`, found"),
 }
 
 
@@ -448,6 +450,18 @@ def test_wrong_text_is_refused(name: str) -> None:
     assert message in error.message
     assert str(error) == f"line {error.line}, column {error.column}: {error.message}"
     assert 1 <= error.line <= text.count("\n") + 1
+
+
+def test_the_grammar_and_the_disassembler_know_the_same_flags() -> None:
+    grammar = load_grammar("assembly")
+    for name, flags in {
+        "PLAYBOOK_FLAG": PLAYBOOK_FLAGS,
+        "STEP_FLAG": STEP_FLAGS,
+        "LOOP_FLAG": LOOP_FLAGS,
+        "ARC_FLAG": ARC_FLAGS,
+    }.items():
+        literals = [word for word, terminal in grammar.literals.items() if terminal == name]
+        assert set(literals or re.findall(r"\w+", grammar.patterns[name].replace("(?:", ""))) == set(flags)
 
 
 def test_huge_text_is_refused_unread() -> None:

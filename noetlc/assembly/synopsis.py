@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from noetlc.assembly.lexer import LABEL_NAME
 from noetlvm.bytecode.isa import COMPARISONS, Area, Operand
 from noetlvm.bytecode.program import Instruction
-from noetlvm.bytecode.text.assembly_grammar import LABEL
 
 WIDTH = 60
 """Characters of a value that are shown."""
@@ -81,7 +81,7 @@ class Synopsis:
     def _shown(self, kind: Operand, value: object) -> str:
         if kind is Operand.SLOT:
             return f"slot{value}"
-        if kind is not Operand.CONST and isinstance(value, str) and LABEL.fullmatch(value):
+        if kind is not Operand.CONST and isinstance(value, str) and LABEL_NAME.fullmatch(value):
             return value
         return _shortened(self._operand(kind, value))
 

@@ -1,8 +1,8 @@
-"""Whether an argument of a workbook call still has its value where it is read.
+"""Checks that an argument of a workbook call has the same value where it is read as at the call.
 
-Arguments are put in by the compiler and so are evaluated where they are read. Before the first of the call's tasks
-has ended nothing can have changed. After that `_prev` has, and what a task writes to `ctx` or `iter` may have; the
-label and the attempt are the reading task's own from the beginning. It refuses, and changes nothing.
+The compiler inlines arguments, so they are evaluated where they are read. Until the first of the call's tasks has
+ended nothing has changed. After that `_prev` has, and so may the keys of `ctx` and `iter` that a task writes; `_task`
+and `_attempt` are the reading task's own from the beginning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from noetlc.analysis.model import patches, thens
 from noetlc.analysis.names import Use
 from noetlc.canon.arguments import ARGS, Arguments, reads
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.errors import ExpansionError
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Node
 from noetlc.syntax.span import Span
@@ -23,14 +23,14 @@ _OF_THE_READER = frozenset({"_task", "_attempt"})
 _SHARED = {"set_ctx": "ctx", "set_iter": "iter"}
 
 
-class Written(NamedTuple):
-    """What the tasks of a call write: names under `ctx` and under `iter`."""
+class Writes(NamedTuple):
+    """The keys of `ctx` and of `iter` that the tasks of a call write."""
 
     ctx: frozenset[str]
     iter: frozenset[str]
 
     def changes(self, use: Use) -> bool:
-        """Tell whether what is read may be another value once a task has ended."""
+        """True if the value that is read may change when a task ends."""
         if use.name == "_prev":
             return True
         if use.name in ("ctx", "iter"):
@@ -39,10 +39,10 @@ class Written(NamedTuple):
         return use.name not in NAMESPACES and use.name in self.ctx | self.iter
 
 
-def require_steady(
+def require_stable(
     entries: tuple[ast.PipelineEntry, ...], arguments: Arguments, workbook: Mapping[str, ast.WorkbookTask]
 ) -> None:
-    """Refuse a call whose tasks would read another value than the call gives."""
+    """Refuse a call whose tasks could read another value than the call gives."""
     if len(entries) == 1 and isinstance(entries[0], ast.Task):
         return
     written = _written(entries, workbook)
@@ -56,8 +56,8 @@ def require_steady(
                 _require_none(changing[name, is_early], name, leaf.span)
 
 
-def _changing(argument: Node, written: Written, is_early: bool) -> Use | None:
-    """Return what an argument reads that is not what it was at the call."""
+def _changing(argument: Node, written: Writes, is_early: bool) -> Use | None:
+    """Return the first name that an argument reads whose value may differ from the call's."""
     for use in reads(argument):
         if use.name in _OF_THE_READER or (not is_early and written.changes(use)):
             return use
@@ -68,7 +68,7 @@ def _require_none(use: Use | None, name: str, place: Span) -> None:
     if use is None:
         return
     path = ".".join(use.path[:2])
-    raise Refusal(
+    raise ExpansionError(
         "P118",
         place,
         f"`{ARGS}.{name}` is `{path}` here, and that is another value than it was when the workbook was called",
@@ -88,8 +88,8 @@ def _arguments_read(leaf: nodes.Scalar, arguments: Arguments) -> Iterator[str]:
             yield use.fields[0].name
 
 
-def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.WorkbookTask]) -> Written:
-    """Collect what the tasks write, those of further calls included."""
+def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.WorkbookTask]) -> Writes:
+    """Collect the keys that the tasks write, nested calls included."""
     found: dict[str, set[str]] = {"ctx": set(), "iter": set()}
     seen: set[str] = set()
     waiting = [tuple(entries)]
@@ -103,15 +103,15 @@ def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.Wo
             if name in workbook and name not in seen:
                 seen.add(name)
                 waiting.append(workbook[name].entries)
-    return Written(frozenset(found["ctx"]), frozenset(found["iter"]))
+    return Writes(frozenset(found["ctx"]), frozenset(found["iter"]))
 
 
 def _placed(entries: Sequence[ast.PipelineEntry], is_early: bool, jumped_to: set[str]) -> Iterator[tuple[Node, bool]]:
-    """Yield everything that may hold templates, and whether it is evaluated only before any task has ended."""
+    """Yield every value that may hold templates, and whether it is evaluated before any task has ended."""
     for entry in entries:
         if isinstance(entry, ast.Task):
             early = is_early and not _is_jumped_to(entry, jumped_to)
-            yield from ((node, early) for node in task_values(entry))
+            yield from ((node, early) for node in _task_values(entry))
         else:
             early = is_early and isinstance(entry, ast.Choose)
             yield from ((node, early) for node in _guards(entry))
@@ -131,8 +131,8 @@ def _guards(block: ast.Choose | ast.Repeat) -> Iterator[Node]:
             yield holder.when
 
 
-def task_values(task: ast.Task) -> Iterator[Node]:
-    """Yield everything in a task that may hold templates."""
+def _task_values(task: ast.Task) -> Iterator[Node]:
+    """Yield every value of a task that may hold templates."""
     yield from (item.value for item in task.extra)
     yield from (item.value for item in (task.spec.extra if task.spec else ()))
     yield from (rule.when for rule in task.rules if rule.when)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.syntax.sniff import looks_like_playbook
+from noetlc.syntax.input import looks_like_playbook
 
 PLAYBOOKS = {
     "api version": "apiVersion: noetl.io/v2\n",

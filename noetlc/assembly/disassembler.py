@@ -10,6 +10,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from noetlc.assembly.lexer import (
+    ARC_FLAGS,
+    CHOICES,
+    GENERATED_LABEL,
+    LABEL_NAME,
+    LOOP_FLAGS,
+    NO_EXPRESSION,
+    NUMBERS,
+    PLAYBOOK_FLAGS,
+    STEP_FLAGS,
+)
+from noetlc.assembly.synopsis import Synopsis
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import ISA_VERSION, Area, Operand
 from noetlvm.bytecode.program import (
@@ -24,18 +36,6 @@ from noetlvm.bytecode.program import (
     Playbook,
     Program,
     Transition,
-)
-from noetlvm.bytecode.synopsis import Synopsis
-from noetlvm.bytecode.text.assembly_grammar import (
-    ARC_FLAGS,
-    CHOICES,
-    GENERATED_LABEL,
-    LABEL,
-    LOOP_FLAGS,
-    NO_EXPRESSION,
-    NUMBERS,
-    PLAYBOOK_FLAGS,
-    STEP_FLAGS,
 )
 
 VALUE_WIDTH = 88
@@ -223,7 +223,7 @@ def _own_labels(code: tuple[Instruction, ...]) -> dict[int, str]:
     taken: dict[str, int] = {}
     for at, instruction in enumerate(code):
         label = instruction.operands[0] if instruction.opcode.name in _NAMED else None
-        if isinstance(label, str) and LABEL.fullmatch(label) and not GENERATED_LABEL.fullmatch(label):
+        if isinstance(label, str) and LABEL_NAME.fullmatch(label) and not GENERATED_LABEL.fullmatch(label):
             taken.setdefault(label, at)
     return {at: label for label, at in taken.items()}
 
