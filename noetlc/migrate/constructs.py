@@ -153,12 +153,6 @@ _ROWS = (
         "a policy rule with `do: retry`",
         "as many runs, with the same first delay; then the task fails",
     ),
-    Construct(
-        "R304",
-        "several statements or commands as a list",
-        "one text, run in order",
-        "they run in the order written and stop at the first error",
-    ),
     # ---- policies
     Construct("R401", "`eval` with `expr`", "`spec.policy.rules` with `when`", "the first rule that matches decides"),
     Construct(

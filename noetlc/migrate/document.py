@@ -353,6 +353,7 @@ class DocumentReader:
         items: list[Item] = []
         cursor = start + 1 if flow else start
         column = self._column(start)
+        opening = ""
         bounds = self._item_bounds(node)
         for item, bound in zip(node.items, bounds, strict=True):
             dash = cursor if flow else self._next_dash(cursor)
@@ -363,11 +364,12 @@ class DocumentReader:
             before, head = self._text[cursor:dash], self._text[dash:first]
             if flow:
                 before, head = head, ""
+                opening = opening or self._text[start:first]
             span = Span(first, last)
             layout = Layout(span, value, "", _before(before, flow), head, self._text[last:stop], column, flow)
             items.append(Item(value, layout))
             cursor = stop
-        return Seq(items, flow=flow, frame=self._frame(node.span, cursor, column, "[" if flow else "", flow))
+        return Seq(items, flow=flow, frame=self._frame(node.span, cursor, column, opening, flow))
 
     def _placed(self, node: nodes.Node, start: int, following: int, column: int) -> tuple[int, int, Draft]:
         """Return where a value stands, and the value; an alias stands where its node does not."""

@@ -149,7 +149,8 @@ def _vars_plan(root: Map, steps: tuple[StepFacts, ...]) -> VarsPlan:
     shared = {key for step in steps for key in _step_vars(step)}
     declared = root.map("vars")
     root_keys = frozenset(declared.keys()) if declared else frozenset()
-    written = shared.union(*own.values()) if own else shared
+    kept = {key for step in steps for key in written_keys(step.body.get("tool"), "set_ctx")}
+    written = shared.union(kept, *own.values())
     writers = [key for keys in own.values() for key in keys]
     by_step = {}
     for step in steps:

@@ -14,7 +14,7 @@ from noetlc.migrate.routing import RouteRewriter, admit_policy
 from noetlc.migrate.shapes import shape_document, shape_step
 from noetlc.migrate.state import arc_state, declare_credentials, root_vars, sinks_to_tasks, step_state
 from noetlc.migrate.templates import rename_in_leaf
-from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
+from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.span import Span
 from noetlc.syntax.yaml_reader import Document, read_document
 from noetlvm.record import Record

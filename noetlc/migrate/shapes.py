@@ -12,27 +12,18 @@ _STEP_WORDS = STEP_KEYS | frozenset(
     {"when", "case", "vars", "set", "set_ctx", "output", "sink", "pipe", "catch", "finally", "on_no_match", "bind"}
 )
 _STEP_INPUTS = ("args", "input", "with")
-_SPELLINGS: dict[str, dict[str, str]] = {
-    "python": {"input": "args", "with": "args", "script": "code"},
-    "workbook": {"input": "args", "with": "args", "name": "task"},
+_FURTHER_SPELLINGS: dict[str, dict[str, str]] = {
+    "python": {"input": "args", "with": "args"},
+    "workbook": {"with": "args"},
+    "playbook": {"with": "workload"},
     "artifact": {"input": "args"},
     "script": {"input": "args"},
-    "http": {"endpoint": "url", "payload": "json", "data": "json", "verify_ssl": "verify_tls", "credential": "auth"},
-    "postgres": {
-        "query": "command",
-        "sql": "command",
-        "commands": "command",
-        "statement": "command",
-        "credential": "auth",
-        "with": "params",
-    },
-    "duckdb": {"query": "command", "sql": "command", "commands": "command", "with": "params"},
-    "playbook": {"args": "workload", "payload": "workload", "input": "workload", "with": "workload"},
-    "shell": {"cmds": "command", "cmd": "command", "commands": "command", "script": "command"},
 }
-_SETTINGS = ("timeout", "verify_tls", "follow_redirects")
+"""Names of inputs in other dialects, besides the spellings that the kinds declare."""
+_LEFT_ALONE = frozenset({"attach"})
+"""Inputs that take another form than their spelling does: the compiler converts them."""
 _ARGUMENTS = {"python": "args", "workbook": "args", "playbook": "workload", "postgres": "params", "duckdb": "params"}
-_JOINED = {"shell": "\n", "postgres": ";\n", "duckdb": ";\n"}
+_SPEC = "spec."
 
 
 def shape_document(root: Map, log: Log) -> None:
@@ -233,20 +224,31 @@ def shape_task(task: Map, log: Log) -> None:
     """Bring a task's kind, input names and settings to v10."""
     _unwrap(task, log)
     kind = task.text("kind")
-    for old, new in _SPELLINGS.get(kind, {}).items():
-        pair = task.pair(old)
-        if pair and not task.pair(new) and not (old == "script" and isinstance(pair.value, Map)):
-            if kind == "workbook" and old == "name":
-                continue
-            log.add("R301", pair.span, f"`{old}` of `{kind}` is `{new}`")
-            pair.key = _body_key(pair.value) if new == "json" else new
+    for pair in list(task.pairs):
+        new = _spellings(kind).get(pair.key, "")
+        if new.startswith(_SPEC):
+            _to_spec(task, pair, new.removeprefix(_SPEC), log)
+        elif new and not task.pair(new) and new not in _LEFT_ALONE:
+            log.add("R301", pair.span, f"`{pair.key}` of `{kind}` is `{new}`")
+            pair.key = _body_key(pair.value) if kind == "http" and new == "body" else new
     _settings(task, kind, log)
-    _statements(task, kind, log)
     exports = task.pair("exports")
     if exports and kind == "shell":
         log.add("R904", exports.span, "`exports` has no counterpart")
     if kind and find_kind(kind) is None:
         log.add("R913", task.span, f"no tool of kind `{kind}` is installed")
+
+
+def _spellings(kind: str) -> dict[str, str]:
+    known = find_kind(kind) if kind else None
+    return {**(known.spellings if known else {}), **_FURTHER_SPELLINGS.get(kind, {})}
+
+
+def _to_spec(task: Map, pair: Pair, name: str, log: Log) -> None:
+    log.add("R302", pair.span, f"`{pair.key}` is a setting of the task")
+    task.pairs.remove(pair)
+    pair.key = name
+    spec_of(task).pairs.append(pair)
 
 
 def _body_key(value: Draft) -> str:
@@ -278,12 +280,6 @@ def _settings(task: Map, kind: str, log: Log) -> None:
         return
     settings = {setting.name for setting in known.settings}
     inputs = {entry.name for entry in known.inputs}
-    for key in _SETTINGS:
-        pair = task.pair(key)
-        if pair and key in settings and key not in inputs:
-            task.pairs.remove(pair)
-            spec_of(task).pairs.append(pair)
-            log.add("R302", pair.span, f"`{key}` is a setting of the task")
     spec = task.map("spec")
     for pair in list(spec.pairs) if spec else ():
         if spec and pair.key in inputs and pair.key not in settings and not task.pair(pair.key):
@@ -292,21 +288,6 @@ def _settings(task: Map, kind: str, log: Log) -> None:
             log.add("R301", pair.span, f"`{pair.key}` is an input, not a setting")
     if spec is not None and not spec.pairs:
         task.remove("spec")
-
-
-def _statements(task: Map, kind: str, log: Log) -> None:
-    pair = task.pair("command")
-    if pair is None or not isinstance(pair.value, Seq) or kind not in _JOINED or pair.layout is None:
-        return
-    written = pair.layout.key
-    if kind == "shell" and written == "command":
-        return  # a program and its arguments
-    texts = [value.text.rstrip().rstrip(";") for value in pair.value.values if isinstance(value, Leaf)]
-    if len(texts) != len(pair.value.values):
-        return
-    opening = "set -e\n" if kind == "shell" else ""
-    pair.value = scalar(opening + _JOINED[kind].join(texts) + "\n")
-    log.add("R304", pair.span, f"the list under `{written}` is one text")
 
 
 def spec_of(task: Map) -> Map:
