@@ -10,13 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from noetlc.migrate.constructs import described
-from noetlc.migrate.document import Draft, Item, Leaf, Map, Pair, Seq, mapping, scalar, sequence, template
+from noetlc.migrate.constructs import RewriteLog, described
+from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, sequence, template
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, step_facts
-from noetlc.migrate.log import Log
-from noetlc.migrate.names import NameScope, Where
+from noetlc.migrate.names import NameScope, ReadAt
 from noetlc.migrate.policies import ERROR, handles_errors, policy_rules, retry_then
-from noetlc.migrate.routing import Route, RouteRewriter, router, targets, wrap
+from noetlc.migrate.routing import CaseRoute, RouteRewriter, router, targets, wrap
 from noetlc.migrate.shapes import (
     else_rule,
     error_rule,
@@ -49,7 +48,7 @@ class CaseEntry(NamedTuple):
     """One entry: its guard as written, and its actions in order."""
 
     guard: str
-    actions: tuple[Pair, ...]
+    actions: tuple[MapEntry, ...]
     otherwise: bool
     span: Span | None = None
 
@@ -61,7 +60,7 @@ class CaseEntry(NamedTuple):
 class CaseRewriter:
     """Rewrites the `case` of one step. `next` is a router already."""
 
-    def __init__(self, facts: PlaybookFacts, step: StepFacts, log: Log, rename: Rename) -> None:
+    def __init__(self, facts: PlaybookFacts, step: StepFacts, log: RewriteLog, rename: Rename) -> None:
         self._facts = facts
         self._step = step
         self._log = log
@@ -73,7 +72,7 @@ class CaseRewriter:
         if pair is None:
             return
         entries = list(self._entries(pair.value))
-        routes: list[Route] = []
+        routes: list[CaseRoute] = []
         rules: list[Map] = []
         branches: list[Map] = []
         for entry in entries:
@@ -112,7 +111,7 @@ class CaseRewriter:
 
     # ---- guards
 
-    def _condition(self, entry: CaseEntry, where: Where) -> str:
+    def _condition(self, entry: CaseEntry, where: ReadAt) -> str:
         scope = NameScope(self._facts, where, self._step, self._step.last)
         condition = expression_in(renamed_text(entry.guard, scope)) or ""
         for code in dict.fromkeys(scope.codes):
@@ -123,7 +122,7 @@ class CaseRewriter:
 
     def _without_event(self, entry: CaseEntry) -> str:
         """Return the guard without its operands on the event, for a place that is only reached after success."""
-        return self._condition(entry._replace(guard=_drop_in_text(entry.guard)), Where.AFTER)
+        return self._condition(entry._replace(guard=_drop_in_text(entry.guard)), ReadAt.AFTER)
 
     # ---- what becomes of the task
 
@@ -143,13 +142,13 @@ class CaseRewriter:
                 self._log.add("R901", action.span, "`result` of a case has no counterpart")
         if not then.pairs and directive == "continue":
             return None
-        then.pairs.insert(0, Pair("do", scalar(directive)))
-        condition = self._condition(entry, Where.RULE)
+        then.pairs.insert(0, MapEntry("do", scalar(directive)))
+        condition = self._condition(entry, ReadAt.RULE)
         if entry.otherwise or not condition:
             return else_rule(then)
         return mapping(("when", template(condition)), ("then", then))
 
-    def _retry(self, then: Map, action: Pair, settings: Map) -> str:
+    def _retry(self, then: Map, action: MapEntry, settings: Map) -> str:
         changing = [pair for pair in settings.pairs if pair.key not in _KNOBS]
         if not changing:
             self._log.add("R602", action.span, "`retry` of a case is a policy rule")
@@ -163,7 +162,7 @@ class CaseRewriter:
         scope = "iter" if self._step.has_loop else "ctx"
         first = Map([])
         for pair in changing:
-            self._rename(pair.value, NameScope(self._facts, Where.RULE, self._step, self._step.last))
+            self._rename(pair.value, NameScope(self._facts, ReadAt.RULE, self._step, self._step.last))
             inputs = pair.value if isinstance(pair.value, Map) else None
             holder = task.nested(pair.key) if inputs is not None else task
             for value in inputs.pairs if inputs is not None else [pair]:
@@ -185,10 +184,10 @@ class CaseRewriter:
         label = self._step.tasks[0].label
         if not label:
             label = free_label(self._step.body, "call")
-            task.pairs.insert(0, Pair("name", scalar(label)))
+            task.pairs.insert(0, MapEntry("name", scalar(label)))
         return label
 
-    def _collect(self, then: Map, action: Pair, settings: Map) -> None:
+    def _collect(self, then: Map, action: MapEntry, settings: Map) -> None:
         self._log.add("R604", action.span, "`collect` is `set_ctx`")
         key = settings.text("into").rpartition(".")[2] or f"{self._step.name}_collected"
         value = self._collected(settings)
@@ -205,7 +204,7 @@ class CaseRewriter:
 
     def _collected(self, settings: Map) -> str:
         """Return the expression of what is collected."""
-        scope = NameScope(self._facts, Where.RULE, self._step, self._step.last)
+        scope = NameScope(self._facts, ReadAt.RULE, self._step, self._step.last)
         source, path = settings.text("from"), settings.text("path")
         text = source or path
         expression = expression_in(text) if "{{" in text else text
@@ -214,23 +213,23 @@ class CaseRewriter:
             new = f"outcome.result.{expression}" if expression else "outcome.result"
         return f"{new}.{path}" if source and path else str(new)
 
-    def _set(self, then: Map, action: Pair, values: Map) -> None:
+    def _set(self, then: Map, action: MapEntry, values: Map) -> None:
         self._log.add("R605", action.span, "`set` of a case is `set_ctx`")
-        self._rename(values, NameScope(self._facts, Where.RULE, self._step, self._step.last))
+        self._rename(values, NameScope(self._facts, ReadAt.RULE, self._step, self._step.last))
         for entry in values.pairs:
             scope, _, name = entry.key.rpartition(".")
             then.nested("set_iter" if scope == "iter" else "set_ctx").put(name, entry.value)
 
-    def _add_rules(self, rules: list[Map], source: Pair) -> None:
+    def _add_rules(self, rules: list[Map], source: MapEntry) -> None:
         task = self._main_task()
         if not rules or task is None:
             return
         known = policy_rules(task)
-        known.items[:0] = [Item(rule) for rule in rules]
+        known.items[:0] = [SeqItem(rule) for rule in rules]
         known.items.sort(key=lambda item: isinstance(item.value, Map) and item.value.pair("else") is not None)
         if not handles_errors(known):
             self._log.add("R609", source.span, "an error that no entry handled failed the step: a last rule says so")
-            known.items.append(Item(error_rule()))
+            known.items.append(SeqItem(error_rule()))
 
     # ---- tasks of an entry
 
@@ -251,7 +250,7 @@ class CaseRewriter:
         catch = next((action.value for action in entry.actions if action.key == "catch"), None)
         for label, body in found:
             shape_task(body, self._log)
-            self._rename(body, NameScope(self._facts, Where.AFTER, self._step, self._step.last))
+            self._rename(body, NameScope(self._facts, ReadAt.AFTER, self._step, self._step.last))
             if catch is not None:
                 catch_rules(body, label, catch, self._log)
         return found
@@ -275,9 +274,9 @@ class CaseRewriter:
 
     def _add_branches(self, branches: list[Map]) -> None:
         if branches:
-            task_list(self._step.body).items.extend(Item(branch) for branch in branches)
+            task_list(self._step.body).items.extend(SeqItem(branch) for branch in branches)
 
-    def _step_on_error(self, entry: CaseEntry, tasks: list[tuple[str, Map]], leads: list[Pair]) -> list[Route]:
+    def _step_on_error(self, entry: CaseEntry, tasks: list[tuple[str, Map]], leads: list[MapEntry]) -> list[CaseRoute]:
         if self._step.has_loop:
             self._log.add("R912", tasks[0][1].span, "tasks after an error of one iteration")
             return []
@@ -289,31 +288,31 @@ class CaseRewriter:
         after = step_facts(made)
         onward = [arc for lead in leads for arc in self._targets(lead, entry)]
         if onward:
-            made.put("next", router(RouteRewriter(after, self._log), [Route("", onward)], self._log, leads[0]))
+            made.put("next", router(RouteRewriter(after, self._log), [CaseRoute("", onward)], self._log, leads[0]))
         insert_step(self._facts.root, self._step.body, made)
         arc = mapping(("step", name), ("args", mapping(("error", template("event.error")))))
-        return [Route(self._condition(entry, Where.ARC), [arc])]
+        return [CaseRoute(self._condition(entry, ReadAt.ARC), [arc])]
 
     # ---- routing
 
-    def _route(self, entry: CaseEntry, leads: list[Pair]) -> list[Route]:
+    def _route(self, entry: CaseEntry, leads: list[MapEntry]) -> list[CaseRoute]:
         if not leads:
             return []
         arcs = [arc for lead in leads for arc in self._targets(lead, entry)]
         for lead in leads:
             self._log.add("R601", lead.span, "`case` that leads to a step is an arc")
-        return [Route("" if entry.otherwise else self._condition(entry, Where.ARC), arcs, entry.otherwise)]
+        return [CaseRoute("" if entry.otherwise else self._condition(entry, ReadAt.ARC), arcs, entry.otherwise)]
 
-    def _targets(self, lead: Pair, entry: CaseEntry) -> list[Map]:
+    def _targets(self, lead: MapEntry, entry: CaseEntry) -> list[Map]:
         found = targets(lead.value, self._log)
         given = next((action.value for action in entry.actions if action.key in ("args", "input", "with")), None)
         for arc in found:
             if isinstance(given, Map) and not arc.pair("args"):
                 arc.put("args", given)
-            self._rename(arc, NameScope(self._facts, Where.ARC, self._step))
+            self._rename(arc, NameScope(self._facts, ReadAt.ARC, self._step))
         return found
 
-    def _add_routes(self, routes: list[Route], source: Pair) -> None:
+    def _add_routes(self, routes: list[CaseRoute], source: MapEntry) -> None:
         if not routes:
             return
         routes.sort(key=lambda route: route.otherwise)
@@ -340,17 +339,17 @@ _ACTIONS = frozenset(
 )
 
 
-def _actions(then: Draft) -> Iterator[Pair]:
+def _actions(then: Draft) -> Iterator[MapEntry]:
     """Yield the actions of a `then`: a mapping, a list of mappings, or the name of a step."""
     if isinstance(then, Seq):
         for value in then.values:
             yield from _actions(value)
     elif isinstance(then, Leaf):
         if isinstance(then.value, str):
-            yield Pair("step", then)
+            yield MapEntry("step", then)
     elif then.pair("step") and then.leaf("step"):
         rest = [pair for pair in then.pairs if pair.key in ("step", "args", "input", "with", "when", "spec")]
-        yield Pair("step", Map(rest))
+        yield MapEntry("step", Map(rest))
         yield from (pair for pair in then.pairs if pair not in rest)
     else:
         yield from then.pairs
@@ -369,7 +368,7 @@ def _text(node: Draft) -> str:
     return node.text if isinstance(node, Leaf) else ""
 
 
-def catch_rules(body: Map, label: str, catch: Draft, log: Log) -> None:
+def catch_rules(body: Map, label: str, catch: Draft, log: RewriteLog) -> None:
     """Write the conditions of a `catch` as rules of one task."""
     conditions = catch.get("cond") if isinstance(catch, Map) else catch
     rules = policy_rules(body)
@@ -389,14 +388,14 @@ def catch_rules(body: Map, label: str, catch: Draft, log: Log) -> None:
         elif origin:
             then.pairs.remove(origin)
         log.add("R411", condition.span, "a condition of `catch` is a policy rule")
-        rules.items.append(Item(mapping(("when", template(joined("and", ERROR, expression or ""))), ("then", then))))
+        rules.items.append(SeqItem(mapping(("when", template(joined("and", ERROR, expression or ""))), ("then", then))))
     if not handles_errors(rules):
-        rules.items.append(Item(error_rule()))
+        rules.items.append(SeqItem(error_rule()))
 
 
-def _copy(pair: Pair) -> Pair:
+def _copy(pair: MapEntry) -> MapEntry:
     value = pair.value
-    return Pair(pair.key, Leaf(value.raw, value.value, value.source) if isinstance(value, Leaf) else value)
+    return MapEntry(pair.key, Leaf(value.raw, value.value, value.source) if isinstance(value, Leaf) else value)
 
 
 class _Caught:
@@ -426,7 +425,7 @@ def _drop_operands(expression: str) -> str:
     return joined("and", *(text for text in texts if not _EVENTS.search(text)))
 
 
-def step_catch(step: StepFacts, log: Log) -> None:
+def step_catch(step: StepFacts, log: RewriteLog) -> None:
     """A step's `catch` and `finally` beside a pipeline."""
     catch = step.body.remove("catch")
     if catch:

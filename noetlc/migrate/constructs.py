@@ -1,4 +1,4 @@
-"""Every construct that `migrate` knows: its code, how it is written, what it becomes and how the meaning is kept.
+"""Every construct that `migrate` knows: its code, how it is written, what it becomes and how the meaning stays the same.
 
 The documentation, the reports and `--explain` read this table; the rewrites name its codes.
 """
@@ -49,7 +49,7 @@ class Construct(Record):
     effect: Effect = Effect.REWRITTEN
 
 
-class Change(Record):
+class Rewrite(Record):
     """One construct at one place of a file."""
 
     code: str
@@ -272,7 +272,7 @@ _ROWS = (
         "`set_iter` in a loop, else `set_ctx`, when the task has succeeded",
         "later tasks read the name",
     ),
-    # ---- what cannot be kept
+    # ---- what has no counterpart
     Construct(
         "R901",
         "`case` with `result`",
@@ -360,3 +360,18 @@ def described(code: str) -> str:
     """Return what a construct becomes, in a sentence."""
     row = CONSTRUCTS[code]
     return f"{row.written}: {row.becomes}"
+
+
+class RewriteLog:
+    """Collects what was rewritten in one file and what could not be."""
+
+    def __init__(self) -> None:
+        self._rewrites: dict[Rewrite, None] = {}
+
+    def add(self, code: str, span: Span | None, message: str) -> None:
+        self._rewrites[Rewrite(code, span or Span(0, 0), message)] = None
+
+    @property
+    def changes(self) -> tuple[Rewrite, ...]:
+        """In the order of their positions."""
+        return tuple(sorted(self._rewrites, key=lambda change: (change.span, change.code)))

@@ -24,13 +24,15 @@ _ALIAS = re.compile(r"\*[^\s,\]}]+")
 _COMMENT = re.compile(r"(?:^|\s)(#[^\r\n]*)")
 _INDENT = 2
 
-ScalarData: TypeAlias = str | int | float | bool | None
+ScalarValue: TypeAlias = str | int | float | bool | None
 
 
 class Leaf:
     """A scalar or an alias. `raw` is its YAML text."""
 
-    def __init__(self, raw: str, value: ScalarData = None, source: nodes.Scalar | None = None, column: int = 0) -> None:
+    def __init__(
+        self, raw: str, value: ScalarValue = None, source: nodes.Scalar | None = None, column: int = 0
+    ) -> None:
         self.raw = raw
         self.value = value
         self.source = source
@@ -65,10 +67,10 @@ class Leaf:
         return self.raw != self._original
 
 
-class Pair:
+class MapEntry:
     """One entry of a mapping. `key` may be changed."""
 
-    def __init__(self, key: str, value: Draft, layout: Layout | None = None) -> None:
+    def __init__(self, key: str, value: Draft, layout: EntryLayout | None = None) -> None:
         self.key = key
         self.value = value
         self.layout = layout
@@ -82,15 +84,15 @@ class Pair:
         return self.layout.span if self.layout else self.value.span
 
 
-class Item:
+class SeqItem:
     """One item of a sequence."""
 
-    def __init__(self, value: Draft, layout: Layout | None = None) -> None:
+    def __init__(self, value: Draft, layout: EntryLayout | None = None) -> None:
         self.value = value
         self.layout = layout
 
 
-class Layout:
+class EntryLayout:
     """The text around a value: comment lines before it, its key or dash, and the rest of its last line."""
 
     def __init__(self, span: Span, value: Draft, key: str, before: str, head: str, after: str, column: int, flow: bool):
@@ -107,7 +109,7 @@ class Layout:
 class Map:
     """A mapping."""
 
-    def __init__(self, pairs: list[Pair], *, flow: bool = False, frame: Frame | None = None) -> None:
+    def __init__(self, pairs: list[MapEntry], *, flow: bool = False, frame: BlockLayout | None = None) -> None:
         self.pairs = pairs
         self.flow = flow
         self.frame = frame
@@ -126,13 +128,13 @@ class Map:
         return any(pair.renamed or _replaced(pair) or pair.value.changed for pair in self.pairs)
 
     @property
-    def parts(self) -> list[Pair | Item]:
+    def parts(self) -> list[MapEntry | SeqItem]:
         return list(self.pairs)
 
     def keys(self) -> list[str]:
         return [pair.key for pair in self.pairs]
 
-    def pair(self, key: str) -> Pair | None:
+    def pair(self, key: str) -> MapEntry | None:
         return next((pair for pair in self.pairs if pair.key == key), None)
 
     def get(self, key: str) -> Draft | None:
@@ -156,23 +158,23 @@ class Map:
         found = self.get(key)
         return found.text if isinstance(found, Leaf) and found.value is not None else ""
 
-    def remove(self, key: str) -> Pair | None:
+    def remove(self, key: str) -> MapEntry | None:
         found = self.pair(key)
         if found:
             self.pairs.remove(found)
         return found
 
-    def put(self, key: str, value: Draft, after: str | None = None) -> Pair:
+    def put(self, key: str, value: Draft, after: str | None = None) -> MapEntry:
         """Set an entry; a new one stands after another, or at the end."""
         found = self.pair(key)
         if found:
             found.value = value
             return found
-        made = Pair(key, value)
+        made = MapEntry(key, value)
         self.insert(made, after)
         return made
 
-    def insert(self, pair: Pair, after: str | None = None) -> None:
+    def insert(self, pair: MapEntry, after: str | None = None) -> None:
         names = self.keys()
         at = names.index(after) + 1 if after in names else len(names)
         self.pairs.insert(at, pair)
@@ -192,7 +194,7 @@ class Map:
 class Seq:
     """A list."""
 
-    def __init__(self, items: list[Item], *, flow: bool = False, frame: Frame | None = None) -> None:
+    def __init__(self, items: list[SeqItem], *, flow: bool = False, frame: BlockLayout | None = None) -> None:
         self.items = items
         self.flow = flow
         self.frame = frame
@@ -205,7 +207,7 @@ class Seq:
         )
 
     @property
-    def parts(self) -> list[Pair | Item]:
+    def parts(self) -> list[MapEntry | SeqItem]:
         return list(self.items)
 
     @property
@@ -224,8 +226,8 @@ class Seq:
 Draft: TypeAlias = Leaf | Map | Seq
 
 
-class Frame:
-    """Where a collection stood, what opens it (`{`, an anchor) and what closes it."""
+class BlockLayout:
+    """ReadAt a collection stood, what opens it (`{`, an anchor) and what closes it."""
 
     def __init__(self, span: Span, extent: Span, column: int, opening: str, closing: str) -> None:
         self.span = span
@@ -235,30 +237,30 @@ class Frame:
         self.closing = closing
 
 
-def _replaced(part: Pair | Item) -> bool:
+def _replaced(part: MapEntry | SeqItem) -> bool:
     return part.layout is None or part.layout.value is not part.value
 
 
 # ---- making nodes
 
 
-def mapping(*pairs: tuple[str, Draft | str | int | bool] | Pair, flow: bool = False) -> Map:
+def mapping(*pairs: tuple[str, Draft | str | int | bool] | MapEntry, flow: bool = False) -> Map:
     """Return a new mapping; plain values become scalars."""
-    made = [pair if isinstance(pair, Pair) else Pair(pair[0], as_draft(pair[1])) for pair in pairs]
+    made = [pair if isinstance(pair, MapEntry) else MapEntry(pair[0], as_draft(pair[1])) for pair in pairs]
     return Map(made, flow=flow)
 
 
 def sequence(*values: Draft | str, flow: bool = False) -> Seq:
     """Return a new list."""
-    return Seq([Item(as_draft(value)) for value in values], flow=flow)
+    return Seq([SeqItem(as_draft(value)) for value in values], flow=flow)
 
 
-def as_draft(value: Draft | ScalarData) -> Draft:
+def as_draft(value: Draft | ScalarValue) -> Draft:
     """Return a node as it is, and a plain value as a scalar."""
     return value if isinstance(value, Leaf | Map | Seq) else scalar(value)
 
 
-def scalar(value: ScalarData) -> Leaf:
+def scalar(value: ScalarValue) -> Leaf:
     """Return a new scalar, quoted where it must be."""
     if isinstance(value, str):
         if "\n" in value:
@@ -333,15 +335,15 @@ class DocumentReader:
         opening = self._text[start:cursor]
         flow = opening.rstrip().endswith("{")
         column = self._column(cursor)
-        pairs: list[Pair] = []
+        pairs: list[MapEntry] = []
         for number, entry in enumerate(own):
             following = own[number + 1].key.span.start if number + 1 < len(own) else end
             first, last, value = self._placed(entry.value, entry.key.span.end, following, column)
             stop = self._stop(value, last, flow)
             before, head = self._text[cursor : entry.key.span.start], self._text[entry.key.span.end : first]
             key, span = entry.key.text, Span(entry.key.span.start, last)
-            layout = Layout(span, value, key, _before(before, flow), head, self._text[last:stop], column, flow)
-            pairs.append(Pair(key, value, layout))
+            layout = EntryLayout(span, value, key, _before(before, flow), head, self._text[last:stop], column, flow)
+            pairs.append(MapEntry(key, value, layout))
             cursor = stop
         return Map(pairs, flow=flow, frame=self._frame(node.span, cursor, column, opening, flow))
 
@@ -350,7 +352,7 @@ class DocumentReader:
         flow = self._text.startswith("[", start)
         if not node.items or (not flow and not self._text.startswith("-", start)):
             return self._opaque(node, outer)
-        items: list[Item] = []
+        items: list[SeqItem] = []
         cursor = start + 1 if flow else start
         column = self._column(start)
         opening = ""
@@ -366,8 +368,8 @@ class DocumentReader:
                 before, head = head, ""
                 opening = opening or self._text[start:first]
             span = Span(first, last)
-            layout = Layout(span, value, "", _before(before, flow), head, self._text[last:stop], column, flow)
-            items.append(Item(value, layout))
+            layout = EntryLayout(span, value, "", _before(before, flow), head, self._text[last:stop], column, flow)
+            items.append(SeqItem(value, layout))
             cursor = stop
         return Seq(items, flow=flow, frame=self._frame(node.span, cursor, column, opening, flow))
 
@@ -383,9 +385,9 @@ class DocumentReader:
         end = value.frame.extent.end if not isinstance(value, Leaf) and value.frame else node.span.end
         return node.span.start, end, value
 
-    def _frame(self, span: Span, cursor: int, column: int, opening: str, flow: bool) -> Frame:
+    def _frame(self, span: Span, cursor: int, column: int, opening: str, flow: bool) -> BlockLayout:
         end = span.end if flow else max(cursor, self._line_end(span.end) if cursor < span.end else cursor)
-        return Frame(span, Span(span.start, end), column, opening, self._text[cursor:end])
+        return BlockLayout(span, Span(span.start, end), column, opening, self._text[cursor:end])
 
     def _stop(self, value: Draft, end: int, flow: bool) -> int:
         """Return where an entry's text ends: in a block, with its line."""
@@ -465,13 +467,13 @@ class DocumentWriter:
         return "".join(parts)
 
     @staticmethod
-    def _comments(part: Pair | Item, column: int) -> str:
+    def _comments(part: MapEntry | SeqItem, column: int) -> str:
         layout = part.layout
         return shifted_lines(layout.before, column - layout.column) if layout and not layout.flow else ""
 
-    def _entry(self, part: Pair | Item, column: int) -> str:
+    def _entry(self, part: MapEntry | SeqItem, column: int) -> str:
         layout, value = part.layout, part.value
-        key = _key_text(part) if isinstance(part, Pair) else ""
+        key = _key_text(part) if isinstance(part, MapEntry) else ""
         head, inner = self._head(part, column)
         after = layout.after if layout and not _is_block(value) and not layout.flow else ""
         if not after and layout and not _is_block(value) and (comment := _comment_in(layout.head)):
@@ -480,7 +482,7 @@ class DocumentWriter:
         return text if text.endswith(("\n", "\r")) else text + "\n"
 
     @staticmethod
-    def _head(part: Pair | Item, column: int) -> tuple[str, int]:
+    def _head(part: MapEntry | SeqItem, column: int) -> tuple[str, int]:
         """Return what stands between a key and its value, and the value's column."""
         layout, value = part.layout, part.value
         moved = column - layout.column if layout else 0
@@ -492,13 +494,13 @@ class DocumentWriter:
             inner = column + _INDENT
             comment = _comment_in(layout.after + layout.head) if layout else ""
             opening = f"  {comment}" if comment else ""
-            return ("- " if isinstance(part, Item) else f":{opening}\n" + " " * inner), inner
+            return ("- " if isinstance(part, SeqItem) else f":{opening}\n" + " " * inner), inner
         if not isinstance(value, Leaf) and value.frame:
             inner = value.frame.column + moved
         if layout and layout.head and "\n" not in layout.head:
             head = layout.head if layout.head.endswith(" ") or not _written(value) else f"{layout.head} "
             return head, inner
-        return ("- " if isinstance(part, Item) else ": " if _written(value) else ":"), inner
+        return ("- " if isinstance(part, SeqItem) else ": " if _written(value) else ":"), inner
 
     def _flow(self, node: Map | Seq, column: int) -> str:
         opening, closing = ("{ ", " }") if isinstance(node, Map) else ("[", "]")
@@ -509,7 +511,7 @@ class DocumentWriter:
             layout = part.layout if part.layout and part.layout.flow else None
             if number:
                 texts.append(layout.before if layout and "," in layout.before else ", ")
-            if isinstance(part, Pair):
+            if isinstance(part, MapEntry):
                 texts.append(_key_text(part) + (layout.head if layout and layout.head.endswith(" ") else ": "))
             texts.append(self._inline(part.value, column))
         return opening + "".join(texts) + closing
@@ -540,7 +542,7 @@ def _comment_in(text: str) -> str:
     return found[1] if found else ""
 
 
-def _key_text(pair: Pair) -> str:
+def _key_text(pair: MapEntry) -> str:
     return pair.key if _PLAIN.fullmatch(pair.key) else quoted(pair.key)
 
 

@@ -40,7 +40,7 @@ class StepFacts(NamedTuple):
 
 
 class VarsPlan(NamedTuple):
-    """Where each variable of `vars` lives in v10."""
+    """ReadAt each variable of `vars` lives in v10."""
 
     in_workload: frozenset[str]
     initial: frozenset[str]
@@ -149,8 +149,8 @@ def _vars_plan(root: Map, steps: tuple[StepFacts, ...]) -> VarsPlan:
     shared = {key for step in steps for key in _step_vars(step)}
     declared = root.map("vars")
     root_keys = frozenset(declared.keys()) if declared else frozenset()
-    kept = {key for step in steps for key in written_keys(step.body.get("tool"), "set_ctx")}
-    written = shared.union(kept, *own.values())
+    retained = {key for step in steps for key in written_keys(step.body.get("tool"), "set_ctx")}
+    written = shared.union(retained, *own.values())
     writers = [key for keys in own.values() for key in keys]
     by_step = {}
     for step in steps:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from noetlc.migrate.cases import CaseRewriter, step_catch
-from noetlc.migrate.constructs import CONSTRUCTS, Change, Dialect, Effect, described
+from noetlc.migrate.constructs import CONSTRUCTS, Dialect, Effect, Rewrite, RewriteLog, described
 from noetlc.migrate.dialect import Recognised, recognise
-from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, Pair, leaves
+from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, MapEntry, leaves
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, steps_of
-from noetlc.migrate.log import Log
-from noetlc.migrate.names import NameScope, Where
+from noetlc.migrate.names import NameScope, ReadAt
 from noetlc.migrate.policies import PolicyRewriter
 from noetlc.migrate.routing import RouteRewriter, admit_policy
 from noetlc.migrate.shapes import shape_document, shape_step
@@ -30,7 +29,7 @@ class Migration(Record):
     before: str
     after: str
     recognised: Recognised
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Rewrite, ...] = ()
     problem: str = ""
     """Why the text could not be migrated at all."""
 
@@ -39,7 +38,7 @@ class Migration(Record):
         return self.after != self.before
 
     @property
-    def open_changes(self) -> tuple[Change, ...]:
+    def open_changes(self) -> tuple[Rewrite, ...]:
         """What needs a hand."""
         return tuple(change for change in self.changes if change.construct.effect is Effect.HAND)
 
@@ -58,12 +57,12 @@ def migrate_document(text: str, document: Document) -> Migration:
     root = DocumentReader(text).read(document.root)
     if not isinstance(root, Map):
         return Migration(text, text, recognised, problem="it is not a playbook")
-    log = Log()
+    log = RewriteLog()
     _Passes(text, root, recognised.dialect, log).run()
     after = _written(text, root)
     changes = log.changes
     if after != text and read_document(after).problems:
-        changes = (*changes, Change("R909", Span(0, 0), "the result would not be readable; the file is left as it is"))
+        changes = (*changes, Rewrite("R909", Span(0, 0), "the result would not be readable; the file is left as it is"))
         return Migration(text, text, recognised, changes)
     if after == text:  # nothing was rewritten: only what needs a hand is worth a word
         changes = tuple(change for change in changes if CONSTRUCTS[change.code].effect is Effect.HAND)
@@ -78,7 +77,7 @@ def _written(text: str, root: Map) -> str:
 class _Passes:
     """The passes over one document, in their order."""
 
-    def __init__(self, text: str, root: Map, dialect: Dialect, log: Log) -> None:
+    def __init__(self, text: str, root: Map, dialect: Dialect, log: RewriteLog) -> None:
         self._text = text
         self._root = root
         self._dialect = dialect
@@ -116,11 +115,11 @@ class _Passes:
 
     def _names(self, facts: PlaybookFacts, step: StepFacts) -> None:
         for pair in step.body.pairs:
-            where = {"next": Where.ARC, "when": Where.OTHER, "loop": Where.OTHER}.get(pair.key)
+            where = {"next": ReadAt.ARC, "when": ReadAt.OTHER, "loop": ReadAt.OTHER}.get(pair.key)
             if where:
                 self._rename(pair.value, NameScope(facts, where, step))
             elif pair.key in _STATE_KEYS:
-                scope = NameScope(facts, Where.AFTER, step)
+                scope = NameScope(facts, ReadAt.AFTER, step)
                 if step.has_loop:
                     scope.result_is(step.name)
                 self._rename(pair.value, scope)
@@ -131,9 +130,9 @@ class _Passes:
             previous = task
 
     def _task_names(
-        self, facts: PlaybookFacts, step: StepFacts, task: TaskFacts, previous: TaskFacts | None, pair: Pair
+        self, facts: PlaybookFacts, step: StepFacts, task: TaskFacts, previous: TaskFacts | None, pair: MapEntry
     ) -> None:
-        rule = NameScope(facts, Where.RULE, step, task)
+        rule = NameScope(facts, ReadAt.RULE, step, task)
         if pair.key in _RULE_KEYS:
             self._rename(pair.value, rule)
         elif pair.key == "spec" and isinstance(pair.value, Map) and pair.value.pair("policy"):
@@ -141,7 +140,7 @@ class _Passes:
             assert policy is not None
             self._rename(policy, rule)
         else:
-            self._rename(pair.value, NameScope(facts, Where.INPUT, step, task, previous))
+            self._rename(pair.value, NameScope(facts, ReadAt.INPUT, step, task, previous))
 
     def _rename(self, node: Draft, scope: NameScope) -> None:
         for leaf in leaves(node):

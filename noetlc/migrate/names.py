@@ -27,7 +27,7 @@ _FIELDS: dict[str, dict[str, str]] = {
 """Fields of results that v10 names otherwise, by kind."""
 
 
-class Where(StrEnum):
+class ReadAt(StrEnum):
     """A position of a template, as far as names differ."""
 
     INPUT = "input"
@@ -38,7 +38,7 @@ class Where(StrEnum):
     OTHER = "other"
 
 
-_RESULT = {Where.INPUT: "_prev", Where.RULE: "outcome.result", Where.AFTER: "_prev", Where.ARC: "event.result"}
+_RESULT = {ReadAt.INPUT: "_prev", ReadAt.RULE: "outcome.result", ReadAt.AFTER: "_prev", ReadAt.ARC: "event.result"}
 
 
 class NameScope:
@@ -47,7 +47,7 @@ class NameScope:
     def __init__(
         self,
         facts: PlaybookFacts,
-        where: Where,
+        where: ReadAt,
         step: StepFacts | None = None,
         task: TaskFacts | None = None,
         previous: TaskFacts | None = None,
@@ -55,8 +55,8 @@ class NameScope:
         self._facts = facts
         self._where = where
         self._step = step
-        self._task = step.last if step and where in (Where.ARC, Where.AFTER) else task
-        if where is Where.INPUT:
+        self._task = step.last if step and where in (ReadAt.ARC, ReadAt.AFTER) else task
+        if where is ReadAt.INPUT:
             self._task = previous
         self._base = _RESULT.get(where)
         self.codes: list[str] = []
@@ -85,7 +85,7 @@ class NameScope:
             return self._status(value)
         if path == ("event", "name") and (value in _DONE or value in _FAILED):
             self.codes.append("R703")
-            if self._where in (Where.RULE, Where.AFTER):
+            if self._where in (ReadAt.RULE, ReadAt.AFTER):
                 return "ok" if value in _DONE else "error"
             done = "loop.done" if self._step and self._step.has_loop else "step.done"
             return done if value in _DONE else "step.failed"
@@ -93,7 +93,7 @@ class NameScope:
 
     def _status(self, value: str) -> str:
         known = {"success": "ok", "ok": "ok", "completed": "ok", "failed": "error", "failure": "error"}
-        if self._where is Where.ARC:
+        if self._where is ReadAt.ARC:
             known = {"ok": "success", "completed": "success", "failed": "error", "failure": "error"}
         new = known.get(value, value)
         if new != value:
@@ -112,7 +112,7 @@ class NameScope:
 
     def _result(self, path: tuple[str, ...]) -> tuple[int, str] | None:
         base = self._base
-        if base is None or (self._where is Where.INPUT and self._task is None):
+        if base is None or (self._where is ReadAt.INPUT and self._task is None):
             self.reports.append(("R910", f"`{path[0]}` is read where no tool has answered yet"))
             return None
         if path[0] == "output" and len(path) > 1 and path[1] in _OUTCOME_FIELDS:
@@ -121,9 +121,9 @@ class NameScope:
             return self._found("R701", 2, base)
         self.codes.append("R701")
         if path[1:2] == ("status",) and self._kind != "http":
-            return 2, {Where.RULE: "outcome.status", Where.ARC: "event.status"}.get(self._where, f"{base}.status")
-        if path[1:2] == ("error",) and self._where in (Where.RULE, Where.ARC):
-            return 2, "outcome.error" if self._where is Where.RULE else "event.error"
+            return 2, {ReadAt.RULE: "outcome.status", ReadAt.ARC: "event.status"}.get(self._where, f"{base}.status")
+        if path[1:2] == ("error",) and self._where in (ReadAt.RULE, ReadAt.ARC):
+            return 2, "outcome.error" if self._where is ReadAt.RULE else "event.error"
         return self._after(path, 1, base, self._task, wrapped=True)
 
     def _after(
@@ -147,7 +147,7 @@ class NameScope:
         return found or (1, "outcome")
 
     def _outcome(self, path: tuple[str, ...]) -> tuple[int, str] | None:
-        if self._where is Where.ARC:
+        if self._where is ReadAt.ARC:
             return self._outcome_in_arc(path)
         if path[1:2] == ("result",):
             renamed = _field_of(self._kind, path[2] if len(path) > 2 else "")
@@ -162,16 +162,16 @@ class NameScope:
         return None
 
     def _error(self, path: tuple[str, ...]) -> tuple[int, str] | None:
-        if self._where is Where.RULE:
+        if self._where is ReadAt.RULE:
             if path[1:2] and path[1] in _ERROR_STATUS:
                 return self._found("R701", 2, "outcome.http.status")
             return self._found("R701", 1, "outcome.error")
-        return self._found("R701", 1, "event.error") if self._where is Where.ARC else None
+        return self._found("R701", 1, "event.error") if self._where is ReadAt.ARC else None
 
     def _event(self, path: tuple[str, ...]) -> tuple[int, str] | None:
         if path[1:2] in (("response",), ("payload",), ("output",)):
             return self._found("R701", 2, self._base or "event.result")
-        if self._where in (Where.RULE, Where.AFTER):
+        if self._where in (ReadAt.RULE, ReadAt.AFTER):
             if path[1:2] == ("name",):
                 return 2, "outcome.status"
             if path[1:2] in (("error",), ("result",)):
@@ -182,7 +182,7 @@ class NameScope:
         return None
 
     def _previous(self, path: tuple[str, ...]) -> tuple[int, str] | None:
-        if self._where is not Where.INPUT or len(path) < 2:
+        if self._where is not ReadAt.INPUT or len(path) < 2:
             return None
         renamed = _field_of(self._kind, path[1])
         return self._found("R708", 2, f"_prev{renamed}") if renamed is not None else None

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import re
 
-from noetlc.migrate.document import Draft, Item, Leaf, Map, Pair, Seq, mapping, plain_data, scalar, sequence, template
+from noetlc.migrate.constructs import RewriteLog
+from noetlc.migrate.document import (
+    Draft,
+    Leaf,
+    Map,
+    MapEntry,
+    Seq,
+    SeqItem,
+    mapping,
+    plain_data,
+    scalar,
+    sequence,
+    template,
+)
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts
-from noetlc.migrate.log import Log
 from noetlc.migrate.shapes import else_rule, error_rule, free_label, labelled, spec_of, task_list
 from noetlc.migrate.templates import expression_in, joined
 
@@ -21,7 +33,7 @@ _REDUCER_WORDS = {"add": "sum", "increment": "sum", "incr": "sum", "concat": "ex
 class PolicyRewriter:
     """Rewrites the policies of one step's tasks."""
 
-    def __init__(self, facts: PlaybookFacts, step: StepFacts, log: Log) -> None:
+    def __init__(self, facts: PlaybookFacts, step: StepFacts, log: RewriteLog) -> None:
         self._facts = facts
         self._step = step
         self._log = log
@@ -41,12 +53,12 @@ class PolicyRewriter:
         if rules is not None:
             self._set_prev(task, rules)
 
-    def _eval(self, body: Map, pair: Pair, rules: Seq) -> None:
+    def _eval(self, body: Map, pair: MapEntry, rules: Seq) -> None:
         self._log.add("R401", pair.span, "`eval` is `spec.policy.rules`")
         at = body.pairs.index(pair)
         body.pairs.remove(pair)
         if not body.pair("spec"):
-            body.pairs.insert(at, Pair("spec", Map([], flow=body.flow)))
+            body.pairs.insert(at, MapEntry("spec", Map([], flow=body.flow)))
         policy = spec_of(body).nested("policy")
         pair.key = "rules"
         policy.pairs.append(pair)
@@ -56,7 +68,7 @@ class PolicyRewriter:
         rules.items.sort(key=lambda item: isinstance(item.value, Map) and item.value.pair("else") is not None)
         if not handles_errors(rules):
             self._log.add("R402", pair.span, "an error that no rule matched failed the task: a last rule says so")
-            rules.items.append(Item(error_rule()))
+            rules.items.append(SeqItem(error_rule()))
 
     def _entry(self, entry: Map) -> None:
         """`{expr, do, …}` becomes `{when, then: {do, …}}`."""
@@ -65,7 +77,7 @@ class PolicyRewriter:
             condition.key = "when"
         if not entry.pair("when") and not entry.pair("else"):
             then = entry.map("then") or Map(list(entry.pairs), flow=entry.flow)
-            entry.pairs = [Pair("else", mapping(("then", then), flow=entry.flow))]
+            entry.pairs = [MapEntry("else", mapping(("then", then), flow=entry.flow))]
 
     # ---- rules
 
@@ -95,7 +107,7 @@ class PolicyRewriter:
         if then is not None:
             self._then(then)
 
-    def _else(self, rule: Map, otherwise: Pair) -> None:
+    def _else(self, rule: Map, otherwise: MapEntry) -> None:
         rest = [pair for pair in rule.pairs if pair is not otherwise]
         body = otherwise.value
         if not isinstance(body, Map):
@@ -115,7 +127,7 @@ class PolicyRewriter:
         self._patches(then)
         if not then.pair("do"):
             self._log.add("R409", then.span, "a rule without `do` continues")
-            then.pairs.insert(0, Pair("do", scalar("continue")))
+            then.pairs.insert(0, MapEntry("do", scalar("continue")))
         backoff = then.pair("backoff")
         if backoff and isinstance(backoff.value, Leaf) and backoff.value.text in ("fixed", "constant"):
             self._log.add("R403", backoff.span, "`backoff: fixed` is `none`")
@@ -139,7 +151,7 @@ class PolicyRewriter:
         if shared and isinstance(shared.value, Map):
             self._shared(then, shared, shared.value)
 
-    def _scoped(self, then: Map, patch: Map, source: Pair) -> None:
+    def _scoped(self, then: Map, patch: Map, source: MapEntry) -> None:
         """Write each key to the scope where it lives; a patch of one scope keeps its layout."""
         targets = [self._target(pair.key) for pair in patch.pairs]
         scopes = {scope for scope, _ in targets}
@@ -165,7 +177,7 @@ class PolicyRewriter:
                 return "iter", name
         return "ctx", name
 
-    def _shared(self, then: Map, pair: Pair, patch: Map) -> None:
+    def _shared(self, then: Map, pair: MapEntry, patch: Map) -> None:
         """Writes with a reducer become `set_ctx` and an entry of the loop's reducers."""
         for entry in list(patch.pairs):
             reducer, value = _reducer(entry.value)
@@ -200,7 +212,7 @@ class PolicyRewriter:
                 for pair in written.pairs if written else ():
                     self._reduce(pair)
 
-    def _reduce(self, pair: Pair) -> None:
+    def _reduce(self, pair: MapEntry) -> None:
         if not self._reducers().pair(pair.key):
             message = f"`{pair.key}` is written by parallel iterations: the last item's value counts"
             self._log.add("R406", pair.span, message)
@@ -225,9 +237,9 @@ class PolicyRewriter:
         if settings.pairs:
             rule = mapping(("when", template(joined("and", ERROR, condition or ""))), ("then", retry_then(settings)))
             rules = policy_rules(body)
-            rules.items.insert(0, Item(rule))
+            rules.items.insert(0, SeqItem(rule))
             if not handles_errors(rules):
-                rules.items.append(Item(error_rule()))
+                rules.items.append(SeqItem(error_rule()))
 
     def _task_set(self, task: TaskFacts) -> None:
         """`set` on a task writes names when the task has succeeded."""
@@ -244,8 +256,8 @@ class PolicyRewriter:
         then = mapping(("do", "continue"))
         self._scoped(then, pair.value, pair)
         if not handles_errors(rules):
-            rules.items.append(Item(error_rule()))
-        rules.items.append(Item(else_rule(then)))
+            rules.items.append(SeqItem(error_rule()))
+        rules.items.append(SeqItem(else_rule(then)))
 
     def _set_prev(self, task: TaskFacts, rules: Seq) -> None:
         """A value that replaces `_prev` is returned by a task of its own."""
@@ -263,14 +275,14 @@ class PolicyRewriter:
                 then.nested(f"set_{scope}").put(key, pair.value if pair else template("outcome.result"))
         if not any(isinstance(rule, Map) and rule.pair("else") for rule in rules.values):
             rest = mapping(("do", "continue"), (f"set_{scope}", mapping((key, template("outcome.result")))))
-            rules.items.append(Item(else_rule(rest)))
+            rules.items.append(SeqItem(else_rule(rest)))
         self._log.add("R407", task.body.span, "`set_prev` is a task that returns the value")
         body = mapping(
             ("kind", "python"), ("args", mapping(("value", template(f"{scope}.{key}")))), ("code", "result = value")
         )
         tasks = task_list(self._step.body)
         at = next((n for n, item in enumerate(tasks.items) if _holds(item.value, task.body)), len(tasks.items) - 1)
-        tasks.items.insert(at + 1, Item(labelled(free_label(self._step.body, key), body)))
+        tasks.items.insert(at + 1, SeqItem(labelled(free_label(self._step.body, key), body)))
 
 
 def _holds(entry: Draft, body: Map) -> bool:
@@ -333,7 +345,7 @@ def retry_then(settings: Map) -> Map:
     return then
 
 
-def as_template(guard: Leaf, log: Log) -> None:
+def as_template(guard: Leaf, log: RewriteLog) -> None:
     """A condition without marks becomes a template."""
     if isinstance(guard.value, str) and "{{" not in guard.value and "{%" not in guard.value and guard.value.strip():
         log.add("R709", guard.span, "a condition is a template")

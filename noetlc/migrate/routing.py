@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from noetlc.migrate.document import Draft, Item, Leaf, Map, Pair, Seq, mapping, scalar, template
+from noetlc.migrate.constructs import RewriteLog
+from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, template
 from noetlc.migrate.facts import StepFacts
-from noetlc.migrate.log import Log
 from noetlc.migrate.policies import as_template
 from noetlc.migrate.templates import escaped, expression_in, joined, negated, paths_read
 
 _ARGS = ("args", "input", "with", "payload", "data")
 
 
-class Route(NamedTuple):
+class CaseRoute(NamedTuple):
     """A condition and the arcs that it leads to. Without a condition it always holds; `otherwise` is an `else`."""
 
     condition: str
@@ -24,7 +24,7 @@ class Route(NamedTuple):
 class RouteRewriter:
     """Rewrites the routing of one step."""
 
-    def __init__(self, step: StepFacts, log: Log) -> None:
+    def __init__(self, step: StepFacts, log: RewriteLog) -> None:
         self._step = step
         self._log = log
 
@@ -54,27 +54,27 @@ class RouteRewriter:
             self._step.body.remove("spec")
         return pair.value
 
-    def _router(self, pair: Pair, value: Draft) -> None:
+    def _router(self, pair: MapEntry, value: Draft) -> None:
         if isinstance(value, Leaf):
             if value.value is None:
                 self._step.body.pairs.remove(pair)
                 return
             arc = mapping(("step", value), flow=True)
             self.guard(arc)
-            pair.value = mapping(("arcs", Seq([Item(arc)])), flow=self._step.body.flow)
+            pair.value = mapping(("arcs", Seq([SeqItem(arc)])), flow=self._step.body.flow)
             return
-        entries = value.items if isinstance(value, Seq) else [Item(value)]
+        entries = value.items if isinstance(value, Seq) else [SeqItem(value)]
         simple = [self._simple_arc(item, value.flow) for item in entries]
         if all(simple):
             for item, guarded in zip(entries, simple, strict=True):
                 item.value = guarded or item.value
             arcs = value if isinstance(value, Seq) else Seq(entries)
-            pair.value = mapping(Pair("arcs", arcs), flow=value.flow)
+            pair.value = mapping(MapEntry("arcs", arcs), flow=value.flow)
             return
         routes = [self._route(item.value) for item in entries]
         pair.value = router(self, routes, self._log, pair)
 
-    def _simple_arc(self, item: Item, flow: bool) -> Map | None:
+    def _simple_arc(self, item: SeqItem, flow: bool) -> Map | None:
         """Return an entry that is one arc, guarded; None for an entry with `then` or `else`."""
         value = item.value
         if isinstance(value, Leaf):
@@ -90,19 +90,19 @@ class RouteRewriter:
         self.guard(value)
         return value
 
-    def _route(self, entry: Draft) -> Route:
+    def _route(self, entry: Draft) -> CaseRoute:
         if isinstance(entry, Map) and (entry.pair("then") or entry.pair("else")):
             guard = entry.leaf("when")
             if entry.pair("else"):
                 self._log.add("R504", entry.span, "`else` is a last arc")
-                return Route("", targets(entry.get("else"), self._log), otherwise=True)
+                return CaseRoute("", targets(entry.get("else"), self._log), otherwise=True)
             self._log.add("R503", entry.span, "`when` and `then` are an arc")
-            return Route(condition_of(guard, self._log), targets(entry.get("then"), self._log))
+            return CaseRoute(condition_of(guard, self._log), targets(entry.get("then"), self._log))
         if isinstance(entry, Map):
             guard = entry.leaf("when")
             entry.remove("when")
-            return Route(condition_of(guard, self._log), targets(entry, self._log))
-        return Route("", targets(entry, self._log))
+            return CaseRoute(condition_of(guard, self._log), targets(entry, self._log))
+        return CaseRoute("", targets(entry, self._log))
 
     # ---- guards
 
@@ -133,7 +133,7 @@ class RouteRewriter:
         return joined("and", self.success, condition)
 
 
-def router(rewriter: RouteRewriter, routes: list[Route], log: Log, source: Pair) -> Map:
+def router(rewriter: RouteRewriter, routes: list[CaseRoute], log: RewriteLog, source: MapEntry) -> Map:
     """Return the router of routes; one with several targets under a condition is inclusive."""
     several = any(len(route.arcs) > 1 for route in routes)
     arcs: list[Map] = []
@@ -148,14 +148,14 @@ def router(rewriter: RouteRewriter, routes: list[Route], log: Log, source: Pair)
             if guard:
                 arc.put("when", template(guard), after="step")
             arcs.append(arc)
-    made = Map([Pair("arcs", Seq([Item(arc) for arc in arcs]))])
+    made = Map([MapEntry("arcs", Seq([SeqItem(arc) for arc in arcs]))])
     if several:
         log.add("R505", source.span, "several targets under one condition")
-        made.pairs.insert(0, Pair("spec", mapping(("mode", "inclusive"), flow=True)))
+        made.pairs.insert(0, MapEntry("spec", mapping(("mode", "inclusive"), flow=True)))
     return made
 
 
-def targets(node: Draft | None, log: Log) -> list[Map]:
+def targets(node: Draft | None, log: RewriteLog) -> list[Map]:
     """Return the arcs that a `then`, an `else` or a `next` names."""
     if isinstance(node, Seq):
         return [arc for value in node.values for arc in targets(value, log)]
@@ -178,7 +178,7 @@ def targets(node: Draft | None, log: Log) -> list[Map]:
     return [node] if node.pair("step") else []
 
 
-def arc_shape(arc: Map, log: Log) -> None:
+def arc_shape(arc: Map, log: RewriteLog) -> None:
     """Rename the keys of an arc."""
     for old in ("name", "next", "then"):
         pair = arc.pair(old)
@@ -194,7 +194,7 @@ def arc_shape(arc: Map, log: Log) -> None:
         condition.key = "when"
 
 
-def condition_of(guard: Leaf | None, log: Log) -> str:
+def condition_of(guard: Leaf | None, log: RewriteLog) -> str:
     """Return a guard's expression; empty where it always holds."""
     if guard is None or guard.value is True:
         return ""
@@ -227,7 +227,7 @@ def wrap(guard: Leaf, condition: str) -> None:
     guard.value = f"{{{{ {new} }}}}"
 
 
-def admit_policy(step: Map, log: Log) -> None:
+def admit_policy(step: Map, log: RewriteLog) -> None:
     """A step's `when` becomes its admission rule."""
     pair = step.pair("when")
     if pair is None or not isinstance(pair.value, Leaf):
@@ -239,11 +239,11 @@ def admit_policy(step: Map, log: Log) -> None:
         log.add("R201", pair.span, "`when: true` is the default and is removed")
         return
     log.add("R201", pair.span, "`when` of a step is its admission rule")
-    allow = mapping(Pair("when", guard, pair.layout), ("then", mapping(("allow", True), flow=True)))
+    allow = mapping(MapEntry("when", guard, pair.layout), ("then", mapping(("allow", True), flow=True)))
     deny = mapping(("else", mapping(("then", mapping(("allow", False), flow=True)), flow=True)))
-    rules = Seq([Item(allow), Item(deny)])
+    rules = Seq([SeqItem(allow), SeqItem(deny)])
     if not step.pair("spec"):
-        step.insert(Pair("spec", Map([], flow=step.flow)), after="desc" if step.pair("desc") else "step")
+        step.insert(MapEntry("spec", Map([], flow=step.flow)), after="desc" if step.pair("desc") else "step")
     spec = step.pair("spec")
     if spec and isinstance(spec.value, Map) and spec.value.flow and not step.flow:
         spec.value = Map(spec.value.pairs)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from noetlc.migrate.document import Draft, Item, Leaf, Map, Pair, Seq, mapping, scalar, sequence
+from noetlc.migrate.constructs import RewriteLog
+from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, sequence
 from noetlc.migrate.facts import STEP_KEYS, tasks_of
-from noetlc.migrate.log import Log
 from noetlvm.language.tool_kinds import find_kind
 
 API_VERSION = "noetl.io/v2"
@@ -26,7 +26,7 @@ _ARGUMENTS = {"python": "args", "workbook": "args", "playbook": "workload", "pos
 _SPEC = "spec."
 
 
-def shape_document(root: Map, log: Log) -> None:
+def shape_document(root: Map, log: RewriteLog) -> None:
     """Bring the root sections to v10."""
     version = root.leaf("apiVersion")
     if version is not None and version.text != API_VERSION and version.text.startswith("noetl"):
@@ -37,21 +37,21 @@ def shape_document(root: Map, log: Log) -> None:
     _workbook(root, log)
 
 
-def _metadata(root: Map, log: Log) -> None:
+def _metadata(root: Map, log: RewriteLog) -> None:
     metadata = root.map("metadata")
     if metadata is None:
         return
     name, path = metadata.text("name"), metadata.text("path")
     if name and not path:
-        metadata.insert(Pair("path", scalar(name)), after="name")
+        metadata.insert(MapEntry("path", scalar(name)), after="name")
     elif path and not name:
-        metadata.pairs.insert(0, Pair("name", scalar(path.rpartition("/")[2])))
+        metadata.pairs.insert(0, MapEntry("name", scalar(path.rpartition("/")[2])))
     else:
         return
     log.add("R102", metadata.span, "`metadata` needs both `name` and `path`")
 
 
-def _executor(root: Map, log: Log) -> None:
+def _executor(root: Map, log: RewriteLog) -> None:
     executor = root.map("executor")
     if executor is None:
         return
@@ -66,7 +66,7 @@ def _executor(root: Map, log: Log) -> None:
         spec.nested("policy", "placement").pairs.append(pool)
 
 
-def _workbook(root: Map, log: Log) -> None:
+def _workbook(root: Map, log: RewriteLog) -> None:
     pair = root.pair("workbook")
     if pair is None or not isinstance(pair.value, Seq):
         return
@@ -79,7 +79,7 @@ def _workbook(root: Map, log: Log) -> None:
             return
         task.remove("name")
         _unwrap(task, log)
-        tasks.pairs.append(Pair(name, task))
+        tasks.pairs.append(MapEntry(name, task))
     log.add("R106", pair.span, "`workbook` is a mapping with `tasks`")
     pair.value = mapping(("tasks", tasks), flow=pair.value.flow)
 
@@ -87,7 +87,7 @@ def _workbook(root: Map, log: Log) -> None:
 # ---- steps
 
 
-def shape_step(step: Map, log: Log, *, older: bool) -> None:
+def shape_step(step: Map, log: RewriteLog, *, older: bool) -> None:
     """Bring a step's keys, loop and tool to v10; policies and arcs come later."""
     for old, new in (("name", "step"), ("description", "desc")):
         pair = step.pair(old)
@@ -108,7 +108,7 @@ def shape_step(step: Map, log: Log, *, older: bool) -> None:
             log.add("R904", pair.span, f"`{word}` has no counterpart")
 
 
-def _loop(step: Map, log: Log) -> None:
+def _loop(step: Map, log: RewriteLog) -> None:
     loop = step.map("loop")
     if loop is None:
         return
@@ -134,7 +134,7 @@ def _loop(step: Map, log: Log) -> None:
             log.add("R903", pair.span, f"`loop.{key}` has no counterpart")
 
 
-def _step_spec(step: Map, log: Log) -> None:
+def _step_spec(step: Map, log: RewriteLog) -> None:
     spec = step.map("spec")
     if spec is None:
         return
@@ -151,7 +151,7 @@ def _step_spec(step: Map, log: Log) -> None:
         step.remove("spec")
 
 
-def _tool(step: Map, log: Log) -> None:
+def _tool(step: Map, log: RewriteLog) -> None:
     for word in ("pipe", "type"):
         pair = step.pair(word)
         if pair and not step.pair("tool"):
@@ -166,7 +166,7 @@ def _tool(step: Map, log: Log) -> None:
         _piped_tool(step, pair, pair.value, log)
 
 
-def _tool_as_text(step: Map, pair: Pair, log: Log) -> None:
+def _tool_as_text(step: Map, pair: MapEntry, log: RewriteLog) -> None:
     """Move the inputs, which are the step's keys that are no words of a step, into a task."""
     inputs = [other for other in step.pairs if other.key not in _STEP_WORDS and other is not pair]
     log.add(
@@ -174,10 +174,10 @@ def _tool_as_text(step: Map, pair: Pair, log: Log) -> None:
     )
     for other in inputs:
         step.pairs.remove(other)
-    pair.value = Map([Pair("kind", pair.value), *inputs], flow=step.flow)
+    pair.value = Map([MapEntry("kind", pair.value), *inputs], flow=step.flow)
 
 
-def _piped_tool(step: Map, pair: Pair, tool: Map, log: Log) -> None:
+def _piped_tool(step: Map, pair: MapEntry, tool: Map, log: RewriteLog) -> None:
     log.add("R208", pair.span, "the tasks of `pipe` are the list under `tool`")
     for word in ("catch", "finally"):
         moved = tool.remove(word)
@@ -186,7 +186,7 @@ def _piped_tool(step: Map, pair: Pair, tool: Map, log: Log) -> None:
     pair.value = tool.get("pipe") or tool
 
 
-def _step_inputs(step: Map, log: Log) -> None:
+def _step_inputs(step: Map, log: RewriteLog) -> None:
     """Values that a step gives its tool go to the tasks that take arguments."""
     tool = step.get("tool")
     if not isinstance(tool, Map | Seq):
@@ -210,7 +210,7 @@ def _takes_arguments(task: Map) -> bool:
     return name is not None and not task.pair(name)
 
 
-def _step_output(step: Map, log: Log) -> None:
+def _step_output(step: Map, log: RewriteLog) -> None:
     pair = step.pair("output")
     if pair and isinstance(pair.value, Map) and set(pair.value.keys()) & {"store", "output_select", "select"}:
         log.add("R212", pair.span, "`output` of a step is removed: the machine stores large results")
@@ -220,7 +220,7 @@ def _step_output(step: Map, log: Log) -> None:
 # ---- tasks
 
 
-def shape_task(task: Map, log: Log) -> None:
+def shape_task(task: Map, log: RewriteLog) -> None:
     """Bring a task's kind, input names and settings to v10."""
     _unwrap(task, log)
     kind = task.text("kind")
@@ -244,7 +244,7 @@ def _spellings(kind: str) -> dict[str, str]:
     return {**(known.spellings if known else {}), **_FURTHER_SPELLINGS.get(kind, {})}
 
 
-def _to_spec(task: Map, pair: Pair, name: str, log: Log) -> None:
+def _to_spec(task: Map, pair: MapEntry, name: str, log: RewriteLog) -> None:
     log.add("R302", pair.span, f"`{pair.key}` is a setting of the task")
     task.pairs.remove(pair)
     pair.key = name
@@ -259,7 +259,7 @@ def _body_key(value: Draft) -> str:
     return "json"
 
 
-def _unwrap(task: Map, log: Log) -> None:
+def _unwrap(task: Map, log: RewriteLog) -> None:
     """A task that holds its call under `tool` becomes the call itself."""
     if task.pair("kind"):
         return
@@ -274,7 +274,7 @@ def _unwrap(task: Map, log: Log) -> None:
         pair.key = "kind"
 
 
-def _settings(task: Map, kind: str, log: Log) -> None:
+def _settings(task: Map, kind: str, log: RewriteLog) -> None:
     known = find_kind(kind)
     if known is None:
         return
@@ -310,13 +310,13 @@ def task_list(step: Map) -> Seq:
     pair = step.pair("tool")
     if pair is None:
         made = Seq([], flow=step.flow)
-        step.insert(Pair("tool", made), after="loop" if step.pair("loop") else "step")
+        step.insert(MapEntry("tool", made), after="loop" if step.pair("loop") else "step")
         return made
     if isinstance(pair.value, Seq):
         if pair.value.flow and not step.flow:
             pair.value = Seq(pair.value.items)
         return pair.value
-    pair.value = Seq([Item(pair.value)], flow=step.flow)
+    pair.value = Seq([SeqItem(pair.value)], flow=step.flow)
     return pair.value
 
 
@@ -325,8 +325,8 @@ def insert_first(step: Map, label: str, task: Map) -> None:
     tasks = task_list(step)
     for position, item in enumerate(tasks.items, start=1):
         if isinstance(item.value, Map) and item.value.pair("kind") and not item.value.pair("name"):
-            item.value.pairs.insert(0, Pair("name", scalar(f"task_{position}")))
-    tasks.items.insert(0, Item(labelled(free_label(step, label), task)))
+            item.value.pairs.insert(0, MapEntry("name", scalar(f"task_{position}")))
+    tasks.items.insert(0, SeqItem(labelled(free_label(step, label), task)))
 
 
 def labelled(label: str, task: Map) -> Map:

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.migrate.document import Draft, Item, Leaf, Map, Pair, Seq, leaves, mapping, scalar, sequence, template
+from noetlc.migrate.constructs import RewriteLog
+from noetlc.migrate.document import (
+    Draft,
+    Leaf,
+    Map,
+    MapEntry,
+    Seq,
+    SeqItem,
+    leaves,
+    mapping,
+    scalar,
+    sequence,
+    template,
+)
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, steps_of, tasks_of
-from noetlc.migrate.log import Log
 from noetlc.migrate.shapes import else_rule, free_label, insert_first, keep_result, labelled, task_list
 from noetlc.migrate.templates import paths_read, renamed_text, strings_in
 
@@ -18,7 +30,7 @@ _NAME_KEYS = ("credential", "name", "key", "source", "keychain")
 # ---- sinks
 
 
-def sinks_to_tasks(step: Map, log: Log) -> None:
+def sinks_to_tasks(step: Map, log: RewriteLog) -> None:
     """Put what `sink` calls after the task whose result it stores."""
     for label, body in list(tasks_of(step.get("tool"))):
         pair = body.remove("sink")
@@ -29,7 +41,7 @@ def sinks_to_tasks(step: Map, log: Log) -> None:
         _sink(step, pair, log, after=None, label="sink")
 
 
-def _sink(step: Map, pair: Pair, log: Log, after: Map | None, label: str) -> None:
+def _sink(step: Map, pair: MapEntry, log: RewriteLog, after: Map | None, label: str) -> None:
     inner = pair.value.get("tool") if isinstance(pair.value, Map) and not pair.value.pair("kind") else pair.value
     if isinstance(inner, Leaf) and isinstance(pair.value, Map):
         pair.value.pairs[pair.value.keys().index("tool")].key = "kind"
@@ -46,13 +58,13 @@ def _sink(step: Map, pair: Pair, log: Log, after: Map | None, label: str) -> Non
         if after is not None and (item.value is after or after in held):
             at = number + 1
     keep_result(inner)
-    tasks.items.insert(at, Item(labelled(free_label(step, label), inner)))
+    tasks.items.insert(at, SeqItem(labelled(free_label(step, label), inner)))
 
 
 # ---- state on steps and arcs
 
 
-def step_state(facts: PlaybookFacts, step: StepFacts, log: Log) -> None:
+def step_state(facts: PlaybookFacts, step: StepFacts, log: RewriteLog) -> None:
     """Write what a step sets in a task after its own, or after a loop in a step of its own."""
     body = step.body
     for word in _STEP_STATE:
@@ -67,7 +79,7 @@ def step_state(facts: PlaybookFacts, step: StepFacts, log: Log) -> None:
             _state_after_loop(facts.root, step, pair.value)
             continue
         tasks = task_list(body)
-        tasks.items.append(Item(labelled(free_label(body, "state"), _writer(pair.value))))
+        tasks.items.append(SeqItem(labelled(free_label(body, "state"), _writer(pair.value))))
 
 
 def _writer(values: Map) -> Map:
@@ -82,12 +94,12 @@ def _state_after_loop(root: Map, step: StepFacts, values: Map) -> None:
     router = step.body.map("next")
     arcs = router.seq("arcs") if router else None
     made = mapping(("step", name), ("tool", sequence(labelled("state", _writer(values)))))
-    kept: list[Item] = []
-    moved: list[Item] = []
+    staying: list[SeqItem] = []
+    moved: list[SeqItem] = []
     for item in arcs.items if arcs else ():
         guard = item.value.leaf("when") if isinstance(item.value, Map) else None
         on_failure = guard is not None and "step.failed" in guard.value_text
-        (kept if on_failure else moved).append(item)
+        (staying if on_failure else moved).append(item)
         if not on_failure and guard is not None:
             guard.value = renamed_text(guard.value_text, _OneStepLater(step.name))
             guard.raw = scalar(guard.value).raw
@@ -96,7 +108,7 @@ def _state_after_loop(root: Map, step: StepFacts, values: Map) -> None:
         made.put("next", mapping(*([spec] if spec else []), ("arcs", Seq(moved))))
         router.remove("spec")
     to_state = mapping(("step", name), ("when", template("event.name == 'loop.done'")))
-    step.body.put("next", mapping(("arcs", Seq([Item(to_state), *kept]))))
+    step.body.put("next", mapping(("arcs", Seq([SeqItem(to_state), *staying]))))
     insert_step(root, step.body, made)
 
 
@@ -113,7 +125,7 @@ class _OneStepLater:
         return "step.done" if path == ("event", "name") and value == "loop.done" else value
 
 
-def arc_state(root: Map, step: StepFacts, log: Log) -> None:
+def arc_state(root: Map, step: StepFacts, log: RewriteLog) -> None:
     """An arc that sets state leads to a step that writes it, and from there to the target."""
     router = step.body.map("next")
     arcs = router.seq("arcs") if router else None
@@ -155,13 +167,13 @@ def insert_step(root: Map, after: Map, step: Map) -> None:
     workflow = root.seq("workflow")
     assert workflow is not None  # `after` stands in it
     at = next(number for number, item in enumerate(workflow.items) if item.value is after)
-    workflow.items.insert(at + 1, Item(step))
+    workflow.items.insert(at + 1, SeqItem(step))
 
 
 # ---- root variables
 
 
-def root_vars(facts: PlaybookFacts, log: Log) -> None:
+def root_vars(facts: PlaybookFacts, log: RewriteLog) -> None:
     """Variables that nothing writes are workload; the others get their first value from a first task."""
     root = facts.root
     pair = root.pair("vars")
@@ -194,7 +206,7 @@ def root_vars(facts: PlaybookFacts, log: Log) -> None:
 # ---- credentials
 
 
-def declare_credentials(root: Map, log: Log) -> None:
+def declare_credentials(root: Map, log: RewriteLog) -> None:
     """Declare every credential that a task may name."""
     keychain = root.seq("keychain")
     declared = {entry.text("name") for entry in keychain.values if isinstance(entry, Map)} if keychain else set()
@@ -209,16 +221,16 @@ def declare_credentials(root: Map, log: Log) -> None:
         return
     pair = root.pair("keychain")
     log.add("R107", pair.span if pair else None, f"`keychain` declares {', '.join(f'`{name}`' for name in missing)}")
-    entries = [Item(mapping(("name", name), ("kind", kind), flow=True)) for name, kind in missing.items()]
+    entries = [SeqItem(mapping(("name", name), ("kind", kind), flow=True)) for name, kind in missing.items()]
     if keychain is not None:
         keychain.items.extend(entries)
     elif pair is None:
-        root.insert(Pair("keychain", Seq(entries)), after="metadata")
+        root.insert(MapEntry("keychain", Seq(entries)), after="metadata")
     else:
         pair.value = Seq(entries)
 
 
-def _credential_names(root: Map, task: Map, log: Log) -> Iterator[str]:
+def _credential_names(root: Map, task: Map, log: RewriteLog) -> Iterator[str]:
     for leaf in leaves(task):
         if isinstance(leaf.value, str) and "keychain." in leaf.value:
             yield from (path[1] for path in paths_read(leaf.value) if path[0] == "keychain" and len(path) > 1)

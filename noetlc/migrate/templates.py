@@ -33,7 +33,7 @@ class _Path(NamedTuple):
     names: tuple[str, ...]
     start: int
     ends: tuple[int, ...]
-    """Where each prefix of the path ends."""
+    """ReadAt each prefix of the path ends."""
 
 
 def template_edits(text: str, renaming: Renaming) -> list[TemplateEdit]:
