@@ -5,7 +5,9 @@ Which findings to show (selection, ignores, baselines) is decided elsewhere.
 
 from __future__ import annotations
 
+from noetlc.analysis.inputs import Respelling
 from noetlc.analysis.model import Model, label_path
+from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding
 from noetlc.rules.catalogue import all_rules
 from noetlc.syntax import ast
@@ -59,7 +61,10 @@ def check_source(source: Source, limits: ReadLimits = DEFAULT_LIMITS, kinds: Kin
     if document.root is None:
         return _run(source, document, None, (), kinds)
     parsed = parse_playbook(document.root)
-    return _run(source, document, parsed.playbook, parsed.problems, kinds)
+    if parsed.playbook is None:
+        return _run(source, document, None, parsed.problems, kinds)
+    spelled = canonical_spelling(parsed.playbook)
+    return _run(source, document, spelled.playbook, parsed.problems, kinds, spelled.respellings)
 
 
 def _run(
@@ -68,6 +73,7 @@ def _run(
     playbook: ast.Playbook | None,
     problems: tuple[Problem, ...],
     kinds: KindPolicy,
+    respellings: tuple[Respelling, ...] = (),
 ) -> CheckedFile:
     model = Model(
         source,
@@ -76,6 +82,7 @@ def _run(
         document.problems + problems,
         kinds.allowed,
         kinds.allow_unknown,
+        respellings,
     )
     whole = playbook is not None and not document.is_damaged
     findings = {finding: None for rule in all_rules() if whole or rule.on_damaged for finding in rule().check(model)}

@@ -35,13 +35,14 @@ code: |
     ),
     settings=(time_limit(300), Setting("memory_mb", ("integer",), "Memory that the child may use, in MiB.", 512)),
     helpers=("py",),
-    instead={
-        "data": "write `args`",
-        "input": "write `args`",
-        "params": "write `args`",
-        "script": "write `code`",
-        "source": "write `code`",
+    spellings={
+        "data": "args",
+        "input": "args",
+        "params": "args",
+        "source": "code",
+        "timeout": "spec.timeout",
     },
+    instead={"script": "write `code`"},
 )
 
 
