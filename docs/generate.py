@@ -17,12 +17,12 @@ from pathlib import Path
 from textwrap import dedent
 from typing import cast
 
+from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
-from noetlvm.bytecode.text.assembly_grammar import CHOICES
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS

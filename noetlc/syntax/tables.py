@@ -21,7 +21,7 @@ _SHIPPED = _PACKAGE / "_grammar"
 _CHECKOUT = _PACKAGE.parent / "grammar"
 _TABLE_FORMAT = 1
 
-GRAMMARS = {"playbook": True, "expression": False}
+GRAMMARS = {"playbook": True, "expression": False, "assembly": False}
 """Each grammar, and whether its literals stay in the tree: a playbook's keys carry places, an operator says it all."""
 
 

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
+from noetlc.assembly.assembler import assemble
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.errors import InvalidBundle, MalformedBundle
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.text.assembler import assemble
 from noetlvm.bytecode.verify.codes import INVALID
 from noetlvm.bytecode.verify.expressions import prove
 from noetlvm.bytecode.verify.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from noetlc.assembly.assembler import assemble
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.text.assembler import assemble
 
 Row = tuple[str, str, str]
 """Expected code, what is wrong in words, and the text."""
