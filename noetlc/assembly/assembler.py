@@ -49,6 +49,7 @@ from noetlvm.bytecode.program import (
     Program,
     Transition,
 )
+from noetlvm.nearest import did_you_mean
 
 __all__ = ["AssemblyError", "assemble"]
 
@@ -473,13 +474,8 @@ def _of_type(parts: Iterable[object], kind: type[_T]) -> tuple[_T, ...]:
 
 def _hint(word: str, known: Iterable[str]) -> str:
     """Return which known word was probably meant, or all of them."""
-    from difflib import get_close_matches
-
-    by_letters = {name.lower(): name for name in sorted(known)}
-    near = get_close_matches(word.lower(), by_letters, n=1)
-    if near:
-        return f"did you mean `{by_letters[near[0]]}`?"
-    return f"write one of {_quoted(by_letters.values())}"
+    names = sorted(known)
+    return did_you_mean(word, names) or f"write one of {_quoted(names)}"
 
 
 def _quoted(words: Iterable[str]) -> str:

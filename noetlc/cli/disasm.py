@@ -24,7 +24,8 @@ def disasm(
     Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.assembly.disassembler import disassemble
-    from noetlc.bundle.files import open_bundle, write_file
+    from noetlc.bundle.files import open_bundle
+    from noetlc.files import write_file
 
     program, _ = open_bundle(bundle)
     write_file(output, disassemble(program, source_lines=not no_source).encode())

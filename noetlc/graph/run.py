@@ -9,26 +9,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from noetlc import __version__
-from noetlc.bundle.files import STANDARD, open_bundle, read_file, write_file
-from noetlc.compile import Compiled, PlaybookFile, compile_playbooks
-from noetlc.finding import Severity
+from noetlc.bundle.files import open_bundle
+from noetlc.files import STDIO, write_file
 from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.build import nets_of
 from noetlc.graph.difference import only_in, text
 from noetlc.graph.report import GraphReport, Kind
-from noetlc.lint.cannot_run import CannotRun, suggestion
-from noetlc.lint.examine import rows_of
-from noetlc.lint.options import Options
-from noetlc.lint.settings import find_settings
-from noetlc.lint.terms import terms_for
-from noetlc.report.formats import Format as LintFormat
-from noetlc.report.formats import render as render_findings
-from noetlc.report.report import Report
+from noetlc.session import Session
 from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import Program
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.nearest import suggestion
 
-CLEAN, FINDINGS = 0, 1
 ALL = "all"
 
 
@@ -78,7 +70,7 @@ def graph(order: Order) -> int:
     try:
         opened = [_open(file) for file in order.files]
     except HasErrors:
-        return FINDINGS
+        return FAILURE
     reports = [_report(one, order.playbook) for one in opened]
     if order.diff:
         return _show_difference(order, reports[0], reports[1], fail_on)
@@ -91,16 +83,16 @@ def graph(order: Order) -> int:
         show(report)
     else:
         _write(order, _rendered(order, report, opened[0].sources))
-    return FINDINGS if _fails(report, fail_on) else CLEAN
+    return FAILURE if _fails(report, fail_on) else SUCCESS
 
 
 def _require_files(order: Order) -> None:
     if order.diff and len(order.files) != 2:
-        raise CannotRun("--diff compares two files: noetlc graph --diff OLD NEW")
+        raise CommandError("--diff compares two files: noetlc graph --diff OLD NEW")
     if not order.diff and len(order.files) != 1:
-        raise CannotRun("name one playbook or bundle; two only with --diff")
+        raise CommandError("name one playbook or bundle; two only with --diff")
     if (order.diff or order.path) and order.format not in (Format.TEXT, Format.JSON):
-        raise CannotRun("--diff, --path, --from and --to print text, or json with --format json")
+        raise CommandError("--diff, --path, --from and --to print text, or json with --format json")
 
 
 def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
@@ -108,7 +100,7 @@ def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
     for word in words:
         if word not in known:
             names = ", ".join(known)
-            raise CannotRun(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
+            raise CommandError(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
     return frozenset(Kind) if ALL in words else frozenset(Kind(word) for word in words)
 
 
@@ -123,35 +115,24 @@ def _open(file: str) -> Opened:
     if _is_bundle(file):
         program, _ = open_bundle(file)
         return Opened(file, program, {})
-    options = Options(paths=(file,))
-    terms = terms_for(options, find_settings((file,)))
-    data = read_file(file, terms.limits.document_bytes_max)
-    compiled = compile_playbooks([PlaybookFile("<stdin>" if file == STANDARD else file, data)], terms)
+    session = Session((file,))
+    compiled = session.compile()
     if compiled.program is None:
-        _tell_errors(compiled)
+        session.report(compiled.files)
         raise HasErrors
     debug = compiled.program.debug
     names = debug.files if debug else ()
     return Opened(file, compiled.program, {n: c.source.text for n, c in zip(names, compiled.files, strict=True)})
 
 
-def _tell_errors(compiled: Compiled) -> None:
-    """Errors leave no net to look at; warnings are the business of lint."""
-    rows = [row for file in compiled.files for row in rows_of(file) if row.severity is Severity.ERROR]
-    sources = {file.source.path: file.source for file in compiled.files}
-    color = sys.stderr.isatty()
-    report = Report(tuple(rows), tuple(sources), __version__, Severity.ERROR, color, False, sources.get)
-    print(render_findings(LintFormat.TEXT, report), end="", file=sys.stderr)
-
-
 def _is_bundle(file: str) -> bool:
-    if file == STANDARD:
+    if file == STDIO:
         return False
     try:
         with Path(file).open("rb") as opened:
             return opened.read(len(MAGIC)) == MAGIC
     except OSError as error:
-        raise CannotRun(f"cannot read {file}: {error.strerror}") from None
+        raise CommandError(f"cannot read {file}: {error.strerror}") from None
 
 
 def _report(opened: Opened, playbook: str | None) -> GraphReport:
@@ -160,7 +141,7 @@ def _report(opened: Opened, playbook: str | None) -> GraphReport:
         return analyse(nets[0], opened.name)
     paths = [net.path for net in nets]
     if playbook not in paths:
-        raise CannotRun(f"{opened.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
+        raise CommandError(f"{opened.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
     return analyse(nets[paths.index(playbook)], opened.name)
 
 
@@ -188,7 +169,7 @@ def _show_difference(order: Order, old: GraphReport, new: GraphReport, fail_on: 
         _write(order, json.dumps({"went": went.to_json(), "appeared": appeared.to_json()}, indent=2) + "\n")
     else:
         _write(order, text(went, appeared))
-    return FINDINGS if any(finding.kind in fail_on for finding in appeared.findings) else CLEAN
+    return FAILURE if any(finding.kind in fail_on for finding in appeared.findings) else SUCCESS
 
 
 def _show_path(order: Order, report: GraphReport, start: str | None, end: str | None) -> int:
@@ -203,12 +184,12 @@ def _show_path(order: Order, report: GraphReport, start: str | None, end: str | 
         _write(order, witness_text(witness))
     if witness is None:
         print(f"noetlc: no run leads from {start or 'the entry'} to {end or 'an end'}", file=sys.stderr)
-        return FINDINGS
-    return CLEAN
+        return FAILURE
+    return SUCCESS
 
 
 def _require_steps(report: GraphReport, names: Iterable[str]) -> None:
     known = [step.name for step in report.net.steps]
     for name in names:
         if name not in known:
-            raise CannotRun(f"{report.source} has no step `{name}`.{suggestion(name, known)}")
+            raise CommandError(f"{report.source} has no step `{name}`.{suggestion(name, known)}")

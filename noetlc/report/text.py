@@ -1,4 +1,4 @@
-"""`--format text`: findings for people, each with the line it is about, other places that matter, and what to do.
+"""`--format text`: findings for people, each with its line, related lines and what to do.
 
 Columns are counted in terminal cells, so that the underline stands below its text also after tabs and wide
 characters. Nothing from a playbook reaches the terminal uncleaned.
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.finding import Severity
-from noetlc.report.report import Report, counted, severity_counts, visible
-from noetlc.report.row import FixRow, Place, Row
+from noetlc.report.report import Report, summary, visible
+from noetlc.report.row import FixRow, Range, Row
 from noetlc.syntax.span import Source
 
 _TAB = 4
 _WIDTH_MAX = 120
-"""Cells of a source line that are shown; longer lines are cut around the place in question."""
+"""Cells of a source line that are shown; longer lines are cut around the marked range."""
 _LEAD = 30
-"""Cells shown before the place in a line that is cut."""
+"""Cells shown before the marked range of a line that is cut."""
 
 _RESET = "\x1b[0m"
 _BOLD = "\x1b[1m"
@@ -42,7 +42,7 @@ def render(report: Report) -> str:
     painter = _Painter(report.color)
     parts = [f"{block}\n\n" for row in report.rows for block in [_block(row, report, painter)]]
     if report.paths and not report.quiet:
-        parts.append(f"{_summary(report, painter)}\n")
+        parts.append(f"{painter(_BOLD if report.rows else _GREEN, summary(report))}\n")
     return "".join(parts)
 
 
@@ -59,10 +59,10 @@ class _Painter:
 def _block(row: Row, report: Report, paint: _Painter) -> str:
     severity = _SEVERITY_COLORS[row.severity]
     source = report.source(row.path)
-    lines = [row.place.line, *(related.place.line for related in row.related)]
+    lines = [row.range.line, *(related.range.line for related in row.related)]
     margin = len(str(max(lines)))
     head = f"{paint(severity, f'{row.severity}[{row.code}]')}{paint(_BOLD, ': ' + visible(row.message))}"
-    where = f"{visible(row.path)}:{row.place.line}:{row.place.column}"
+    where = f"{visible(row.path)}:{row.range.line}:{row.range.column}"
     shown = [head, f"{' ' * margin}{paint(_BLUE, '-->')} {where}"]
     if source is not None:
         shown += _excerpts(row, source, margin, paint)
@@ -85,31 +85,31 @@ def _how_to_apply(fix: FixRow) -> str:
 def _excerpts(row: Row, source: Source, margin: int, paint: _Painter) -> Iterator[str]:
     empty = paint(_BLUE, f"{' ' * margin} |")
     yield empty
-    yield from _marked(source, row.place, "^", "", margin, _SEVERITY_COLORS[row.severity], paint)
+    yield from _marked(source, row.range, "^", "", margin, _SEVERITY_COLORS[row.severity], paint)
     for related in row.related:
         yield empty
-        yield from _marked(source, related.place, "-", visible(related.message), margin, _BLUE, paint)
+        yield from _marked(source, related.range, "-", visible(related.message), margin, _BLUE, paint)
     yield empty
 
 
 def _marked(
-    source: Source, place: Place, mark: str, message: str, margin: int, style: str, paint: _Painter
+    source: Source, range: Range, mark: str, message: str, margin: int, style: str, paint: _Painter
 ) -> Iterator[str]:
-    """Yield a source line and the line below it that underlines the place."""
-    excerpt = _cut(_cells(source, place))
-    yield f"{paint(_BLUE, f'{place.line:>{margin}} |')} {excerpt.line}".rstrip()
+    """Yield a source line and the line below it that underlines the range."""
+    excerpt = _cut(_cells(source, range))
+    yield f"{paint(_BLUE, f'{range.line:>{margin}} |')} {excerpt.line}".rstrip()
     underline = mark * excerpt.width + (f" {message}" if message else "")
     yield f"{paint(_BLUE, f'{chr(32) * margin} |')} {' ' * excerpt.start}{paint(style, underline)}"
 
 
-def _cells(source: Source, place: Place) -> _Excerpt:
-    """Find the cells of a place in its first line."""
-    text = source.line_text(place.line) if place.line <= source.line_count else ""
-    end = place.end_column - 1 if place.end_line == place.line else len(text)
-    window_start = max(0, place.column - 1 - _WIDTH_MAX)  # a line may have megabytes; look at what can be seen
-    window_end = place.column + 2 * _WIDTH_MAX
-    before, at = _shown(text[window_start : place.column - 1], 0)
-    inside, after_inside = _shown(text[place.column - 1 : min(end, window_end)], at)
+def _cells(source: Source, range: Range) -> _Excerpt:
+    """Find the cells of a range in its first line."""
+    text = source.line_text(range.line) if range.line <= source.line_count else ""
+    end = range.end_column - 1 if range.end_line == range.line else len(text)
+    window_start = max(0, range.column - 1 - _WIDTH_MAX)  # a line may have megabytes; look at what can be seen
+    window_end = range.column + 2 * _WIDTH_MAX
+    before, at = _shown(text[window_start : range.column - 1], 0)
+    inside, after_inside = _shown(text[range.column - 1 : min(end, window_end)], at)
     rest, _ = _shown(text[min(end, window_end) : window_end], after_inside)
     cut = "…" if window_start else ""
     return _Excerpt(cut + before + inside + rest, at + len(cut), max(1, after_inside - at))
@@ -159,14 +159,3 @@ def _without_cells(line: str, cells: int) -> tuple[int, str]:
         dropped += _width(line[index])
         index += 1
     return dropped, line[index:]
-
-
-def _summary(report: Report, paint: _Painter) -> str:
-    if not report.rows:
-        return paint(_GREEN, f"No findings in {counted(len(report.paths), 'file')}.")
-    files = len({row.path for row in report.rows})
-    text = paint(_BOLD, f"{severity_counts(report.rows)} in {counted(files, 'file')}")
-    safe = sum(row.fix is not None and row.fix.safe for row in report.rows)
-    if safe:
-        text += paint(_DIM, f" ({safe} can be fixed with --fix)")
-    return text

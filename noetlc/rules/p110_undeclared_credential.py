@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
+from noetlvm.nearest import did_you_mean
 
 
 class UndeclaredCredential(Rule):

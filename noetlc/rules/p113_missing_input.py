@@ -8,9 +8,9 @@ from noetlc.analysis.inputs import typed_tasks
 from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.playbook_parser import one_of
 from noetlvm.language.tool_kind import Choice, ToolKind
+from noetlvm.nearest import nearest
 
 
 class MissingInput(Rule):

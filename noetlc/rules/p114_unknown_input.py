@@ -10,9 +10,9 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kind import ToolKind
+from noetlvm.nearest import nearest
 
 
 class UnknownInput(Rule):

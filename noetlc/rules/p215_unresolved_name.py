@@ -8,9 +8,9 @@ from noetlc.analysis.model import Model, Site
 from noetlc.analysis.order import StepOrder
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, Position
+from noetlvm.nearest import did_you_mean
 
 _AFTER_STEP = frozenset({Position.ARC_WHEN, Position.ARC_ARGS})
 

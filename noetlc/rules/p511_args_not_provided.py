@@ -10,7 +10,7 @@ from noetlc.analysis.step_net import StepNet
 from noetlc.analysis.ways_without import Without
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
+from noetlvm.nearest import did_you_mean
 
 
 class ArgsNotProvided(Rule):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from noetlc.syntax import ast
 from noetlc.syntax.lalr import Parser, Production
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
+from noetlvm.nearest import nearest
 from noetlvm.record import Record, changed
 
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = "LBRACE", "RBRACE", "LSQB", "RSQB"

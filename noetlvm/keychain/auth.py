@@ -125,3 +125,27 @@ def postgres_parts(entry: Any) -> dict[str, Any]:
         raise ShapeError("for PostgreSQL it must be a URL, or have `host`, `database`, `user` and `password`")
     parts: dict[str, Any] = shaped(entry, SHAPES["postgres_credential"])
     return parts
+
+
+_NATS_NAMES = {
+    "url": "servers",
+    "nats_url": "servers",
+    "server": "servers",
+    "nats_user": "user",
+    "username": "user",
+    "nats_password": "password",
+    "nats_token": "token",
+}
+
+
+def nats_parts(entry: Any) -> dict[str, Any]:
+    """Return servers, user, password, token and paths of TLS files. Raises ShapeError."""
+    if isinstance(entry, str):
+        return {"servers": entry}
+    if not isinstance(entry, Mapping):
+        raise ShapeError("for NATS it must be a URL, or have `url`")
+    parts = {_NATS_NAMES.get(name, name): value for name, value in entry.items() if value not in (None, "")}
+    if not parts.get("servers"):
+        raise ShapeError("for NATS it must be a URL, or have `url`")
+    known = ("servers", "user", "password", "token", "tls_ca", "tls_cert", "tls_key")
+    return {name: value for name, value in parts.items() if name in known}

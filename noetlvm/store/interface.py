@@ -46,6 +46,10 @@ class LockedError(StoreError):
     """Another process writes to this database."""
 
 
+class DamagedError(StoreError):
+    """A row does not hold what was written to it, or is missing. The message says which."""
+
+
 class Execution(NamedTuple):
     """The row of an execution: what lists, timers and servers need without reading its events."""
 

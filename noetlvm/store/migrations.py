@@ -77,6 +77,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         'CREATE INDEX references_of_executions ON "references" (execution)',
         _record_references,
     ),
+    ("ALTER TABLE events ADD COLUMN sum INTEGER",),
 )
 
 

@@ -17,10 +17,7 @@ ROOT = Path(__file__).parents[2]
 DEBT: dict[str, frozenset[str]] = {
     "words": frozenset(
         [
-            "noetlc",
             "noetlc/analysis",
-            "noetlc/bundle",
-            "noetlc/cli",
             "noetlc/graph",
             "noetlc/lint",
             "noetlc/net",
@@ -29,7 +26,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm",
             "noetlvm/bytecode",
             "noetlvm/cli",
-            "noetlvm/command_line",
             "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/keychain",
@@ -41,13 +37,9 @@ DEBT: dict[str, frozenset[str]] = {
     ),
     "lines": frozenset(
         [
-            "noetlc/bundle",
             "noetlc/graph",
-            "noetlc/lint",
             "noetlc/net",
-            "noetlc/report",
             "noetlvm/bytecode",
-            "noetlvm/command_line",
             "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/machine",
@@ -58,10 +50,7 @@ DEBT: dict[str, frozenset[str]] = {
     "exceptions": frozenset(
         [
             "noetlc/graph",
-            "noetlc/lint",
-            "noetlvm",
             "noetlvm/bytecode",
-            "noetlvm/cli",
             "noetlvm/engine",
             "noetlvm/keychain",
             "noetlvm/machine",
@@ -79,7 +68,6 @@ DEBT: dict[str, frozenset[str]] = {
             "Clock",
             "Command",
             "Credential",
-            "Emit",
             "Ending",
             "Entity",
             "Entry",
@@ -102,7 +90,6 @@ DEBT: dict[str, frozenset[str]] = {
             "Program",
             "Progress",
             "Reader",
-            "Refused",
             "Router",
             "Row",
             "Run",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from noetlc.bundle.canonical import canonical_text
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
 from noetlc.canon.errors import ExpansionError
+from noetlc.cli.canon import canonical_text
 from noetlc.finding import Finding
 from noetlc.lint.check import check_source
 from noetlc.syntax.playbook_parser import parse_playbook

@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -31,6 +32,8 @@ OPEN = {
     if production.label == "open_field"
 } | {ast.Reducers}
 SPAN = Span(0, 1)
+DEPTH = 5
+"""Deep enough for an object of every class; the tree grows threefold with each level."""
 
 
 class Filled:
@@ -68,7 +71,7 @@ class Filled:
             return nodes.Mapping(SPAN, (nodes.Entry(self.leaf(cls, name), self.leaf(cls, name)),))
         if wanted is nodes.Sequence:
             return nodes.Sequence(SPAN, (self.leaf(cls, name),))
-        return None if depth > 8 and wanted is cls else self.struct(wanted, depth)
+        return None if depth > DEPTH and wanted is cls else self.struct(wanted, depth)
 
     def items(self, wanted: Any, depth: int) -> tuple[Any, ...]:
         if wanted is ast.WorkbookTask:
@@ -76,7 +79,7 @@ class Filled:
         members = typing.get_args(wanted) or (wanted,)
         if ast.Task not in members:
             return tuple(made for member in members for made in self.alternatives(member, depth))
-        return (self.task(depth),) if depth > 8 else (*self.entries(members, depth), self.call())
+        return (self.task(depth),) if depth > DEPTH else (*self.entries(members, depth), self.call())
 
     def alternatives(self, cls: type[ast.Struct], depth: int) -> Iterator[Any]:
         """Yield an object; a rule as two, because one with `else` has nothing else."""
@@ -106,6 +109,7 @@ class Filled:
         return ast.Task(span=SPAN, keys={}, extra=inputs, label=label, kind=scalar(SPAN, "workbook"))
 
 
+@cache
 def filled() -> tuple[ast.Playbook, Filled]:
     made = Filled()
     playbook: ast.Playbook = made.struct(ast.Playbook)

@@ -4,7 +4,7 @@ import pytest
 
 from noetlc.finding import Severity
 from noetlc.report.report import Report
-from noetlc.report.row import Place, Row
+from noetlc.report.row import Range, Row
 from noetlc.report.text import render
 from noetlc.syntax.span import Source
 from tests.noetlc.report.sample import REPORT
@@ -12,7 +12,7 @@ from tests.noetlc.report.sample import REPORT
 
 def excerpt(line: str, start: int, end: int) -> tuple[str, str]:
     """Return the shown line and its underline for columns `start` to `end` of a one-line text."""
-    row = Row("P103", Severity.ERROR, "wrong", "", "a.yaml", Place(1, start, 1, end), (), None, "")
+    row = Row("P103", Severity.ERROR, "wrong", "", "a.yaml", Range(1, start, 1, end), (), None, "")
     text = render(Report((row,), ("a.yaml",), "1", source=lambda path: Source(path, line)))
     shown, underline = text.splitlines()[3:5]
     return shown.removeprefix("1 | "), underline.removeprefix("  | ")

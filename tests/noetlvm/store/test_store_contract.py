@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,19 +17,23 @@ from noetlvm.data.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand, Snapshot, Store, StoreError
 from noetlvm.store.memory import MemoryStore
+from noetlvm.store.postgres import PostgresStore
 from noetlvm.store.sqlite import SqliteStore
 from tests.noetlvm.store.records import add, append, event, events, execution
 
-STORES = {
-    "memory": lambda folder: MemoryStore(),
-    "sqlite": lambda folder: SqliteStore(folder / "runs.db"),
-    "sqlite relaxed": lambda folder: SqliteStore(folder / "runs.db", "relaxed"),
+Open = Callable[[Path, pytest.FixtureRequest], Store]
+STORES: dict[str, Open] = {
+    "memory": lambda folder, _: MemoryStore(),
+    "sqlite": lambda folder, _: SqliteStore(folder / "runs.db"),
+    "sqlite relaxed": lambda folder, _: SqliteStore(folder / "runs.db", "relaxed"),
+    "postgres": lambda _, request: PostgresStore(request.getfixturevalue("postgres"), f"s{next(NUMBERS)}"),
 }
+NUMBERS = count()
 
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with closing(STORES[request.param](tmp_path)) as opened:
+    with closing(STORES[request.param](tmp_path, request)) as opened:
         yield opened
 
 

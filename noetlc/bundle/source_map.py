@@ -1,4 +1,4 @@
-"""From code to the author's file and back: what the debug map of a bundle knows of an address, a label or a line."""
+"""The debug map of a bundle: from an address, a label or a line to the position in the source, and back."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _BLOCK = re.compile(r"(choose|while|until)_[0-9]+")
 _NAMING = ("ENTER", "MARK")
 
 
-class Whereabouts(NamedTuple):
-    """A piece of code and where it was written."""
+class SourcePosition(NamedTuple):
+    """An address in the code and its position in the source."""
 
     address: str
     construct: str
@@ -26,12 +26,12 @@ class Whereabouts(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}: {self.construct} ({self.address})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `--json` shows it."""
+        """Return the JSON form."""
         return self._asdict()
 
 
-def find(program: Program, wanted: str) -> list[Whereabouts]:
-    """Return what goes by a name: an address, `step/label` or a label alone; or all code of a line: `etl.yaml:12`."""
+def find(program: Program, wanted: str) -> list[SourcePosition]:
+    """Find an address, `step/label` or a label alone; or all code of a line: `etl.yaml:12`."""
     line = _LINE.match(wanted)
     if line is not None:
         return list(_of_line(program, line["file"], int(line["line"])))
@@ -40,24 +40,24 @@ def find(program: Program, wanted: str) -> list[Whereabouts]:
     return exact or [one for one in known if one.address.endswith(f"/{wanted}")]
 
 
-def _of_line(program: Program, file: str | None, line: int) -> Iterator[Whereabouts]:
+def _of_line(program: Program, file: str | None, line: int) -> Iterator[SourcePosition]:
     """Yield the code that was written in a line, each address once."""
     debug = program.debug
     for entry in debug.entries if debug else ():
         for mark in entry.marks:
             if debug and mark.line == line and file in (None, debug.files[mark.file]):
-                yield _whereabouts(entry.address, entry.construct, mark, debug)
+                yield _position(entry.address, entry.construct, mark, debug)
                 break
 
 
-def everything(program: Program) -> Iterator[Whereabouts]:
+def everything(program: Program) -> Iterator[SourcePosition]:
     """Yield every address and every label, in the order of the code; nothing for a bundle without a debug map."""
     if program.debug is None:
         return
     pipelines = dict(_pipelines(program))
     constructs = {entry.address: entry.construct for entry in program.debug.entries}
     for entry in program.debug.entries:
-        yield _whereabouts(entry.address, entry.construct, entry.marks[0], program.debug)
+        yield _position(entry.address, entry.construct, entry.marks[0], program.debug)
         if entry.address in pipelines:
             yield from _labels(entry, pipelines[entry.address], constructs, program.debug)
 
@@ -75,13 +75,13 @@ def _prefix(playbook: Playbook, index: int) -> str:
 
 def _labels(
     entry: DebugEntry, code: tuple[Instruction, ...], constructs: dict[str, str], debug: DebugMap
-) -> Iterator[Whereabouts]:
+) -> Iterator[SourcePosition]:
     step = entry.address.removesuffix("/tool")
     for number, (instruction, mark) in enumerate(zip(code, entry.marks, strict=True)):
         if instruction.opcode.name in _NAMING:
             label = str(instruction.operands[0])
             construct = _construct(entry.address, number, code, constructs) or _of_label(label)
-            yield _whereabouts(f"{step}/{label}", construct, mark, debug)
+            yield _position(f"{step}/{label}", construct, mark, debug)
 
 
 def _construct(address: str, number: int, code: tuple[Instruction, ...], constructs: dict[str, str]) -> str | None:
@@ -101,5 +101,5 @@ def _of_label(label: str) -> str:
     return str(words[-1]) if words else f"task {label}"
 
 
-def _whereabouts(address: str, construct: str, mark: Mark, debug: DebugMap) -> Whereabouts:
-    return Whereabouts(address, construct, debug.files[mark.file], mark.line, mark.column)
+def _position(address: str, construct: str, mark: Mark, debug: DebugMap) -> SourcePosition:
+    return SourcePosition(address, construct, debug.files[mark.file], mark.line, mark.column)

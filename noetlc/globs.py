@@ -1,4 +1,4 @@
-"""Path patterns as people know them from .gitignore: `*` within a folder, `**` across folders, `?`, `[abc]`.
+"""Path patterns as in .gitignore: `*` within a folder, `**` across folders, `?`, `[abc]`.
 
 A pattern without a slash matches a file or folder of that name at any depth; one with a slash is matched from the
 folder that the pattern belongs to. A pattern that matches a folder matches all that is in it.
@@ -13,7 +13,7 @@ _TOKEN = re.compile(r"(?P<deep>\*\*/?)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[!?\]?[
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Say whether `path`, relative to the pattern's folder and with forward slashes, is matched."""
+    """Match `path`, which is relative to the pattern's folder and has forward slashes."""
     return _compiled(pattern).match(path) is not None
 
 
