@@ -16,6 +16,7 @@ class MissingInput(Rule):
     code = "P113"
     name = "missing-input"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task lacks an input that its tool needs, or gives two that exclude each other."
     why = "The tool would fail on its first call, every time. No retry mends it."
     bad = """

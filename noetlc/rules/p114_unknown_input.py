@@ -19,6 +19,7 @@ class UnknownInput(Rule):
     code = "P114"
     name = "unknown-input"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task gives an input that its tool does not have."
     why = (
         "The tool never reads it: the filter that is not applied, the header that is not sent. It is a warning if no "
