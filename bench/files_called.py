@@ -37,7 +37,7 @@ def files_called(program: str, words: list[str]) -> set[str]:
             main()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return {file for file in called if not file.startswith("noetlc/rules/p")}
 
 
