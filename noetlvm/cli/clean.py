@@ -9,14 +9,14 @@ from noetlvm.cli.refused import Refused
 
 def clean_results(db: str | None, *, as_json_object: bool) -> int:
     """Remove orphans, say how many, and return the exit code. Holds the database, so that nobody makes new ones."""
-    from noetlvm.results.referenced import referenced_keys
+    from noetlvm.results.interface import reachable
 
     path = database_path(db)
     if not path.is_file():
         raise Refused(f"there is no database {path}; --db names another")
     results = results_of(path)
     with writing(path) as store:
-        removed = results.collect_garbage(referenced_keys(store, results))
+        removed = results.collect_garbage(reachable(store.references(), results))
     if as_json_object:
         print(as_json({"results": removed.results, "bytes": removed.bytes}))
     else:

@@ -69,15 +69,13 @@ def find_execution(reader: Reader, text: str | None) -> Execution:
         if not latest:
             raise Refused("the database has no execution yet; `noetlvm run playbook.yaml` makes one")
         return latest[0]
-    exact = reader.execution(text)
-    if exact is not None:
-        return exact
-    found = [row for row in reader.executions() if row.execution_id.startswith(text) or row.execution_id.endswith(text)]
+    found = reader.find(text, _NAMED + 1)
     if len(found) == 1:
         return found[0]
     if found:
+        several = f"{len(found)}" if len(found) <= _NAMED else f"more than {_NAMED}"
         ids = ", ".join(row.execution_id for row in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
-        raise Refused(f"`{text}` may be any of {len(found)} executions; write more of the identifier: {ids}")
+        raise Refused(f"`{text}` may be any of {several} executions; write more of the identifier: {ids}")
     raise Refused(f"there is no execution `{text}`; {_hint(reader, text)}")
 
 

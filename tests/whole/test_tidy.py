@@ -38,7 +38,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/expr",
             "noetlvm/keychain",
             "noetlvm/machine",
-            "noetlvm/results",
             "noetlvm/store",
             "noetlvm/testing",
             "noetlvm/tools",
@@ -59,7 +58,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/machine",
-            "noetlvm/results",
             "noetlvm/testing",
             "noetlvm/tools",
         ]
@@ -76,7 +74,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/engine",
             "noetlvm/keychain",
             "noetlvm/machine",
-            "noetlvm/results",
             "noetlvm/testing",
             "noetlvm/tools",
         ]

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event, Recorded
+from noetlvm.data.references import Reference
 from noetlvm.store.interface import ConflictError, LockedError, StoreError
 from noetlvm.store.migrations import MIGRATIONS, migrate, schema_version
 from noetlvm.store.sqlite import SqliteReader, SqliteStore, send_request
 from tests.noetlvm.store.crashing_writer import EVENTS_OF_A_DECISION
-from tests.noetlvm.store.records import event, events, execution
+from tests.noetlvm.store.records import add, append, event, events, execution
 
 ROOT = Path(__file__).resolve().parents[3]
 FIRST_SCHEMA = Path(__file__).with_name("schema_1.sql")
@@ -29,8 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 def write(path: Path, *numbers: int) -> None:
     with closing(SqliteStore(path)) as store:
-        store.append("x", 0, events(numbers), execution())
-        store.commit()
+        store.write([append(execution(), 0, events(numbers))])
 
 
 def read(path: Path) -> list[int]:
@@ -44,9 +45,7 @@ def read(path: Path) -> list[int]:
 def test_what_is_committed_is_there_when_the_file_is_opened_again(path: Path) -> None:
     write(path, 1, 2, 3)
     with closing(SqliteStore(path)) as store:
-        store.append("x", 3, events([4]), execution())
-        store.commit()
-        store.append("x", 4, events([5]), execution())
+        add(store, execution(), 3)
     assert read(path) == [1, 2, 3, 4]
 
 
@@ -80,12 +79,10 @@ os._exit(0)
 
 def test_readers_follow_a_writer_and_cannot_write(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
-        store.append("x", 0, events([1]), execution())
-        store.commit()
+        add(store, execution(), 0)
         with closing(SqliteReader(path)) as reader:
             assert [recorded.seq for recorded in reader.events("x")] == [1]
-            store.append("x", 1, events([2]), execution())
-            store.commit()
+            add(store, execution(), 1)
             assert [recorded.seq for recorded in reader.events("x", after=1)] == [2]
             with pytest.raises(sqlite3.OperationalError, match="readonly"):
                 reader._reading.execute("DELETE FROM events")
@@ -93,8 +90,7 @@ def test_readers_follow_a_writer_and_cannot_write(path: Path) -> None:
 
 def test_a_request_from_another_process_reaches_the_writer(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
-        store.append("x", 0, events([1]), execution())
-        store.commit()
+        add(store, execution(), 0)
         send_request(path, "x", "pause")
         assert [(request.execution_id, request.action) for request in store.requests()] == [("x", "pause")]
         with pytest.raises(StoreError, match="there is no execution y"):
@@ -112,8 +108,7 @@ def test_where_every_commit_is_synced_the_write_ahead_log_is_written_over_instea
     sizes = []
     with closing(SqliteStore(path)) as store:
         for seq in range(300):
-            store.append("x", seq, events([seq + 1]), execution())
-            store.commit()
+            add(store, execution(), seq)
             sizes.append(path.with_name(f"{path.name}-wal").stat().st_size)
     assert sizes[0] < sizes[99] == sizes[299]
 
@@ -129,8 +124,7 @@ def test_the_events_of_a_step_take_little_of_the_file(tmp_path: Path) -> None:
         path = tmp_path / f"{steps}.db"
         with closing(SqliteStore(path, "relaxed")) as store:
             recorded = [Recorded(seq, identifier, 1_700_000_000.5, event) for seq, event in enumerate(told, 1)]
-            store.append("x", 0, recorded, execution())
-            store.commit()
+            store.write([append(execution(), 0, recorded)])
         sizes[steps] = path.stat().st_size
     assert (sizes[1_001] - sizes[1]) / 1_000 < 1_500
 
@@ -173,51 +167,48 @@ def test_a_place_where_nothing_can_be_made_is_explained(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "file" / "runs.db")
 
 
-def test_an_event_that_somebody_wrote_past_the_lock_is_a_conflict_and_ends_the_writer(path: Path) -> None:
+def test_an_event_that_another_program_wrote_is_a_conflict_and_the_store_stays_usable(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
-        store.append("x", 0, events([1]), execution())
-        store.commit()
+        add(store, execution(), 0)
         with closing(sqlite3.connect(path, isolation_level=None)) as intruder:
             intruder.execute(
                 "INSERT INTO events SELECT place + 1, event_id, timestamp, name, run, iteration, task, label, "
                 "attempt, data FROM events"
             )
-        store.append("x", 1, events([2, 3]), execution(status="failed"))
-        with pytest.raises(ConflictError, match="somebody else"):
-            store.commit()
-        with pytest.raises(StoreError, match="open the store anew"):
-            store.append("x", 3, events([4]), execution())
-        with pytest.raises(StoreError, match="open the store anew"):
-            store.commit()
-    with closing(SqliteReader(path)) as reader:
-        found = reader.execution("x")
+        with pytest.raises(ConflictError, match="another program"):
+            add(store, execution(status="failed"), 1, 2)
+        assert add(store, execution("y"), 0) == set()
+        found = store.execution("x")
     assert found is not None
     assert (found.status, read(path)) == ("running", [1, 2])
 
 
-def test_a_disk_that_is_full_loses_nothing_that_was_committed(path: Path) -> None:
+def test_a_full_disk_loses_nothing_that_was_written_and_a_retry_succeeds_once_there_is_room(path: Path) -> None:
+    large = [event(2, text="a" * 100_000)]
     with closing(SqliteStore(path)) as store:
-        store.append("x", 0, events([1]), execution())
-        store.commit()
+        add(store, execution(), 0)
         pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
-        store.append("x", 1, [event(2, text="a" * 100_000)], execution())
+        batch = [append(execution("y"), 0, events([1])), append(execution(), 1, large)]
         with pytest.raises(StoreError, match="full"):
-            store.commit()
-    assert read(path) == [1]
+            store.write(batch)
+        assert (store.execution("y"), [one.seq for one in store.events("x")]) == (None, [1])
+        store._connection.execute("PRAGMA max_page_count = 100000")
+        assert store.write(batch) == set()
+    assert read(path) == [1, 2]
 
 
-def test_a_commit_that_was_interrupted_ends_the_writer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(pending: object) -> None:
+def test_an_interrupted_write_leaves_nothing_and_can_be_repeated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(connection: object, append: object) -> bool:
         raise KeyboardInterrupt
 
     with closing(SqliteStore(path)) as store:
-        store.append("x", 0, events([1]), execution())
-        monkeypatch.setattr(store, "_write", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            store.commit()
-        with pytest.raises(StoreError, match="open the store anew"):
-            store.append("x", 1, events([2]), execution())
+        with monkeypatch.context() as patched:
+            patched.setattr("noetlvm.store.sqlite._written", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.write([append(execution(), 0, events([1]))], {"sha256:b": b"code"})
+        assert store.bundle("sha256:b") is None
+        assert add(store, execution(), 0) == set()
 
 
 # ---- the schema
@@ -234,9 +225,20 @@ def test_a_file_of_the_first_schema_is_brought_forward_and_keeps_what_it_holds(t
     with closing(SqliteStore(path)) as store:
         assert schema_version(store._connection, path) == len(MIGRATIONS)
         assert [recorded.seq for recorded in store.events("x")] == [1, 2]
-        store.append("x", 2, events([3]), execution())
-        store.commit()
+        add(store, execution(), 2)
     assert read(path) == [1, 2, 3]
+
+
+def test_events_of_the_first_schema_get_their_references_listed(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    stored_first_schema(path)
+    reference = Reference("results", "ab" * 32, 70_000, "list of 9")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE events SET data = ? WHERE place & 3 = 2", (encode({"result": (reference,)}),))
+    with closing(SqliteStore(path)) as store:
+        assert list(store.references()) == ["ab" * 32]
+        store.delete(["x"])
+        assert list(store.references()) == []
 
 
 def test_later_steps_are_taken_once_and_in_order(tmp_path: Path) -> None:
