@@ -12,7 +12,7 @@ from noetlvm.cli.drive import Manner, drive
 from noetlvm.cli.refused import Refused
 
 if TYPE_CHECKING:
-    from noetlvm.engine.bundle import Bundle
+    from noetlvm.server.bundle import Bundle
 
 SUFFIX = ".nbc"
 
@@ -39,7 +39,7 @@ def _note_slips(bundle: Bundle, payload: dict[str, Any]) -> None:
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     """Return the bundle that a file holds, or that playbooks become."""
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.bundle import Bundle
+    from noetlvm.server.bundle import Bundle
 
     data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files, quiet)
     try:

@@ -1,7 +1,7 @@
 """What goes into a decision and what comes out of it: inputs, effects and the work of a command, as values.
 
-All of them are plain data on the wire: `to_data` and `from_data` convert any of them, so that an inbox can be stored and
-a command can be sent to a worker on another host.
+`to_data` and `from_data` convert any of them to plain data and back: an inbox can be stored, and a command can be
+sent to a worker on another host.
 """
 
 from __future__ import annotations

@@ -119,7 +119,10 @@ class Offload:
         return Reference(STORE, key, len(data), schema_hint(value))
 
     def fit(self, mapping: dict[str, Any], limit: int | None = None) -> dict[str, Any]:
-        """Return a mapping that is small as a whole, large values by reference. Raises UnencodableError, TooLargeError."""
+        """Return a mapping that is small as a whole, its large values by reference.
+
+        Raises UnencodableError or TooLargeError.
+        """
         if not mapping:
             return mapping
         limit = self.limit if limit is None else limit

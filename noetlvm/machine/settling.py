@@ -24,7 +24,6 @@ from noetlvm.machine.routing import Routing
 from noetlvm.machine.scope import server_names
 from noetlvm.machine.state import Loop, Run, Token, View
 
-
 MOVES_UNCUT = 64
 """A decision is cut after a multiple of so many moves only."""
 

@@ -144,7 +144,15 @@ class Thread:
     def to_data(self, shared: _Shared) -> list[Any]:
         child = list(self.child) if self.child else None
         flags = [self.started, self.suspended]
-        return [shared.view(self.view), self.lease, self.frame.to_data(), flags, list(self.reported), child, self.answer]
+        return [
+            shared.view(self.view),
+            self.lease,
+            self.frame.to_data(),
+            flags,
+            list(self.reported),
+            child,
+            self.answer,
+        ]
 
     @classmethod
     def from_data(cls, data: list[Any], mappings: list[dict[str, Any]]) -> Self:

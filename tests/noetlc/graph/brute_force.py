@@ -40,7 +40,7 @@ WORLDS = [
 Marking = tuple[int, ...]
 
 
-class TooLargeError(Exception):  # noqa: N818 - it reads as what it says
+class TooLargeError(Exception):
     """The net does not fit a brute-force search."""
 
 
