@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.measurement import Cost
-from noetlvm.engine.bundle import Bundle
+from noetlvm.server.bundle import Bundle
 from noetlvm.engine.engine import Engine
 from noetlvm.results.files import FileResults
 from noetlvm.store.interface import Append, Durability

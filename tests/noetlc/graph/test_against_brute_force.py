@@ -14,7 +14,7 @@ from noetlc.graph.report import GraphFinding, Kind
 from noetlc.net.concurrency import together_moves
 from noetlc.net.net import Reason
 from noetlc.net.reachability import reach
-from tests.noetlc.graph.brute_force import MANY, BruteForce, TooLarge, keys_read, truths
+from tests.noetlc.graph.brute_force import MANY, BruteForce, TooLargeError, keys_read, truths
 from tests.noetlc.graph.random_playbooks import RandomPlaybook, random_playbook
 from tests.noetlc.graph.replay import replay
 
@@ -259,7 +259,7 @@ def compare_with_brute_force(playbook: RandomPlaybook) -> GraphReport | None:
     """Return the report, or None if the net is too large to go through by brute force."""
     try:
         comparison = Comparison(playbook)
-    except TooLarge:
+    except TooLargeError:
         return None
     comparison.check()
     return comparison.report

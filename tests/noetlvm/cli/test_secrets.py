@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from noetlvm.bridge import compile_playbooks
-from noetlvm.engine.bundle import Bundle
-from noetlvm.engine.credentials import Credentials
 from noetlvm.engine.engine import Engine
 from noetlvm.keychain.canary import find_canaries
 from noetlvm.results.memory import MemoryResults
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import Credentials
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
 from tests.commands import Command

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.engine.actor import Ending
+from noetlvm.server.active import Ending
 from noetlvm.store.interface import Append
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok

@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from noetlvm.machine.control import Control, Request, Work
+
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.rules.examples import whole_playbook
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Control, Request, Work
 from noetlvm.machine.fold import apply
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.loaded import LoadedPlaybook, load_program

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from noetlvm.data.event import Event
 from noetlvm.machine.control import Work
+
+from noetlvm.data.event import Event
 from tests.noetlvm.machine.control.drive import Drive, Play, ok
 
 GATED = """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from noetlvm.data.event import Event
 from noetlvm.machine.control import Request, Work
+
+from noetlvm.data.event import Event
 from tests.noetlvm.machine.control.drive import Drive, bad, ok
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: x, path: some/path }\n"

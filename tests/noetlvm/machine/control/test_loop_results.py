@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from noetlvm.machine.control import Control, Work
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event
 from noetlvm.limits import EVENT_BYTES_MAX, LOOP_RESULTS_BYTES, LOOP_RESULTS_STORED
-from noetlvm.machine.control import Control, Work
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Loop, State
 from tests.noetlvm.machine.control.drive import Drive, ending, ok, watched

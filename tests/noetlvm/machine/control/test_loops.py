@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from noetlvm.machine.control import Request, Work
 
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Request, Work
 from tests.noetlvm.machine.control.drive import Drive, Play, bad, ok
 
 

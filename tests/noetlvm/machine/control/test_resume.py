@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetlvm.data.event import Event
 from noetlvm.machine.control import Control, Request
+
+from noetlvm.data.event import Event
 from noetlvm.machine.fold import apply
 from noetlvm.machine.state import State
 from tests.noetlvm.machine.control.drive import Drive, loaded

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from noetlvm.data.event import Event
 from noetlvm.machine.control import Control, Work
+
+from noetlvm.data.event import Event
 from tests.noetlvm.machine.control.drive import Drive, bad, loaded, ok
 
 PLAYBOOK = """

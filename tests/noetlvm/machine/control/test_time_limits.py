@@ -6,8 +6,8 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-
 from noetlvm.machine.control import Control
+
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Command, State
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from noetlvm.machine.control import Control
 
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event, Recorded
-from noetlvm.machine.control import Control
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.rehearsal import Difference, rehearse
+from noetlvm.machine.replay import Difference, replay
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.result import RunResult
 from tests.noetlvm.machine.control.drive import Drive, task_done
@@ -36,7 +36,7 @@ def differences(program: LoadedProgram, ran: RunResult) -> Iterator[Difference]:
     for one in with_children(ran):
         net = program.playbooks[one.events[0].data["path"]]
         offload = Offload(net.limits.max_payload_bytes, lambda reference: ran.stored[reference.key])
-        found = rehearse(net, log_of(one), offload)
+        found = replay(net, log_of(one), offload)
         if found is not None:
             yield found
 
@@ -195,7 +195,7 @@ def test_a_decision_that_was_changed_in_the_log_is_found_there() -> None:
     assert {one.event.name for one in decided} == DECIDED
     for one in decided:
         changed = one._replace(event=one.event._replace(data=one.event.data | {"odd": 1}))
-        found = rehearse(program.main, [changed if other is one else other for other in log], Offload())
+        found = replay(program.main, [changed if other is one else other for other in log], Offload())
         assert (found and found.seq, found and found.expected) == (one.seq, changed.event)
 
 
@@ -204,7 +204,7 @@ def test_a_decision_that_is_not_in_the_log_is_found_there() -> None:
     log = log_of(run_given([HEAD + ROUTE], OK))
     for one in log:
         if one.event.name in DECIDED:
-            found = rehearse(program.main, [other for other in log if other is not one], Offload())
+            found = replay(program.main, [other for other in log if other is not one], Offload())
             assert (found and found.seq, found and found.found) == (one.seq, one.event)
 
 
@@ -218,7 +218,7 @@ def test_what_workers_told_is_taken_as_it_is() -> None:
         for one in log
     ]
     assert told != log
-    assert rehearse(program.main, told, Offload()) is None
+    assert replay(program.main, told, Offload()) is None
 
 
 TOGETHER = """
@@ -256,4 +256,4 @@ def test_a_loop_that_writes_right_after_a_task_of_another_step_is_told_from_it()
     names = [event.name for event in batch]
     assert names[names.index("ctx.patched") - 1 :][:3] == ["task.done", "ctx.patched", "loop.done"]
     log += [Recorded(len(log) + at, "id", 2.0, event) for at, event in enumerate(batch, 1)]
-    assert rehearse(program.main, log, Offload()) is None
+    assert replay(program.main, log, Offload()) is None
