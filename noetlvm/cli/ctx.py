@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from noetlvm.cli.data_text import as_json
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.options import Database, LatestExecution
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.data.json_text import as_json
 
 
 def ctx(
@@ -20,7 +20,7 @@ def ctx(
 
     Example: noetlvm ctx --at 12
     """
-    from noetlvm.engine.recovery import recovered
+    from noetlvm.server.recovery import recovered
 
     with reading(db) as reader:
         row = find_execution(reader, execution)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from noetlvm.cli.data_text import as_json, duration
+from noetlvm.cli.data_text import duration
 from noetlvm.cli.database import reading
 from noetlvm.cli.options import Database, Json
 from noetlvm.cli.table import Table, print_table
 from noetlvm.command_line.declared import Option
 from noetlvm.data.event import moment
+from noetlvm.data.json_text import as_json
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution

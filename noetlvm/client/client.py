@@ -90,11 +90,11 @@ class Client:
 
     def execution(self, id: str) -> Json:
         """Return how an execution stands."""
-        return self.call(calls.execution(id))  # type: ignore[no-any-return]
+        return self.call(calls.execution(id))
 
     def ending(self, id: str) -> Json:
         """Return status, ctx, result and failures, as `noetlvm run --json` prints them."""
-        return self.call(calls.execution(id, "/ending"))  # type: ignore[no-any-return]
+        return self.call(calls.execution(id, "/ending"))
 
     def executions(self, **filters: Any) -> Json:
         """Return a page of executions: filters are `status`, `path`, `parent`, `before` and `limit`."""
@@ -185,10 +185,10 @@ class AsyncClient:
         return await self.call(calls.start(path, version, bundle, payload or {}, ctx or {}, key))
 
     async def execution(self, id: str) -> Json:
-        return await self.call(calls.execution(id))  # type: ignore[no-any-return]
+        return await self.call(calls.execution(id))
 
     async def ending(self, id: str) -> Json:
-        return await self.call(calls.execution(id, "/ending"))  # type: ignore[no-any-return]
+        return await self.call(calls.execution(id, "/ending"))
 
     async def executions(self, **filters: Any) -> Json:
         return await self.call(calls.executions(**filters))

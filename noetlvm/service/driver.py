@@ -89,7 +89,7 @@ class Driver:
                 self.failure = str(error)
                 _LOG.error("the store failed: %s", error)
                 next_poll = loop.time() + self._poll_seconds
-            if self.server.has_inputs and not self.failure:
+            if self.server.has_inputs() and not self.failure:
                 await asyncio.sleep(0)
                 continue
             with contextlib.suppress(TimeoutError):
@@ -109,7 +109,7 @@ class Driver:
 
     def _round(self) -> None:
         self.server.collect_due()
-        while self.server.has_inputs or self.server.has_unwritten:
+        while self.server.has_inputs() or self.server.has_unwritten:
             decided = self.server.decide_waiting()
             self.server.write()
             for active in decided:
@@ -245,9 +245,7 @@ class Driver:
 
     # ---- the API
 
-    async def start(
-        self, bundle: Bundle, payload: dict[str, Any], ctx: dict[str, Any], start_key: str = ""
-    ) -> str:
+    async def start(self, bundle: Bundle, payload: dict[str, Any], ctx: dict[str, Any], start_key: str = "") -> str:
         """Start an execution and return its identifier once that is durable. Raises BadRequestError, StoreError."""
         known = self.store.started(start_key) if start_key else None
         if known is not None:

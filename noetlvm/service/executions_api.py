@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from noetlvm.data.encoding import decode
 from noetlvm.data.event import envelope
-from noetlvm.data.plain import plain
+from noetlvm.data.json_text import plain
 from noetlvm.server.active import Ending
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.recovery import recovered
@@ -87,9 +87,7 @@ def list_executions(
 ) -> ExecutionPage:
     """List executions, the latest first."""
     try:
-        rows = driver_of(request).store.executions(
-            status=status, path=path, parent=parent, before=before, limit=limit
-        )
+        rows = driver_of(request).store.executions(status=status, path=path, parent=parent, before=before, limit=limit)
     except StoreError as error:
         raise ProblemError(404, str(error)) from None
     views = list(map(ExecutionView.of, rows))

@@ -190,5 +190,3 @@ def is_readable(driver: Driver, holder: ConnectedWorker, key: str) -> bool:
             with contextlib.suppress(LookupError, OSError, ValueError):
                 waiting += references_in(driver.results.get(one))
     return False
-
-

@@ -23,7 +23,7 @@ from noetlvm.machine.messages import Work
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.record import Record
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
-from noetlvm.tools.fit import Unfit, fitted
+from noetlvm.tools.inputs import InputError, prepared
 from noetlvm.worker.clock import Clock
 
 AT_ONCE_SECONDS = 0.02
@@ -176,7 +176,7 @@ class PipelineRun:
         """Report the child execution that a task wants, and leave: a waiting parent holds no worker (S43)."""
         try:
             child = wanted_child(call, self._offload)
-        except Unfit as problem:
+        except InputError as problem:
             self._frame.complete(error("input", str(problem)))
             return True
         self._frame.events.append(self._frame.started(ts=self._site.clock.now(), child=child))
@@ -187,17 +187,17 @@ class PipelineRun:
 
 
 def wanted_child(call: Call, offload: Offload) -> dict[str, Any]:
-    """Return the child that a task wants as its event holds it. Raises Unfit."""
+    """Return the child that a task wants as its event holds it. Raises InputError."""
     kind = find_kind(call.kind)
     assert kind is not None  # its own kind brought the task here
-    wanted = fitted(kind, ToolCall(call.kind, call.inputs, call.spec, call.key))
+    wanted = prepared(kind, ToolCall(call.kind, call.inputs, call.spec, call.key))
     inputs, timeout = wanted.inputs, wanted.spec["timeout"]
     try:
         child = {**inputs, "workload": offload.fit(inputs.get("workload", {}))}
     except (TooLargeError, UnencodableError) as problem:
-        raise Unfit(f"`workload` cannot be handed on: {problem}") from None
+        raise InputError(f"`workload` cannot be handed on: {problem}") from None
     if len(str(inputs["path"])) + len(str(inputs.get("version", ""))) > CHILD_NAME_CHARS_MAX:
-        raise Unfit(f"`path` and `version` may have {CHILD_NAME_CHARS_MAX:,} characters")
+        raise InputError(f"`path` and `version` may have {CHILD_NAME_CHARS_MAX:,} characters")
     return child if timeout is None else child | {"timeout": timeout}
 
 

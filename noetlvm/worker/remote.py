@@ -96,6 +96,8 @@ class RemoteWorker:
 
     async def run(self) -> None:
         """Work until `drain` has come to its end. Raises RefusedError."""
+        from websockets.exceptions import WebSocketException
+
         watch = asyncio.create_task(self._watch_leases())
         wait = RETRY_SECONDS[0]
         try:
@@ -103,7 +105,7 @@ class RemoteWorker:
                 try:
                     await self._connected()
                     wait = RETRY_SECONDS[0]
-                except (OSError, TimeoutError, *_websocket_errors()) as error:
+                except (OSError, WebSocketException) as error:
                     _LOG.warning("no connection to %s: %s", self._server, error)
                 if not self._is_done:
                     with contextlib.suppress(TimeoutError):
@@ -133,8 +135,7 @@ class RemoteWorker:
         address = self._server.replace("http", "ws", 1) + "/api/v1/worker"
         headers = {"Authorization": f"Bearer {self._token}"}
         async with connect(address, additional_headers=headers, max_size=MESSAGE_BYTES_MAX, compression=None) as socket:
-            hello = {"worker": self.id, "pools": list(self._pools), "slots": 0 if self._is_draining else self._slots}
-            await socket.send(encode(hello | {"slots": max(1, hello["slots"])}))
+            await socket.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             # Reports without an answer are sent again: the server takes each once.
             sender = asyncio.create_task(self._send(socket))
             self._news.set()
@@ -147,7 +148,8 @@ class RemoteWorker:
                     if receiving not in done:
                         receiving.cancel()
                         break
-                    self._take(decode(receiving.result()))
+                    data = receiving.result()
+                    self._take(decode(data if isinstance(data, bytes) else data.encode()))
             finally:
                 sender.cancel()
             if socket.close_code == 4401:
@@ -238,7 +240,8 @@ class RemoteWorker:
 
     async def report(self, work: Work, events: list[Event]) -> bool:
         number = self._queue(work, events)
-        durable = self._waiting[number] = asyncio.get_running_loop().create_future()
+        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = durable
         return await durable
 
     def _queue(self, work: Work, events: list[Event]) -> int:
@@ -297,11 +300,3 @@ class RemoteWorker:
         if answer.status != 200:
             raise LookupError(f"the server answers {answer.status} for {path}")
         return data
-
-
-def _websocket_errors() -> tuple[type[Exception], ...]:
-    from websockets.exceptions import WebSocketException
-
-    return (WebSocketException,)
-
-

@@ -25,7 +25,9 @@ def start(service: Service, **more: Any) -> Any:
 
 def ended(service: Service, execution_id: str) -> dict[str, Any]:
     while True:
-        view: dict[str, Any] = service.http.get(f"/api/v1/executions/{execution_id}", headers=service.as_("read")).json()
+        view: dict[str, Any] = service.http.get(
+            f"/api/v1/executions/{execution_id}", headers=service.as_("read")
+        ).json()
         if view["ended"] is not None:
             return view
         time.sleep(0.01)

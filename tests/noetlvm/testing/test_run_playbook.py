@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from noetlvm.testing.witness import NotTheFold, Witness
 
 from noetlc.rules.examples import whole_playbook
 from noetlvm.bridge import CompilationError, compile_texts
@@ -12,7 +13,6 @@ from noetlvm.machine.loaded import load_program
 from noetlvm.machine.state import State
 from noetlvm.testing import ScriptError, run_playbook
 from noetlvm.testing.simulation import Clock, Endless
-from noetlvm.testing.witness import NotTheFold, Witness
 
 FETCH = whole_playbook("""
 - step: start
