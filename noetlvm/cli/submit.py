@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def submit(
-    playbook: Annotated[
-        str, Argument(metavar="FILE|PATH", help="A playbook or bundle; or the path of a registered one.")
-    ],
+    playbook: Annotated[str, Argument(metavar="FILE|PATH", help="A playbook or bundle; or a registered playbook.")],
     set: Annotated[
         list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
     ] = None,

@@ -50,6 +50,7 @@ def _same(answer: Any) -> Any:
 
 
 def register(playbook: bytes) -> ServiceCall[Json]:
+    """Register YAML or a bundle, as its first bytes say."""
     is_bundle = playbook.startswith(b"\x7fNBC")
     return ServiceCall(
         "POST", "/playbooks", _same, headers={"Content-Type": BUNDLE if is_bundle else YAML}, content=playbook
@@ -59,6 +60,7 @@ def register(playbook: bytes) -> ServiceCall[Json]:
 def start(
     path: str | None, version: int | None, bundle: str | None, payload: Json, ctx: Json, key: str | None
 ) -> ServiceCall[str]:
+    """Start an execution."""
     body = {"path": path, "version": version, "bundle": bundle, "payload": payload, "ctx": ctx}
     body = {name: value for name, value in body.items() if value is not None}
     headers = {"Idempotency-Key": key} if key else {}
@@ -66,18 +68,22 @@ def start(
 
 
 def execution(id: str, part: str = "", **params: Any) -> ServiceCall[Any]:
+    """Read an execution, or a part of it such as `/events`."""
     given = {name: value for name, value in params.items() if value is not None}
     return ServiceCall("GET", f"/executions/{quote(id, safe='')}{part}", _same, params=given)
 
 
 def executions(**params: Any) -> ServiceCall[Json]:
+    """List executions."""
     given = {name: value for name, value in params.items() if value is not None}
     return ServiceCall("GET", "/executions", _same, params=given)
 
 
 def control(id: str, action: str) -> ServiceCall[Json]:
+    """Pause, resume or cancel."""
     return ServiceCall("POST", f"/executions/{quote(id, safe='')}/{action}", _same)
 
 
 def playbooks(after: str, limit: int) -> ServiceCall[Json]:
+    """List playbooks."""
     return ServiceCall("GET", "/playbooks", _same, params={"after": after, "limit": limit})

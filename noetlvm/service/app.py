@@ -23,8 +23,8 @@ from noetlvm.service.worker_api import worker_router
 API = "/api/v1"
 
 _DESCRIPTION = """\
-Register playbooks, run them, and watch them run. Every route but the health checks needs a token; `noetlvm token create`
-makes one. Errors are problem documents (RFC 9457).
+Register playbooks, run them, and watch them run. Every route but the health checks needs a token, which
+`noetlvm token create` makes. Errors are problem documents (RFC 9457).
 """
 
 

@@ -1,7 +1,6 @@
 """The worker protocol: one message each way over a WebSocket, or by requests where a proxy allows nothing else.
 
-A worker sends reports, results that they refer to and, by the message itself, that it is alive, which renews its leases.
-It gets answers to its reports, commands to stop, and new commands. Messages are msgpack, or JSON by request.
+A worker sends reports and the results that they refer to; a message without reports renews its leases. It gets answers to its reports, commands to stop, and new commands. Messages are msgpack, or JSON by request.
 """
 
 from __future__ import annotations
