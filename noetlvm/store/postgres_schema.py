@@ -61,6 +61,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             result text NOT NULL, execution bigint NOT NULL, PRIMARY KEY (result, execution))""",
         "CREATE INDEX ON result_references (execution)",
     ),
+    (
+        # Results are stored as they are: what they hold is mostly read once.
+        """CREATE TABLE results (
+            key text PRIMARY KEY, put_at float8 NOT NULL, data bytea STORAGE EXTERNAL NOT NULL)""",
+    ),
 )
 
 
