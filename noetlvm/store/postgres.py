@@ -29,6 +29,7 @@ from noetlvm.store.interface import (
     ExecutionRequest,
     QueuedCommand,
     Snapshot,
+    StoredToken,
 )
 from noetlvm.store.postgres_database import PostgresDatabase
 from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
@@ -41,6 +42,7 @@ from noetlvm.store.rows import (
     read_data,
     read_events,
     read_execution,
+    read_token,
     require_open,
 )
 
@@ -407,6 +409,22 @@ class PostgresStore:
             return count
 
         return self._transact(delete)
+
+    # ---- tokens
+
+    def put_token(self, token: StoredToken) -> None:
+        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
+        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)", values))
+
+    def token(self, id: str) -> StoredToken | None:
+        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = %s", id)), None)
+
+    def tokens(self) -> list[StoredToken]:
+        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
+
+    def revoke_token(self, id: str, now: float) -> bool:
+        statement = b"UPDATE tokens SET revoked = coalesce(revoked, %s) WHERE id = %s"
+        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
 
     def _executions(self, condition: str, *values: Any) -> list[Execution]:
         return [read_execution(self._where, row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)]
