@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from noetlvm.cli.options import Json, Keychain
@@ -13,6 +14,9 @@ def server(
     listen: Annotated[
         str, Option(metavar="HOST:PORT", help="Address; port 0 takes a free one. Others reach it only if you name one.")
     ] = "127.0.0.1:8080",
+    wake: Annotated[
+        str | None, Option(metavar="nats://…", help="NATS that carries wake-ups. [default: PostgreSQL's, or none]")
+    ] = None,
     keychain: Keychain = None,
     log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     as_json: Json = False,
@@ -28,5 +32,8 @@ def server(
     from noetlvm.cli.drive import resolver
     from noetlvm.service.process import log_to_stderr, serve
 
+    def ready(url: str) -> None:
+        print(json.dumps({"url": url}) if as_json else f"noetlvm serves {store} on {url}", flush=True)
+
     log_to_stderr(log_level)
-    return serve(store, listen, resolver(tuple(keychain or ())), as_json=as_json)
+    return serve(store, listen, resolver(tuple(keychain or ())), wake=wake, on_ready=ready)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from noetlvm.data.event import Event, Recorded
@@ -24,6 +24,7 @@ from noetlvm.server.identity import new_ids
 from noetlvm.server.server import NotFoundError, Server
 from noetlvm.service.hub import ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
+from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
 
 LEASE_SECONDS = 15.0
 """How long a command stays with a worker that does not renew it."""
@@ -44,11 +45,10 @@ class Driver:
         results: ResultStore,
         resolve: Resolve,
         *,
-        announce: Callable[[str], None] = lambda _pool: None,
+        connect_wake_ups: Callable[[], Awaitable[WakeUps]] | None = None,
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """`announce` wakes other servers up: work of a pool is open that no worker of this one has taken."""
         self.store = store
         self.results = results
         self.hub = Hub()
@@ -64,7 +64,11 @@ class Driver:
             assign=self._assign,
             is_shared=True,
         )
-        self._announce = announce
+        self._connect_wake_ups = connect_wake_ups
+        self._wake_ups: WakeUps = LocalWakeUps()
+        self._is_poll_due = True
+        self._subscribed: set[str] = set()
+        self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -77,10 +81,14 @@ class Driver:
         """Drive until `stop`."""
         next_poll = 0.0
         loop = asyncio.get_running_loop()
+        if self._connect_wake_ups is not None:
+            self._wake_ups = await self._connect_wake_ups()
+        await self._wake_ups.subscribe(SERVERS, self.wake)
         while not self._is_stopping:
             self._wake.clear()
             try:
-                if loop.time() >= next_poll:
+                if self._is_poll_due or loop.time() >= next_poll:
+                    self._is_poll_due = False
                     next_poll = loop.time() + self._poll_seconds
                     self._poll()
                 self._round()
@@ -94,14 +102,22 @@ class Driver:
                 continue
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), max(0.0, self._wait_seconds(next_poll - loop.time())))
+        await self._wake_ups.close()
 
     def stop(self) -> None:
         self._is_stopping = True
         self._wake.set()
 
-    def wake(self) -> None:
+    def wake(self, _identifier: str = "") -> None:
         """Look for rows at once."""
+        self._is_poll_due = True
         self._wake.set()
+
+    def announce(self, topic: str, identifier: str) -> None:
+        """Wake other servers up: there is something that one of them may take."""
+        task = asyncio.get_running_loop().create_task(self._wake_ups.publish(topic, identifier))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
 
     def _wait_seconds(self, until_poll: float) -> float:
         due = self.server.next_due
@@ -154,7 +170,7 @@ class Driver:
             if worker.held.get(part) == work.lease:
                 self._hand_out(worker, part, work.lease)
                 return
-        self._announce(work.pool)
+        self.announce(pool_topic(work.pool), active.execution_id)
 
     def _stop_work(self, active: Active, work: StopWork) -> None:
         self.hub.withdrawn((active.execution_id, work.run, work.iteration), work.lease)
@@ -201,8 +217,12 @@ class Driver:
 
     # ---- workers
 
-    def join(self, worker: ConnectedWorker) -> None:
+    async def join(self, worker: ConnectedWorker) -> None:
         """Take a worker in."""
+        for topic in map(pool_topic, worker.pools):
+            if topic not in self._subscribed:
+                self._subscribed.add(topic)
+                await self._wake_ups.subscribe(topic, self.wake)
         self.hub.workers[worker.id] = worker
         self.claim_for(worker)
 

@@ -198,17 +198,17 @@ def _loaded(driver: Driver, value: Any) -> Any:
     dependencies=[requires("run")],
     responses=documented(404, 409, 422),
 )
-def control_execution(
+async def control_execution(
     request: Request, execution_id: str, action: Literal["pause", "resume", "cancel"]
 ) -> ExecutionView:
     """Pause, resume or cancel an execution. It happens at the next decision."""
-    row = _row(request, execution_id)
+    row = await run_in_threadpool(_row, request, execution_id)
     driver = driver_of(request)
     try:
-        driver.store.request(row.execution_id, action)
+        await run_in_threadpool(driver.store.request, row.execution_id, action)
     except StoreError as error:
         raise ProblemError(409, str(error)) from None
-    request.app.state.wake()
+    driver.wake()
     return ExecutionView.of(row)
 
 

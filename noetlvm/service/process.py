@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from noetlvm.command_line.process import CommandError
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.credentials import Resolve
 from noetlvm.store.interface import Store
+from noetlvm.wake.interface import LocalWakeUps, WakeUps
 
 SQLITE = "sqlite:"
 POSTGRESQL = ("postgresql://", "postgres://")
+SHUTDOWN_SECONDS = 5
+"""How long open connections may last after a signal: workers and watchers connect again elsewhere."""
 
 
 def open_store(name: str) -> tuple[Store, ResultStore]:
@@ -30,8 +34,24 @@ def open_store(name: str) -> tuple[Store, ResultStore]:
         from noetlvm.results.postgres import PostgresResults
         from noetlvm.store.postgres import PostgresStore
 
-        return PostgresStore(name), PostgresResults(name)
+        store = PostgresStore(name)
+        return store, PostgresResults(store.database)
     raise CommandError(f"`{name}` is no store: give sqlite:FILE or postgresql://USER@HOST/DATABASE")
+
+
+async def connect_wake_ups(store_name: str, wake: str | None) -> WakeUps:
+    """Return what carries wake-ups between servers: NATS if one is named, else PostgreSQL, else the process."""
+    if wake is not None:
+        if not wake.startswith(("nats://", "tls://")):
+            raise CommandError(f"`{wake}` carries no wake-ups: give nats://HOST:PORT")
+        from noetlvm.wake.nats import NatsWakeUps
+
+        return await NatsWakeUps.connect(wake)
+    if store_name.startswith(POSTGRESQL):
+        from noetlvm.wake.notify import NotifyWakeUps
+
+        return NotifyWakeUps(store_name)
+    return LocalWakeUps()
 
 
 def bound_socket(listen: str) -> socket.socket:
@@ -46,48 +66,44 @@ def bound_socket(listen: str) -> socket.socket:
         raise CommandError(f"cannot listen on {listen}: {error.strerror}") from None
 
 
-def serve(
-    store_name: str, listen: str, resolve: Resolve, *, as_json: bool, on_ready: Callable[[str], None] | None = None
-) -> int:
-    """Serve until a signal ends it, and return the exit code."""
+def serve(store_name: str, listen: str, resolve: Resolve, *, wake: str | None, on_ready: Callable[[str], None]) -> int:
+    """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
     import uvicorn
 
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver
+
+    class Process(uvicorn.Server):
+        """Says when it accepts connections, and ends in good order by a signal instead of dying of it."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                on_ready(url)
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, self.handle_exit)
+            yield
 
     store, results = open_store(store_name)
     try:
         bound = bound_socket(listen)
         host, port = bound.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        driver = Driver(store, results, resolve)
-        app = service_app(driver)
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_config=None, access_log=False, ws="websockets-sansio", timeout_keep_alive=30)
+        config = uvicorn.Config(
+            service_app(Driver(store, results, resolve, connect_wake_ups=lambda: connect_wake_ups(store_name, wake))),
+            log_config=None,
+            access_log=False,
+            ws="websockets-sansio",
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
-
-        def ready() -> None:
-            print(json.dumps({"url": url}) if as_json else f"noetlvm serves {store_name} on {url}", flush=True)
-            if on_ready is not None:
-                on_ready(url)
-
-        _when_started(server, ready)
-        server.run(sockets=[bound])
+        Process(config).run(sockets=[bound])
     finally:
         store.close()
     return 0
-
-
-def _when_started(server: Any, ready: Callable[[], None]) -> None:
-    """Call `ready` once the server accepts connections."""
-    startup = server.startup
-
-    async def started(*arguments: Any, **options: Any) -> None:
-        await startup(*arguments, **options)
-        if server.started:
-            ready()
-
-    server.startup = started
 
 
 def log_to_stderr(level: str) -> None:

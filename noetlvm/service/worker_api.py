@@ -1,6 +1,7 @@
 """The worker protocol: one message each way over a WebSocket, or by requests where a proxy allows nothing else.
 
-A worker sends reports and the results that they refer to; a message without reports renews its leases. It gets answers to its reports, commands to stop, and new commands. Messages are msgpack, or JSON by request.
+A worker sends reports and the results that they refer to; a message without reports renews its leases. It gets
+answers to its reports, commands to stop, and new commands. Messages are msgpack, or JSON by request.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ async def connect_worker(socket: WebSocket) -> None:
             await socket.close(MALFORMED, "the first message says who the worker is")
         return
     worker = ConnectedWorker(hello.worker, hello.pools, hello.slots, news.set)
-    driver.join(worker)
+    await driver.join(worker)
     sender = asyncio.create_task(_send(socket, worker, news))
     try:
         while True:
