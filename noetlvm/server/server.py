@@ -377,7 +377,7 @@ class Server:
             active.acknowledged,
             active.sent,
             self._snapshot(active),
-            active.start_key,
+            "" if known else active.start_key,
         )
 
     def _snapshot(self, active: Active) -> Snapshot | None:

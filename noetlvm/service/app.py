@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,10 +25,19 @@ from noetlvm.service.worker_api import worker_router
 
 API = "/api/v1"
 
+_LOG = logging.getLogger("noetlvm.server")
+
 _DESCRIPTION = """\
 Register playbooks, run them, and watch them run. Every route but the health checks needs a token, which
 `noetlvm token create` makes. Errors are problem documents (RFC 9457).
 """
+
+
+def _end_with(task: asyncio.Task[None]) -> None:
+    """End the process if its driver has failed: another server, or the next start, continues from the store."""
+    if not task.cancelled() and task.exception() is not None:
+        _LOG.critical("the driver failed", exc_info=task.exception())
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def service_app(driver: Driver) -> FastAPI:
@@ -34,6 +46,7 @@ def service_app(driver: Driver) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         task = asyncio.create_task(driver.run())
+        task.add_done_callback(_end_with)
         yield
         driver.stop()
         await task
