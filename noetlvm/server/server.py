@@ -157,7 +157,7 @@ class Server:
             raise NotFoundError(f"there is no execution {execution_id}")
         program = self._bundle(row.bundle).program
         playbook = program.playbooks[row.path]
-        state = recovered(self.store, execution_id, row.bundle)
+        state = recovered(self.store, execution_id, row.bundle, row.seq)
         # What has ended needs no secrets any more.
         credentials = Credentials() if state.is_over else self._resolve(playbook.keychain)
         active = self._enlist(row, program, playbook, state, credentials)
@@ -413,7 +413,8 @@ class Server:
         active.forget()
         active.effects, active.awaited = [], {}
         active.row = row
-        active.state = recovered(self.store, row.execution_id, row.bundle)
+        # Up to the row: another server may have written more since it was read.
+        active.state = recovered(self.store, row.execution_id, row.bundle, row.seq)
         if active.state.is_over and not active.inbox:
             self._close(active)
 
