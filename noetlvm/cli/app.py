@@ -13,7 +13,7 @@ PROGRAM = Program(
     package="noetlvm.cli",
     commands=(
         *("run", "resume", "list", "show", "events", "ctx", "replay", "clean", "cancel", "pause", "tools"),
-        *("server", "worker", "submit", "wait", "token"),
+        *("server", "worker", "submit", "wait", "token", "dev"),
     ),
     errors=(StoreError,),
 )

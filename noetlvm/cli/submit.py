@@ -69,14 +69,15 @@ def _registered(client: Client, playbook: str, is_quiet: bool) -> str | None:
         answer = client.register(file.read_bytes())
     except ServiceError as error:
         for row in error.diagnostics:
-            print(_line(playbook, row), file=sys.stderr)
+            print(finding_line(playbook, row), file=sys.stderr)
         raise CommandError(str(error)) from None
     for row in () if is_quiet else answer["diagnostics"]:
-        print(_line(playbook, row), file=sys.stderr)
+        print(finding_line(playbook, row), file=sys.stderr)
     return str(answer["bundle"])
 
 
-def _line(file: str, row: dict[str, Any]) -> str:
+def finding_line(file: str, row: dict[str, Any]) -> str:
+    """Return a finding of the server on one line."""
     return f"{file}:{row['line']}:{row['column']}: {row['severity']}[{row['code']}]: {row['message']}"
 
 

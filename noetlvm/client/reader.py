@@ -61,5 +61,5 @@ class RemoteReader:
 
 
 def _row(view: dict[str, Any]) -> Execution:
-    fields = ("execution_id", "bundle", "name", "path", "status", "started", "ended", "parent", "counts")
-    return Execution(*(view[name] for name in fields), seq=view["event_count"])
+    fields = ("execution_id", "bundle", "name", "path", "status", "started", "ended", "parent", "counts", "event_count")
+    return Execution(*(view[name] for name in fields))
