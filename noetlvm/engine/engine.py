@@ -181,7 +181,8 @@ class Engine:
             if self.server.has_inputs():
                 continue
             if self._set_alarm():
-                await asyncio.sleep(0)  # it goes to sleep
+                await asyncio.sleep(0)  # it goes to sleep, and others may have something new
+                continue
             if self._has_nothing_to_wait_for(listens):
                 return
             self._wake.clear()
@@ -231,7 +232,8 @@ class Engine:
         if self._is_stopping:
             return
         work = work_for(active.playbook, active.state, run, iteration, active.offload)
-        if work is None or work.lease != lease:
+        known = self._runs.get((active.execution_id, run, iteration))
+        if work is None or work.lease != lease or (known and known.work.lease == lease):
             return
         pipeline = PipelineRun(work, active.playbook, active.credentials, active.offload, self._site)
         pipeline.begin()

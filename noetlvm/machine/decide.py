@@ -158,7 +158,7 @@ class _Decider:
         return ()
 
     def child_finished(self, given: ChildFinished) -> None:
-        if self._waits_for(given.run, given.iteration) == given.key:
+        if given.key and self._waits_for(given.run, given.iteration) == given.key:
             outcome = {**given.outcome, "result": self._offload.shrink(given.outcome.get("result"))}
             self._answer(given.run, given.iteration, outcome)
             self._settling.settle()

@@ -91,7 +91,7 @@ class Pause(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """Open work again."""
+    """Open work again, after a pause or where no process had the execution."""
 
 
 class Cancel(NamedTuple):

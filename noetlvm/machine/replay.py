@@ -68,7 +68,8 @@ class _Replay:
     def run(self) -> Difference | None:
         is_cut = False
         while self._at < len(self._log):
-            given = self._input(self._at) or Continue()
+            given = self._input(self._at)
+            given = Continue() if given is None else given
             now = self._log[self._at].timestamp
             made, _, rest = decide(self._net, self._state, given, now, self._offload, self._is_cut)
             difference = self._compare(made)

@@ -16,7 +16,7 @@ from itertools import count, repeat
 from typing import Any
 
 from noetlvm.data.event import Recorded
-from noetlvm.machine.decide import decide, offers
+from noetlvm.machine.decide import decide
 from noetlvm.machine.effects import failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import (
@@ -87,7 +87,8 @@ class Server:
         self.results = results
         self.active: dict[str, Active] = {}
         self.endings: dict[str, Ending] = {}
-        """How executions ended that are nobody's children."""
+        """How executions ended that the caller started or resumed."""
+        self._wanted: set[str] = set()
         self._resolve = resolve
         self._now = now
         self._ids = ids
@@ -125,6 +126,7 @@ class Server:
         if objection:
             raise BadRequestError(objection)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
+        self._wanted.add(request.execution_id)
         self._create(bundle.program, bundle.program.main, request)
         return request.execution_id
 
@@ -154,14 +156,18 @@ class Server:
 
     def resume(self, execution_id: str) -> Active:
         """Continue an execution that no process has; one that has ended only gets its ending."""
+        self._wanted.add(execution_id)
+        return self._continue(execution_id)
+
+    def _continue(self, execution_id: str) -> Active:
         active = self.activate(execution_id)
         if not active.state.is_over:
             # What ran out of time meanwhile is not started again.
             self.submit(active, TimerDue())
             self.submit(active, Resume())
-            active.effects += self._performed_here(active, offers(active.playbook, active.state))
             for request in self.store.requests(execution_id):
                 self._deliver(request)
+            self.collect_requests()
         return active
 
     def collect_requests(self) -> None:
@@ -184,9 +190,9 @@ class Server:
         return min((active.due for active in self.active.values() if active.due is not None), default=None)
 
     def _deliver(self, request: ExecutionRequest) -> None:
-        """Give a stored request to its execution, if this server has it or is to have it."""
+        """Give a stored request to its execution, if this process has it, or has the parent that sends it."""
         active = self.active.get(request.execution_id)
-        if active is None and request.action == "start":
+        if active is None and request.action == "start" and request.data[1][3] in self.active:
             active = self._start_child(request)
         elif active is None and request.action == "cancel" and request.data is not None:
             active = self._abandoned(request)
@@ -246,6 +252,7 @@ class Server:
             )
             active.decided.append(entry)
             active.events += decision.events
+            active.due = None
             active.effects += self._performed_here(active, decision.effects)
             if entry.request:
                 active.acknowledged.append(entry.request)
@@ -293,7 +300,7 @@ class Server:
         if id in self.active:
             return False
         if active.row.seq and self.store.execution(id) is not None:
-            self.resume(id)
+            self._continue(id)
             return False
         payload = payload_of(child, active.offload)
         refused = refusal(child, active.program, payload)
@@ -437,7 +444,7 @@ class Server:
 
     def _close(self, active: Active) -> None:
         del self.active[active.execution_id]
-        if not active.row.parent:
+        if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 
     def _bundle(self, id: str) -> Bundle:

@@ -123,7 +123,7 @@ class FailingStore(MemoryStore):
     def repaired(self) -> MemoryStore:
         """Return a store that opens what this one had written."""
         made = MemoryStore()
-        made._stored, made._bundles = self._stored, self._bundles
+        made.__dict__.update(self.__dict__)
         return made
 
 
