@@ -250,7 +250,7 @@ class _Decider:
         """Record that a run or an iteration has started, with the first report about it."""
         if self._state.runs[event.run].since is None:
             self._journal.emit("step.started", {}, event.run)
-        if event.iteration and not thread.started and event.name not in _ENDINGS:
+        if event.iteration and not thread.started:
             self._journal.emit("loop.iteration.started", {}, event.run, event.iteration)
 
     def _task_started(self, event: Event) -> None:
@@ -343,7 +343,6 @@ def _error_outcome(kind: str, message: str) -> dict[str, Any]:
 
 
 _TASK_EVENTS = frozenset({"task.started", "task.done"})
-_ENDINGS = frozenset({"step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"})
 _OUTSIDE_LOOP = frozenset({"step.started", "step.done", "step.failed"})
 _IN_LOOP = frozenset({"step.started", "loop.iteration.started", "loop.iteration.done", "loop.iteration.failed"})
 
