@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from bench.measurement import Contestant, Goal, Row, at_most, best_of
 from bench.workplace import Workplace
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.event import Event, Recorded
 from noetlvm.store.interface import Durability, Execution
 from noetlvm.store.sqlite import SqliteStore
 

@@ -24,14 +24,14 @@ from noetlc.rules.rule import Rule
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
 from noetlvm.bytecode.text.assembly_grammar import CHOICES
 from noetlvm.cli.app import PROGRAM as MACHINE
-from noetlvm.events.catalogue import EVENTS, EventKind
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
-from noetlvm.expr.methods import METHODS, REJECTED_METHODS
-from noetlvm.expr.scopes import FIELDS, VISIBLE
-from noetlvm.expr.signature import Signature
-from noetlvm.expr.test_table import REJECTED_TESTS, TESTS
-from noetlvm.tools.kind import ToolKind
-from noetlvm.tools.registry import builtin_kinds
+from noetlvm.language.events import EVENTS, EventKind
+from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
+from noetlvm.language.methods import METHODS, REJECTED_METHODS
+from noetlvm.language.scopes import FIELDS, VISIBLE
+from noetlvm.language.signature import Signature
+from noetlvm.language.tests import REJECTED_TESTS, TESTS
+from noetlvm.language.tool_kind import ToolKind
+from noetlvm.language.tool_kinds import builtin_kinds
 
 FOLDER = Path(__file__).resolve().parent
 MADE_BY = "<!-- Made by docs/generate.py from the code. Do not edit. -->\n\n"

@@ -12,8 +12,8 @@ from typing import Any
 from noetlc.syntax.playbook_parser import OBJECTS, SUGAR, TITLES
 from noetlc.syntax.required import REQUIRED
 from noetlc.syntax.tables import grammar_text
-from noetlvm.tools.kind import Input, ToolKind
-from noetlvm.tools.registry import builtin_kinds
+from noetlvm.language.tool_kind import Input, ToolKind
+from noetlvm.language.tool_kinds import builtin_kinds
 
 Schema = dict[str, Any]
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from noetlc.syntax import template_ast as t
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.test_table import TESTS
+from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
+from noetlvm.language.methods import METHODS
+from noetlvm.language.tests import TESTS
 from noetlvm.record import Entity
 
 if TYPE_CHECKING:
     from noetlc.analysis.names import TemplateNames
     from noetlc.syntax.span import Span
-    from noetlvm.expr.signature import Signature
+    from noetlvm.language.signature import Signature
 
 Sort: TypeAlias = Literal["filter", "test", "function", "method"]
 

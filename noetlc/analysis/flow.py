@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from noetlc.analysis.guards import decide
 from noetlc.syntax import ast
+from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import Entity, Record
-from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Owner, TaskView

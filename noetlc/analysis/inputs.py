@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from noetlc.syntax.nodes import Entry, Mapping, Node, Sequence
-from noetlvm.tools.registry import find_kind
+from noetlvm.language.tool_kinds import find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, TaskView
-    from noetlvm.tools.kind import ToolKind
+    from noetlvm.language.tool_kind import ToolKind
 
 ON_ANY_TASK = frozenset({"eval", "pipe", "sink"})
 """Keys of the older dialect that stand among the inputs; their own rules say what became of them."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from noetlc.finding import Edit, Fix
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
-from noetlvm.tools.registry import builtin_kinds, find_kind
+from noetlvm.language.tool_kinds import builtin_kinds, find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model

@@ -17,7 +17,7 @@ from noetlc.syntax.span import Source, Span, holds_any
 from noetlc.syntax.template_ast import Template
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.yaml_reader import Document
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 from noetlvm.record import Entity
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from noetlc.analysis.inputs import ON_ANY_TASK
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import BARE_NAME_ORDER, VISIBLE, Position, given_fields
+from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, Position, given_fields
 from noetlvm.record import Entity, Record, changed
 
 if TYPE_CHECKING:

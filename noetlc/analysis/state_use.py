@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from noetlc.analysis.model import Model, Owner, patches, thens
 from noetlc.analysis.names import Access, Reading
 from noetlc.syntax.nodes import Scalar
-from noetlvm.expr.scopes import VISIBLE, Position
+from noetlvm.language.scopes import VISIBLE, Position
 from noetlvm.record import Entity
 
 if TYPE_CHECKING:

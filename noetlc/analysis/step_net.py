@@ -17,8 +17,8 @@ from noetlc.net.reachability import Reach, reach
 from noetlc.net.routers import choices
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, scalars
+from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import Record
-from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model

@@ -14,14 +14,14 @@ from noetlc.analysis.model import thens
 from noetlc.syntax import ast
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.scopes import FIELDS, Position, Shape
+from noetlvm.language.methods import METHODS
+from noetlvm.language.scopes import FIELDS, Position, Shape
+from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import Record
-from noetlvm.tools.registry import find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, Owner, Site, TaskView
-    from noetlvm.tools.kind import Input, Language
+    from noetlvm.language.tool_kind import Input, Language
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -23,7 +23,7 @@ from noetlc.syntax.nodes import Entry, Node, Scalar, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_expression
-from noetlvm.expr.scopes import NAMESPACES
+from noetlvm.language.scopes import NAMESPACES
 from noetlvm.record import Record
 
 ARGS = "args"

@@ -20,7 +20,7 @@ from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_printer import print_expression
-from noetlvm.tools.registry import find_kind
+from noetlvm.language.tool_kinds import find_kind
 
 Knobs: TypeAlias = tuple[Entry, ...]
 

@@ -17,7 +17,7 @@ from noetlc.canon.refusal import Refusal
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Node
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import NAMESPACES
+from noetlvm.language.scopes import NAMESPACES
 
 _OF_THE_READER = frozenset({"_task", "_attempt"})
 _SHARED = {"set_ctx": "ctx", "set_iter": "iter"}

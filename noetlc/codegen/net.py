@@ -8,7 +8,7 @@ from noetlc.codegen.plain_data import node_data, struct_data
 from noetlc.codegen.visible import visible_names
 from noetlc.syntax import ast, nodes
 from noetlvm.bytecode.program import Arc, Expression, LoopHeader, Pipeline, Transition, Value
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 from noetlvm.record import Record
 
 PARALLEL_WIDTH = 32

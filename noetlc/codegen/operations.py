@@ -10,9 +10,9 @@ from noetlc.codegen.names_in_scope import Frame, Slot
 from noetlc.codegen.stack_code import Label, StackCode
 from noetlc.syntax import template_ast as t
 from noetlvm.bytecode.isa import NAMES
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.test_table import TESTS
+from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.tests import TESTS
 
 UNDEFINED_TEXT_MAX = 80
 """Characters of the source that an undefined value shows of itself."""

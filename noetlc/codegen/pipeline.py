@@ -13,7 +13,7 @@ from noetlc.codegen.pipeline_code import Label, LoweredPipeline, Origin, Pipelin
 from noetlc.codegen.visible import visible_names
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 from noetlvm.record import Record
 
 ATTEMPTS = 3

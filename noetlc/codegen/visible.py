@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from noetlvm.expr.scopes import LOOP_ONLY, VISIBLE, Position
+from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, Position
 
 
 @cache

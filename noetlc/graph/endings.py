@@ -15,7 +15,7 @@ from noetlc.net.net import LOOP_DONE, STEP_DONE, STEP_FAILED
 from noetlc.net.operands import ERROR_OUTCOME, NO_OUTCOME, OK_OUTCOME, Facts
 from noetlvm.bytecode.isa import Flow
 from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Pipeline, Transition
-from noetlvm.tools.registry import find_kind
+from noetlvm.language.tool_kinds import find_kind
 
 _DONE, _FAILED = -1, -2
 _NONE, _OK, _ERROR = range(3)

@@ -10,7 +10,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
-from noetlvm.tools.registry import find_kind, kind_names, why_unusable
+from noetlvm.language.tool_kinds import find_kind, kind_names, why_unusable
 
 _LEFT_TO_OTHERS = frozenset({"sink"})
 """Kinds of the older dialect: their own rules say what became of them."""

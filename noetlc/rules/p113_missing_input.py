@@ -10,7 +10,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.playbook_parser import one_of
-from noetlvm.tools.kind import Choice, ToolKind
+from noetlvm.language.tool_kind import Choice, ToolKind
 
 
 class MissingInput(Rule):

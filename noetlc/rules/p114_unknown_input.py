@@ -12,7 +12,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
-from noetlvm.tools.kind import ToolKind
+from noetlvm.language.tool_kind import ToolKind
 
 
 class UnknownInput(Rule):

@@ -12,7 +12,7 @@ from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Entry, Scalar
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
-from noetlvm.tools.kind import Input
+from noetlvm.language.tool_kind import Input
 
 _TITLES = {
     "string": "a string",

@@ -11,7 +11,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
-from noetlvm.tools.kind import ToolKind
+from noetlvm.language.tool_kind import ToolKind
 
 
 class UnknownSetting(Rule):

@@ -9,9 +9,9 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import nearest
-from noetlvm.expr.filter_table import FILTERS
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.test_table import REJECTED_TESTS, TESTS
+from noetlvm.language.filters import FILTERS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.tests import REJECTED_TESTS, TESTS
 
 
 class UnknownTest(Rule):

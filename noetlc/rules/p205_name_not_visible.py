@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.expr.scopes import NAMESPACES, VISIBLE, Position
+from noetlvm.language.scopes import NAMESPACES, VISIBLE, Position
 
 _SERVER_SIDE = frozenset({Position.ADMIT, Position.ARC_WHEN, Position.ARC_ARGS})
 

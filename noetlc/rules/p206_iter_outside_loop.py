@@ -9,7 +9,7 @@ from noetlc.analysis.names import Use
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 
 
 class IterOutsideLoop(Rule):

@@ -9,7 +9,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.template_problem_rule import TemplateProblemRule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 
 _HELP = {
     "when": "write one expression: `{{ a and b }}`, or `{{ a if condition else b }}`",

@@ -12,8 +12,8 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.span import Span
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS, REJECTED_FUNCTIONS
-from noetlvm.expr.methods import METHODS, REJECTED_METHODS
+from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FUNCTIONS
+from noetlvm.language.methods import METHODS, REJECTED_METHODS
 
 _PYTHON_INTERNAL = re.compile(r"__\w+__")
 

@@ -12,8 +12,8 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nearest import nearest
 from noetlc.syntax.span import Span
-from noetlvm.events.catalogue import BOUNDARY
-from noetlvm.expr.scopes import FIELDS, Field, Position, Shape
+from noetlvm.language.events import BOUNDARY
+from noetlvm.language.scopes import FIELDS, Field, Position, Shape
 
 _SIDES_SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDER = frozenset({"<", "<=", ">", ">="})

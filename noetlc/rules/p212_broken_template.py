@@ -10,8 +10,8 @@ from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
-from noetlvm.expr.scopes import NAMESPACES, Position
-from noetlvm.tools.registry import find_kind
+from noetlvm.language.scopes import NAMESPACES, Position
+from noetlvm.language.tool_kinds import find_kind
 
 _NAMESPACES = "|".join(sorted(NAMESPACES, key=len, reverse=True))
 _PATH = rf"(?:{_NAMESPACES})(?:\.\w+)+"

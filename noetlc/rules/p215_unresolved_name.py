@@ -9,8 +9,8 @@ from noetlc.analysis.order import StepOrder
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nearest import did_you_mean
-from noetlvm.expr.filter_table import FUNCTIONS
-from noetlvm.expr.scopes import NAMESPACES, Position
+from noetlvm.language.filters import FUNCTIONS
+from noetlvm.language.scopes import NAMESPACES, Position
 
 _AFTER_STEP = frozenset({Position.ARC_WHEN, Position.ARC_ARGS})
 

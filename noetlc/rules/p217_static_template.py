@@ -8,7 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.template_ast import Data
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 
 _HELP = {
     "workload": "write a value; build texts from `workload` where they are used, in a task's inputs",

@@ -8,7 +8,7 @@ from noetlc.analysis.model import Model, Owner, patches, thens
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
-from noetlvm.expr.scopes import given_fields
+from noetlvm.language.scopes import given_fields
 
 _GIVEN = given_fields("iter")
 

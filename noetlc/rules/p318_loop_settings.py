@@ -9,7 +9,7 @@ from noetlc.finding import Finding, Related, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
-from noetlvm.expr.scopes import given_fields
+from noetlvm.language.scopes import given_fields
 
 
 class LoopSettings(Rule):

@@ -11,7 +11,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nearest import did_you_mean
-from noetlvm.expr.scopes import Position, given_fields
+from noetlvm.language.scopes import Position, given_fields
 from noetlvm.record import Record
 
 

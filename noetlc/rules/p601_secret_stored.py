@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 
 
 class SecretStored(Rule):

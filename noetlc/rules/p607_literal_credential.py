@@ -12,7 +12,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span
-from noetlvm.tools.registry import find_kind
+from noetlvm.language.tool_kinds import find_kind
 
 _PASSWORD_KEY = re.compile(r"(?:.*_)?(?:password|passwd|pwd|passphrase)")
 _CREDENTIAL_KEY = re.compile(

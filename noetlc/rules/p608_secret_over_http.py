@@ -13,7 +13,7 @@ from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.tools.registry import find_kind
+from noetlvm.language.tool_kinds import find_kind
 
 _SCHEME = "http://"
 _PLAIN = re.compile(r"\s*(http://)(?!localhost\b|127\.|\[::1\]|0\.0\.0\.0\b)", re.IGNORECASE)

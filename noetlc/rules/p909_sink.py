@@ -10,7 +10,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.claim_rule import ClaimRule
 from noetlc.syntax.problem import Problem
 from noetlc.syntax.span import Span
-from noetlvm.tools.registry import find_kind
+from noetlvm.language.tool_kinds import find_kind
 
 _SINK = "sink"
 

@@ -9,7 +9,7 @@ from noetlc.analysis.names import Use
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.claim_rule import ClaimRule
 from noetlc.syntax.problem import Problem
-from noetlvm.expr.scopes import VISIBLE
+from noetlvm.language.scopes import VISIBLE
 
 _VARS = "vars"
 

@@ -9,7 +9,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding
 from noetlc.rules.rule import Rule
 from noetlc.syntax.template_ast import ProblemName
-from noetlvm.expr.scopes import Position
+from noetlvm.language.scopes import Position
 
 
 class TemplateProblemRule(Rule):

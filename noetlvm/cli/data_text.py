@@ -6,7 +6,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from noetlvm.expr.references import Reference
+from noetlvm.data.references import Reference
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from noetlvm.cli.data_text import as_json, shortened
 from noetlvm.cli.database import find_execution, reading
-from noetlvm.events.event import Recorded, envelope
+from noetlvm.data.event import Recorded, envelope
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Reader

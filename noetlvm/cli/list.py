@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from noetlvm.cli.data_text import as_json, duration
 from noetlvm.cli.database import reading
 from noetlvm.cli.table import Table, print_table
-from noetlvm.events.event import moment
+from noetlvm.data.event import moment
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from noetlvm.cli.data_text import counted, duration
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENTS_WARNING
 
 _SECONDS_BETWEEN = 1.0

@@ -12,8 +12,8 @@ from noetlvm.cli.database import database_path, find_execution, reading, results
 from noetlvm.cli.refused import Refused
 
 if TYPE_CHECKING:
+    from noetlvm.data.event import Event
     from noetlvm.engine.bundle import Bundle
-    from noetlvm.events.event import Event
     from noetlvm.machine.rehearsal import Difference
     from noetlvm.store.interface import Execution, Reader
 
@@ -64,8 +64,8 @@ def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
 
 def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
     """Yield where the log, its snapshot and the overview do not agree."""
+    from noetlvm.data.encoding import encode
     from noetlvm.engine.recovery import folded, recovered
-    from noetlvm.machine.payload import encode
 
     state = folded(reader, row.execution_id)
     if state.seq != row.seq:

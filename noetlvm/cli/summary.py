@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from noetlvm.cli.data_text import counted, duration, shortened, visible
 
 if TYPE_CHECKING:
+    from noetlvm.data.event import Event
     from noetlvm.engine.actor import Ending
-    from noetlvm.events.event import Event
     from noetlvm.store.interface import Execution, Reader
 
 _RESULT_CHARS = 400

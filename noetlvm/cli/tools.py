@@ -7,12 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from noetlvm.cli.table import Table, print_table
+from noetlvm.language.tool_kind import ANY
+from noetlvm.language.tool_kinds import builtin_kinds, find_kind, kind_names, why_unusable
 from noetlvm.record import as_data
-from noetlvm.tools.kind import ANY
-from noetlvm.tools.registry import builtin_kinds, find_kind, kind_names, why_unusable
 
 if TYPE_CHECKING:
-    from noetlvm.tools.kind import Input, Setting, ToolKind
+    from noetlvm.language.tool_kind import Input, Setting, ToolKind
 
 COULD_NOT_RUN = 2
 

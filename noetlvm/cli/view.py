@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from noetlvm.cli.data_text import duration, visible
 from noetlvm.cli.progress import Progress, StepProgress
-from noetlvm.events.event import Recorded
+from noetlvm.data.event import Recorded
 from noetlvm.store.interface import Execution
 
 _OTHER_ROWS = 5

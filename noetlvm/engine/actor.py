@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from noetlvm.data.event import Event
 from noetlvm.engine.credentials import Credentials
-from noetlvm.events.event import Event
 from noetlvm.machine.control import Control
 from noetlvm.machine.loaded import LoadedProgram
 from noetlvm.machine.state import State

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from noetlvm.data.encoding import UnencodableError
 from noetlvm.engine.actor import Ending
+from noetlvm.language.tool_kinds import find_kind
 from noetlvm.limits import ARGS_BYTES_MAX, CHILD_NAME_CHARS_MAX
 from noetlvm.machine.effects import Call
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
-from noetlvm.machine.payload import Offload, TooLarge, Unencodable
+from noetlvm.machine.payload import Offload, TooLarge
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.state import Child
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from noetlvm.tools.fit import Unfit, fitted
-from noetlvm.tools.registry import find_kind
 
 
 def child_asked(call: Call, offload: Offload) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def child_asked(call: Call, offload: Offload) -> dict[str, Any]:
     inputs, timeout = asked.inputs, asked.spec["timeout"]
     try:
         child = {**inputs, "workload": offload.fit(inputs.get("workload", {}))}
-    except (TooLarge, Unencodable) as problem:
+    except (TooLarge, UnencodableError) as problem:
         raise Unfit(f"`workload` cannot be handed on: {problem}") from None
     if len(str(inputs["path"])) + len(str(inputs.get("version", ""))) > CHILD_NAME_CHARS_MAX:
         raise Unfit(f"`path` and `version` may have {CHILD_NAME_CHARS_MAX:,} characters")
@@ -57,7 +58,7 @@ def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[st
         offload.fit(payload)
         offload.fit(deep_merge(playbook.workload, payload))
         offload.fit(ctx, ARGS_BYTES_MAX)
-    except (TooLarge, Unencodable) as problem:
+    except (TooLarge, UnencodableError) as problem:
         return f"the request cannot be recorded: {problem}"
     return ""
 

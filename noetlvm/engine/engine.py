@@ -18,6 +18,7 @@ from itertools import count, repeat
 from time import monotonic
 from typing import Any, NamedTuple
 
+from noetlvm.data.event import Event, Recorded
 from noetlvm.engine.actor import Actor, Ending
 from noetlvm.engine.bundle import Bundle
 from noetlvm.engine.children import came_too_late, objection_to, outcome_of, payload_of, refusal
@@ -26,7 +27,6 @@ from noetlvm.engine.credentials import Credentials, Resolve, Unresolved, no_cred
 from noetlvm.engine.identity import NewIds, child_id, new_ids
 from noetlvm.engine.recovery import is_orphan, recovered, wants_snapshot
 from noetlvm.engine.worker import Surroundings, Worker
-from noetlvm.events.event import Event, Recorded
 from noetlvm.machine.control import Control, Request
 from noetlvm.machine.effects import failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram

@@ -11,15 +11,15 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.data.event import Event
 from noetlvm.engine.children import child_asked
 from noetlvm.engine.clock import Clock
-from noetlvm.events.event import Event
+from noetlvm.language.tool_kinds import gives_secret
 from noetlvm.machine.effects import Call, Effect, Ended, Wait
 from noetlvm.machine.frame import frame_for
 from noetlvm.record import Record
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
 from noetlvm.tools.fit import Unfit
-from noetlvm.tools.registry import gives_secret
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Actor

@@ -10,12 +10,12 @@ from functools import cache
 from typing import NamedTuple
 
 from noetlvm.expr.errors import ExpressionError, Kind
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
 from noetlvm.expr.fuel import Fuel
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.signature import Signature
-from noetlvm.expr.test_table import TESTS
 from noetlvm.expr.values import Data, elements, wrong_type
+from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.signature import Signature
+from noetlvm.language.tests import TESTS
 
 Implementation = Callable[..., Data]
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from noetlvm.data.references import PLAIN_TYPES
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import Fuel
-from noetlvm.expr.methods import METHODS
 from noetlvm.expr.operations import contains, search_steps
-from noetlvm.expr.references import PLAIN_TYPES
 from noetlvm.expr.text_filters import replaced
 from noetlvm.expr.values import (
     ITEM_BYTES,
@@ -27,6 +26,7 @@ from noetlvm.expr.values import (
     type_name,
     weigh,
 )
+from noetlvm.language.methods import METHODS
 
 Cost = Callable[..., None]
 Method = Callable[..., Data]

@@ -14,7 +14,6 @@ from typing import NoReturn
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.formatting import format_text
 from noetlvm.expr.fuel import MAX_INT_BITS, Fuel
-from noetlvm.expr.scopes import BARE_NAME_ORDER
 from noetlvm.expr.values import (
     CONTAINERS,
     ITEM_BYTES,
@@ -34,6 +33,7 @@ from noetlvm.expr.values import (
     weigh,
     wrong_type,
 )
+from noetlvm.language.scopes import BARE_NAME_ORDER
 
 INT_LIMIT = 1 << MAX_INT_BITS
 """The first number that is too long."""

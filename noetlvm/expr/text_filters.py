@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from noetlvm.data.references import Reference
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.formatting import format_text
 from noetlvm.expr.fuel import CALL_STEPS, Fuel
 from noetlvm.expr.operations import search_steps
-from noetlvm.expr.references import Reference
 from noetlvm.expr.values import (
     CONTAINERS,
     TEXT_BYTES,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
+from noetlvm.data.references import PLAIN_TYPES
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import MAX_DEPTH, NODE_STEPS, Fuel
-from noetlvm.expr.references import PLAIN_TYPES
 
 Data: TypeAlias = Any
 """A value of the language. It comes from playbooks and tools, so its type is known only when it is looked at."""

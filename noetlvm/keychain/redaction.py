@@ -22,8 +22,8 @@ from html import escape
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, quote_plus
 
-from noetlvm.expr.references import ReferringList, ReferringMap
-from noetlvm.machine.masked import MASK
+from noetlvm.data.mask import MASK
+from noetlvm.data.references import ReferringList, ReferringMap
 
 SHORT = 4
 """Secrets with fewer characters are masked only where they are a whole value: `ab` is in every text."""

@@ -12,14 +12,15 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from noetlvm.events.event import Event
+from noetlvm.data.encoding import UnencodableError
+from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_TOLD, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
 from noetlvm.machine.effects import FAILED, failure
 from noetlvm.machine.fold import parallel_around
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import visible_ctx
-from noetlvm.machine.payload import Offload, TooLarge, Unencodable, fits_event
+from noetlvm.machine.payload import Offload, TooLarge, fits_event
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.settling import Settling
 from noetlvm.machine.state import Child, Command, FrameState, Run, State, Thread
@@ -336,7 +337,7 @@ class Control:
         patch = data.pop("ctx")
         try:
             patch = self.offload.fit(patch, ARGS_BYTES_MAX)
-        except (TooLarge, Unencodable) as error:
+        except (TooLarge, UnencodableError) as error:
             self.journal.tell(event._replace(data=data))
             self._fail_thread(event, failure("limit", f"the task writes too much to `ctx`: {error}"))
             return

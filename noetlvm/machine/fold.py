@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from noetlvm.events.catalogue import BOUNDARY
-from noetlvm.events.event import Event, moment, step_run_id, task_run_id
+from noetlvm.data.event import Event, moment, step_run_id, task_run_id
+from noetlvm.language.events import BOUNDARY
 from noetlvm.machine.state import FAILURES_KEPT, Child, Loop, Run, State, Thread, Token
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.events.event import Event, task_run_id
-from noetlvm.expr.references import overlaid, readable
+from noetlvm.data.encoding import UnencodableError
+from noetlvm.data.event import Event, task_run_id
+from noetlvm.data.references import overlaid, readable
 from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES
 from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.masked import unmasked
-from noetlvm.machine.payload import TooLarge, Unencodable
+from noetlvm.machine.payload import TooLarge
 from noetlvm.machine.scope import Scope, pipeline_names
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Frame:
             told["error"] = error | {"message": shortened(self._scope.offload.redacted(error["message"]))}
         try:
             recorded = self._small(told)
-        except (Unencodable, TooLarge) as problem:
+        except (UnencodableError, TooLarge) as problem:
             error = failure("encoding", f"the result cannot be recorded: {problem}")
             told = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
         # The log knows the trace from its first event, so only templates are told of it again.
@@ -139,7 +140,7 @@ class Frame:
         self.inputs = None
 
     def write(self, patches: dict[str, dict[str, Any]]) -> None:
-        """Write to `iter` and `ctx`. Raises Unencodable or TooLarge, and then writes nothing."""
+        """Write to `iter` and `ctx`. Raises UnencodableError or TooLarge, and then writes nothing."""
         small = {name: self._scope.offload.fit(patch) for name, patch in patches.items()}
         for name, patch in patches.items():
             self.names[name] = overlaid(self.names[name], patch)
@@ -242,7 +243,7 @@ class Frame:
             return {}
         try:
             return {"inputs": self._scope.offload.fit(self.inputs, INPUTS_BYTES)}
-        except (Unencodable, TooLarge):
+        except (UnencodableError, TooLarge):
             return {}
 
     def _ended_before(self) -> Ended:

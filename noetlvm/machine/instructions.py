@@ -15,12 +15,13 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.bytecode.program import Instruction
+from noetlvm.data.encoding import UnencodableError
 from noetlvm.expr.errors import ExpressionError, InternalError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import type_name
 from noetlvm.limits import WAIT_SECONDS_MAX
 from noetlvm.machine.effects import DONE, FAILED, Call, Effect, Ended, Wait, failure
-from noetlvm.machine.payload import TooLarge, Unencodable
+from noetlvm.machine.payload import TooLarge
 
 if TYPE_CHECKING:
     from noetlvm.machine.frame import Frame
@@ -112,8 +113,8 @@ def _patch(pipeline: LoadedPipeline, at: int, *_expressions: object) -> Perform:
                 return frame.give_up(values.failure(error), at)
         try:
             frame.write(patches)
-        except (Unencodable, TooLarge) as error:
-            kind = "template" if isinstance(error, Unencodable) else "limit"
+        except (UnencodableError, TooLarge) as error:
+            kind = "template" if isinstance(error, UnencodableError) else "limit"
             message = f"{pipeline.locate(at)}: this cannot be written to state: {error}"
             return frame.give_up(failure(kind, message), at)
         frame.pc = after

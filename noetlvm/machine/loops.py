@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from noetlvm.data.encoding import UnencodableError
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import type_name
@@ -15,7 +16,7 @@ from noetlvm.limits import LOOP_ITEMS_MAX
 from noetlvm.machine.effects import failure
 from noetlvm.machine.fold import indices
 from noetlvm.machine.loaded import LoadedStep
-from noetlvm.machine.payload import Offload, Unencodable
+from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Run, State
 
 
@@ -46,7 +47,7 @@ def stored_items(items: Any, step: LoadedStep, offload: Offload) -> Any:
     """Return a collection as `loop.started` holds it."""
     try:
         return offload.shrink(items)
-    except Unencodable as error:
+    except UnencodableError as error:
         raise NoCollection(failure("loop", f"the items of a loop must be data: {error}", step=step.name)) from None
 
 

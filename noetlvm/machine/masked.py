@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from noetlvm.data.mask import MASK
 from noetlvm.expr.values import Undefined
-
-MASK = "***"
 
 
 def unmasked(value: Any) -> Any:

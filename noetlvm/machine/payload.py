@@ -1,4 +1,4 @@
-"""Data on its way into events and back: its encoding, and what is too large for an event (S46).
+"""Data on its way into events and back: what is too large for an event is stored elsewhere (S46).
 
 A large value is replaced by a reference to what the result store keeps under the hash of its bytes. Here it is only
 decided and encoded: whoever commits the events writes `take_blobs()` to the store first, and gives `fetch` to read it.
@@ -7,135 +7,33 @@ In state, a value either holds no reference or is one; what is stored may refer 
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from msgpack import ExtType, Packer, packb, unpackb  # type: ignore[import-untyped]  # it ships no types
-
+from noetlvm.data.encoding import UnencodableError, decode, deeply_readable, encode, encode_noting_references
+from noetlvm.data.references import Reference, ReferringMap
 from noetlvm.expr.errors import ExpressionError, Kind
-from noetlvm.expr.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.values import type_name
 from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, LOADED_BYTES
 
 STORE = "results"
 """What references call the store."""
 
-_REFERENCE, _INTEGER, _TUPLE = 1, 2, 3
-"""Our types of msgpack's extension."""
-
-_PLAIN = (dict, list, str, int, float)
-"""Types whose subtypes are recorded as they are themselves."""
-
-_BUFFER_BYTES = 1024 * 1024
 _HINT_KEYS = 6
 _HINT_CHARS = 80
-
-
-class Unencodable(Exception):  # noqa: N818 - it says what the value is
-    """A value that no event and no store can hold. The message says what stands in it."""
 
 
 class TooLarge(Exception):  # noqa: N818 - it says what the value is
     """Data that stays over its limit though everything large in it is stored elsewhere."""
 
 
-# ---- encoding
-
-
-class _Encoder(threading.local):
-    """Encodes, and notices references. One for each thread: making one costs more than most values do."""
-
-    def __init__(self) -> None:
-        self.met_reference = False
-        self._renew()
-
-    def _renew(self) -> None:
-        self._pack = Packer(default=self._extended, strict_types=True).pack
-
-    def encode(self, value: Any) -> bytes:
-        self.met_reference = False
-        try:
-            data: bytes = self._pack(value)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            # `_extended` raises the first, msgpack the others: for text that is no Unicode, and bottomless nesting.
-            raise Unencodable(str(error)) from None
-        if len(data) > _BUFFER_BYTES:
-            self._renew()  # it keeps as much memory as it ever needed
-        return data
-
-    def _extended(self, value: Any) -> Any:
-        """Return what msgpack has no type for as something that it has one for."""
-        kind = type(value)
-        if kind is Reference:
-            self.met_reference = True
-            return ExtType(_REFERENCE, packb([value.store, bytes.fromhex(value.key), value.size, value.hint]))
-        if kind is ReferringMap or kind is ReferringList:
-            return value.raw()
-        if isinstance(value, tuple):
-            return ExtType(_TUPLE, packb(list(value), default=self._extended, strict_types=True))
-        if kind is int:
-            return ExtType(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
-        plain: Any = next((plain for plain in _PLAIN if isinstance(value, plain)), None)
-        if plain is not None:
-            return plain(value)
-        raise TypeError(f"{type_name(value)} is no data")
-
-
-_ENCODER = _Encoder()
-
-
-def encode(value: Any) -> bytes:
-    """Return a value as bytes; raise Unencodable for what is no data."""
-    return _ENCODER.encode(value)
-
-
-def decode(data: bytes, load: Callable[[Reference], Any] | None = None) -> Any:
-    """Return the value of bytes that `encode` made. With `load`, references in it are read when they are met."""
-    if load is None:
-        return unpackb(data, ext_hook=_extension, strict_map_key=False)
-    found: list[Reference] = []
-
-    def extension(code: int, body: bytes) -> Any:
-        value = _extension(code, body)
-        if type(value) is Reference:
-            value.load = load
-            found.append(value)
-        return value
-
-    value = unpackb(data, ext_hook=extension, strict_map_key=False)
-    return _readable(value, load) if found else value
-
-
-def _extension(code: int, body: bytes) -> Any:
-    if code == _REFERENCE:
-        store, key, size, hint = unpackb(body)
-        return Reference(store, key.hex(), size, hint)
-    if code == _INTEGER:
-        return int.from_bytes(body, "big", signed=True)
-    if code == _TUPLE:
-        return tuple(unpackb(body, ext_hook=_extension, strict_map_key=False))
-    raise ValueError(f"there is no extension {code}")
-
-
-def _readable(value: Any, load: Callable[[Reference], Any]) -> Any:
-    """Return data with every mapping and list that holds references made to read them."""
-    if type(value) is dict:
-        inner = {key: _readable(item, load) for key, item in value.items()}
-        return ReferringMap(inner, load) if Reference in map(type, inner.values()) else inner
-    if type(value) is list:
-        items = [_readable(item, load) for item in value]
-        return ReferringList(items, load) if Reference in map(type, items) else items
-    return value
-
-
 def fits_event(data: dict[str, Any]) -> bool:
     """Tell whether an event may hold this."""
     try:
         return len(encode(data)) <= EVENT_BYTES_MAX
-    except Unencodable:
+    except UnencodableError:
         return False
 
 
@@ -201,17 +99,17 @@ class Offload:
     # ---- towards events
 
     def shrink(self, value: Any) -> Any:
-        """Return a value as an event may hold it: itself, or a reference. Raises Unencodable."""
+        """Return a value as an event may hold it: itself, or a reference. Raises UnencodableError."""
         if _is_small(value):
             return self.redacted(value)
         known = self._known.get(id(value))
         if known is not None:
             return known
         value = self.redacted(value)
-        data = encode(value)
-        if type(value) is Reference or (len(data) <= self.limit and not _ENCODER.met_reference):
+        data, has_references = encode_noting_references(value)
+        if type(value) is Reference or (len(data) <= self.limit and not has_references):
             return value
-        return self._put(value, data)
+        return self._put(value, data, has_references)
 
     def store(self, value: Any) -> Reference:
         """Return a reference to a value that is recorded already, so that it holds no secret; nobody reads it soon."""
@@ -221,7 +119,7 @@ class Offload:
         return Reference(STORE, key, len(data), schema_hint(value))
 
     def fit(self, mapping: dict[str, Any], limit: int | None = None) -> dict[str, Any]:
-        """Return a mapping that is small as a whole, its largest values by reference. Raises Unencodable, TooLarge."""
+        """Return a mapping that is small as a whole, large values by reference. Raises UnencodableError, TooLarge."""
         if not mapping:
             return mapping
         limit = self.limit if limit is None else limit
@@ -236,19 +134,19 @@ class Offload:
             if over <= 0 or size <= _REFERENCE_BYTES:
                 break
             if type(small[key]) is not Reference:
-                small[key] = self._put(small[key], encode(small[key]))
+                small[key] = self._put(small[key], *encode_noting_references(small[key]))
                 over -= size - len(encode(small[key]))
         if over > 0:
             raise TooLarge(f"{limit + over:,} bytes, where {limit:,} may be, with {len(small):,} keys")
         return small
 
-    def _put(self, value: Any, data: bytes) -> Reference:
-        """Let a value be stored; it was the last to be encoded."""
+    def _put(self, value: Any, data: bytes, has_references: bool) -> Reference:
+        """Queue the encoded value for the store and return its reference."""
         key = sha256(data).hexdigest()
         reference = Reference(STORE, key, len(data), schema_hint(value))
         self._blobs[key] = data
         # A value with references in it must be read back to become readable.
-        if not _ENCODER.met_reference:
+        if not has_references:
             self._keep(reference, value)
         return reference
 
@@ -264,7 +162,7 @@ class Offload:
 
     def readable(self, value: Any) -> Any:
         """Return data in which references may stand anywhere, made to read them when a template does."""
-        return self.read(_readable(value, self.load))
+        return self.read(deeply_readable(value, self.load))
 
     def load(self, reference: Reference) -> Any:
         """Return what a reference stands for. Raises ExpressionError if it cannot be had, or is not what was stored."""

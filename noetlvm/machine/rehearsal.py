@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.encoding import UnencodableError, decode, encode
+from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.control import Control, Request
 from noetlvm.machine.loaded import LoadedPlaybook
-from noetlvm.machine.payload import Offload, Unencodable, decode, encode
+from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Run, State
 
 
@@ -248,7 +249,7 @@ def _is_same(recorded: Event, made: Event) -> bool:
         return True
     try:
         return recorded == made._replace(data=decode(encode(made.data)))
-    except Unencodable:
+    except UnencodableError:
         return False
 
 

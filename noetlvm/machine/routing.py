@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from noetlvm.data.encoding import UnencodableError
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.limits import ARGS_BYTES_MAX, EVENT_BYTES_MAX
 from noetlvm.machine.effects import failure
 from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
-from noetlvm.machine.payload import TooLarge, Unencodable
+from noetlvm.machine.payload import TooLarge
 
 _HEAD_BYTES = 1_024
 """What `next.evaluated` holds besides arcs and tokens, or less."""
@@ -89,7 +90,7 @@ class Routing(NamedTuple):
         args = {**self.args, **self._written(arc.args)} if arc.args else self.args
         try:
             return self.fit(args, room)
-        except (TooLarge, Unencodable) as error:
+        except (TooLarge, UnencodableError) as error:
             message = f"no token can carry the args for `{arc.target}`: {error}"
             raise _CannotRouteError(failure("args", message)) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from noetlvm.expr.references import overlaid, readable
+from noetlvm.data.references import overlaid, readable
 from noetlvm.expr.values import Undefined
 from noetlvm.machine.payload import Offload
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from noetlvm.expr.references import Reference
-from noetlvm.machine.payload import decode
+from noetlvm.data.encoding import decode
+from noetlvm.data.references import Reference
 from noetlvm.results.interface import ResultMissing, ResultStore
 from noetlvm.store.interface import Reader
 

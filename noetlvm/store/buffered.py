@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.encoding import decode, encode
+from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.machine.payload import decode, encode
 from noetlvm.store.interface import ConflictError, ControlRequest, Dispatch, Durability, Execution, Snapshot, StoreError
 
 EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes]
@@ -22,7 +22,7 @@ EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes
 def event_rows(events: Sequence[Recorded], base: int) -> list[EventRow]:
     """Return events as they are kept, each at the place of its number after `base`.
 
-    Raises Unencodable for what is no data, StoreError for what is too large.
+    Raises UnencodableError for what is no data, StoreError for what is too large.
     """
     rows = []
     for seq, event_id, timestamp, (name, data, run, iteration, task, label, attempt) in events:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from noetlvm.events.event import Recorded
+from noetlvm.data.event import Recorded
 
 Durability: TypeAlias = Literal["full", "relaxed"]
 """How much may be lost.

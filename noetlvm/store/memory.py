@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from noetlvm.events.event import Recorded
-from noetlvm.machine.payload import decode
+from noetlvm.data.encoding import decode
+from noetlvm.data.event import Recorded
 from noetlvm.store.buffered import BufferedStore, EventRow, Pending, recorded_event, required_execution
 from noetlvm.store.interface import Action, ControlRequest, Dispatch, Durability, Execution, Snapshot
 

@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from noetlvm.events.event import Recorded
-from noetlvm.machine.payload import decode
+from noetlvm.data.encoding import decode
+from noetlvm.data.event import Recorded
 from noetlvm.store.buffered import BufferedStore, Pending, recorded_event, required_execution
 from noetlvm.store.interface import (
     Action,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from noetlvm.events.event import Event, Recorded, envelope
-from noetlvm.expr.references import Reference
+from noetlvm.data.event import Event, Recorded, envelope
+from noetlvm.data.references import Reference
 from noetlvm.machine.fold import apply
 from noetlvm.machine.state import Run, State, Thread
 from noetlvm.testing.result import shown

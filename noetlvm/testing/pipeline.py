@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.engine.children import child_asked
+from noetlvm.language.tool_kinds import gives_secret
 from noetlvm.machine.control import Work
 from noetlvm.machine.effects import Call, Ended, Wait
 from noetlvm.machine.frame import frame_for
@@ -13,7 +14,6 @@ from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, ScriptError
 from noetlvm.tools.call import Outcome, error, ok
 from noetlvm.tools.fit import Unfit
-from noetlvm.tools.registry import gives_secret
 
 if TYPE_CHECKING:
     from noetlvm.testing.simulation import Simulated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from noetlvm.events.event import Event
-from noetlvm.expr.references import Reference
+from noetlvm.data.event import Event
+from noetlvm.data.references import Reference
 
 
 class CallMade(NamedTuple):

@@ -13,12 +13,12 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
+from noetlvm.data.event import Event
+from noetlvm.data.references import Reference
 from noetlvm.engine.actor import Ending, Input
 from noetlvm.engine.children import outcome_of, payload_of, refusal
 from noetlvm.engine.credentials import Credentials, Resolve, Unresolved
 from noetlvm.engine.identity import child_id
-from noetlvm.events.event import Event
-from noetlvm.expr.references import Reference
 from noetlvm.machine.control import Control, Request
 from noetlvm.machine.effects import failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram

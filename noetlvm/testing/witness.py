@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.machine.fold import apply
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.state import State

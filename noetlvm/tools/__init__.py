@@ -1,1 +1,1 @@
-"""Tool kinds: one file a kind, named as the kind is; `kind` says what a kind is and `registry` finds one by name."""
+"""Tools: one file a kind, with its declaration `KIND` and, where a worker runs it, `run`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.language.tool_kind import Input, Setting, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error
-from noetlvm.tools.kind import Input, Setting, ToolKind, time_limit
 from noetlvm.tools.rows import rows_outcome
 
 if TYPE_CHECKING:

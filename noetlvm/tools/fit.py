@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, Type
 from noetlvm.tools.call import ToolCall
-from noetlvm.tools.kind import Choice, Input, Setting, ToolKind, Type
 
 AUTH = "auth"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.language.tool_kind import ANY, Choice, Input, Setting, ToolKind
 from noetlvm.limits import HTTP_SECONDS_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
 from noetlvm.tools.fit import Unfit, as_text
-from noetlvm.tools.kind import ANY, Choice, Input, Setting, ToolKind
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from noetlvm.language.tool_kind import ToolKind
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.tools.kind import ToolKind
 
 if TYPE_CHECKING:
     from noetlvm.tools.kept import Kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.tools.kind import Input, Setting, ToolKind
+from noetlvm.language.tool_kind import Input, Setting, ToolKind
 
 _WORKLOAD = "write `workload`"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.language.tool_kind import Choice, Input, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error
 from noetlvm.tools.fit import Unfit
-from noetlvm.tools.kind import Choice, Input, ToolKind, time_limit
 from noetlvm.tools.rows import Rows
 
 if TYPE_CHECKING:

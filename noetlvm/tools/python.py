@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.language.tool_kind import Input, Setting, ToolKind, time_limit
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
-from noetlvm.tools.kind import Input, Setting, ToolKind, time_limit
 
 if TYPE_CHECKING:
     from noetlvm.tools.kept import Kept

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.scopes import FIELDS
+from noetlvm.language.scopes import FIELDS
+from noetlvm.language.tool_kind import ToolKind
+from noetlvm.language.tool_kinds import find_kind, module_of, why_unusable
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools.call import Outcome, Tool, ToolCall, error, ok
 from noetlvm.tools.fit import Unfit, fitted
 from noetlvm.tools.kept import Kept
-from noetlvm.tools.kind import ToolKind
 from noetlvm.tools.plain import plain
-from noetlvm.tools.registry import find_kind, find_tool, why_unusable
+
+
+def find_tool(name: str) -> Tool | None:
+    """Return what runs the kind of that name; None if no worker does: the server or the compiler carries it out."""
+    module = module_of(name)
+    tool: Tool | None = getattr(import_module(module), "run", None) if module else None
+    return tool
 
 
 class ToolRunner:

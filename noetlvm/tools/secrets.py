@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from noetlvm.language.tool_kind import Input, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
-from noetlvm.tools.kind import Input, ToolKind, time_limit
 
 if TYPE_CHECKING:
     from noetlvm.tools.kept import Kept

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.language.tool_kind import Input, ToolKind, time_limit
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
 from noetlvm.tools.fit import Unfit, as_text
-from noetlvm.tools.kind import Input, ToolKind, time_limit
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

@@ -1,101 +1,143 @@
-"""Who may import whom: the compiler sees the VM's tables, the VM sees the compiler through one bridge."""
+"""Who may import whom. The layers are documented in docs/architecture.md, and a test compares the two."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+import re
+import sys
+from itertools import chain
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest
 
-ALLOWED_OF_VM = (
-    "noetlvm.bytecode",
-    "noetlvm.expr",
-    "noetlvm.events",
-    "noetlvm.tools",
-    "noetlvm.record",
-    "noetlvm.command_line",
-)
-BRIDGE = ROOT / "noetlvm" / "bridge.py"
-HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
-LAYERS = (
-    "noetlc.syntax",
-    "noetlc.net",
-    "noetlc.analysis",
-    "noetlc.canon",
-    "noetlc.rules",
-    "noetlc.lint",
-    "noetlc.codegen",
-    "noetlc.graph",
-    "noetlc.cli",
-)
-"""Each may import only itself and what stands before it."""
+from tests.whole.imports import ROOT, imports, imports_of, module_name, package_of, sources
+
+LAYERS = {
+    "noetlvm": (
+        ("record",),
+        ("limits", "command_line", "language"),
+        ("data",),
+        ("bytecode",),
+        ("expr",),
+        ("keychain",),
+        ("machine", "store", "tools"),
+        ("results",),
+        ("engine",),
+        ("bridge",),
+        ("testing", "cli"),
+        ("__main__",),
+    ),
+    "noetlc": (
+        ("syntax",),
+        ("net", "finding"),
+        ("analysis",),
+        ("canon",),
+        ("rules",),
+        ("report",),
+        ("lint",),
+        ("codegen", "parse", "schema"),
+        ("compile",),
+        ("bundle",),
+        ("graph",),
+        ("cli",),
+        ("__main__",),
+    ),
+}
+"""A package may import itself and packages of earlier layers: neither later ones nor its neighbours in the layer."""
+
+SEEN_BY_THE_COMPILER = ("record", "command_line", "language", "bytecode")
+"""Packages of `noetlvm` that the compiler may import. `language` says what can be written, `bytecode` is the target."""
+
+BRIDGE = "noetlvm.bridge"
 YAML_READERS = ("noetlc.syntax", "noetlvm.keychain.file")
-"""Secrets come in YAML files too, and the machine has no compiler to read them with."""
+"""Secrets can come from YAML files, and the virtual machine has no compiler to read them with."""
+
+HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
+EVERYTHING = [*sources("noetlc"), *sources("noetlvm")]
 
 
-def imports(path: Path, *, top_level_only: bool = False) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = tree.body if top_level_only else list(ast.walk(tree))
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+@pytest.mark.parametrize("program", LAYERS)
+def test_a_package_imports_only_packages_of_earlier_layers(program: str) -> None:
+    level = {f"{program}.{name}": number for number, names in enumerate(LAYERS[program]) for name in names}
+    wrong = []
+    for path in sources(program):
+        importer = package_of(module_name(path))
+        if importer == program:
+            continue
+        assert importer in level, f"{importer} has no layer yet: give it one in LAYERS and in docs/architecture.md"
+        for name in imports(path):
+            imported = package_of(name)
+            if imported in level and imported != importer and level[imported] >= level[importer]:
+                wrong.append(f"{module_name(path)} imports {name}")
+    assert wrong == []
 
 
-def sources(package: str) -> list[Path]:
-    found = sorted((ROOT / package).rglob("*.py"))
-    assert found
-    return found
+@pytest.mark.parametrize("program", LAYERS)
+def test_every_layer_exists_and_is_documented_in_this_order(program: str) -> None:
+    names = list(chain.from_iterable(LAYERS[program]))
+    assert [name for name in names if not list(ROOT.glob(f"{program}/{name}*"))] == []
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    documented = re.search(rf"^- `{program}`: (.+)$", page, re.MULTILINE)
+    assert documented, f"docs/architecture.md has no line of layers for {program}"
+    layers = [name for name in LAYERS[program] if name != ("__main__",)]
+    assert documented[1] == " ← ".join(", ".join(names) for names in layers)
 
 
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
-
-
-def test_the_vm_imports_the_compiler_in_one_place_and_only_when_it_meets_yaml() -> None:
-    users = {path for path in sources("noetlvm") for name in imports(path) if name.split(".")[0] == "noetlc"}
+def test_the_vm_imports_the_compiler_only_in_the_bridge_and_only_lazily() -> None:
+    users = {module_name(path) for path in sources("noetlvm") if "noetlc" in map(_distribution, imports(path))}
     assert users == {BRIDGE}
-    assert not [name for name in imports(BRIDGE, top_level_only=True) if name.split(".")[0] == "noetlc"]
+    bridge = ROOT / "noetlvm" / "bridge.py"
+    assert "noetlc" not in map(_distribution, imports(bridge, top_level_only=True))
 
 
-def test_the_compiler_sees_only_the_tables_of_the_vm() -> None:
-    offenders = [
-        (path, name)
+def test_the_compiler_imports_only_what_it_may_see_of_the_vm() -> None:
+    allowed = {"noetlvm", *(f"noetlvm.{name}" for name in SEEN_BY_THE_COMPILER)}
+    wrong = [
+        f"{module_name(path)} imports {name}"
         for path in sources("noetlc")
         for name in imports(path)
-        if name.startswith("noetlvm.") and not name.startswith(ALLOWED_OF_VM)
+        if _distribution(name) == "noetlvm" and package_of(name) not in allowed
     ]
-    assert offenders == []
+    assert wrong == []
 
 
-def test_layers_point_one_way() -> None:
-    offenders = []
-    for path in sources("noetlc"):
-        layer = next((index for index, name in enumerate(LAYERS) if module_name(path).startswith(name)), None)
-        if layer is None:
-            continue
-        later = LAYERS[layer + 1 :]
-        offenders += [(module_name(path), name) for name in imports(path) if name.startswith(later)]
-    assert offenders == []
-
-
-def test_yaml_is_touched_only_by_its_readers() -> None:
-    offenders = [
-        path
-        for path in (*sources("noetlc"), *sources("noetlvm"))
-        for name in imports(path)
-        if name.split(".")[0] == "yaml" and not module_name(path).startswith(YAML_READERS)
-    ]
-    assert offenders == []
+def test_only_two_readers_import_yaml() -> None:
+    users = [module_name(path) for path in EVERYTHING if "yaml" in map(_distribution, imports(path))]
+    assert [name for name in users if not name.startswith(YAML_READERS)] == []
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    offenders = [
-        (path, name)
-        for path in (*sources("noetlc"), *sources("noetlvm"))
+    wrong = [
+        f"{module_name(path)} imports {name}"
+        for path in EVERYTHING
         for name in imports(path, top_level_only=True)
-        if name.split(".")[0] in HEAVY
+        if _distribution(name) in HEAVY
     ]
-    assert offenders == []
+    assert wrong == []
+
+
+def test_the_language_and_the_declarations_of_tools_need_only_the_standard_library() -> None:
+    """The linter imports them in every run."""
+    run_only = {"runner", "python_child", "python_pool"}
+    tables = [*sources("noetlvm/language"), *(path for path in sources("noetlvm/tools") if path.stem not in run_only)]
+    needed = {_distribution(name) for path in tables for name in imports(path, top_level_only=True)}
+    assert needed - {"noetlvm"} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import noetlvm.machine.fold", "noetlvm.machine.fold"),
+        ("from noetlvm import machine", "noetlvm.machine"),
+        ("from noetlvm.machine import fold", "noetlvm.machine.fold"),
+        ("from noetlvm.machine.fold import apply", "noetlvm.machine.fold"),
+        ("from . import fold", "noetlvm.machine.fold"),
+        ("from ..machine import fold", "noetlvm.machine.fold"),
+        ("def lazily():\n    from noetlvm import machine", "noetlvm.machine"),
+        ("if TYPE_CHECKING:\n    from noetlvm.machine import fold", "noetlvm.machine.fold"),
+    ],
+)
+def test_every_spelling_of_an_import_is_found(source: str, expected: str) -> None:
+    assert list(imports_of(source, "noetlvm.machine.state")) == [expected]
+
+
+def _distribution(module: str) -> str:
+    return module.partition(".")[0]

@@ -17,10 +17,10 @@ from noetlvm.bytecode.verify.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_
 from noetlvm.bytecode.verify.lists import check_appends
 from noetlvm.bytecode.verify.operands import check_operands, check_sizes
 from noetlvm.bytecode.verify.stack import count_taken, integer, text
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.signature import Signature
-from noetlvm.expr.test_table import TESTS
+from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.signature import Signature
+from noetlvm.language.tests import TESTS
 
 
 class Proven:

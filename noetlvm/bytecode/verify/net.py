@@ -10,7 +10,7 @@ from noetlvm.bytecode.program import LoopHeader, Playbook, Transition
 from noetlvm.bytecode.verify.codes import Refused
 from noetlvm.bytecode.verify.limits import LOOPS_MAX
 from noetlvm.bytecode.verify.names import NAME, VARIABLE, Plain, first_repeated
-from noetlvm.expr.scopes import given_fields
+from noetlvm.language.scopes import given_fields
 
 _GIVEN = given_fields("iter")
 

@@ -10,7 +10,7 @@ from enum import Enum
 from noetlvm.bytecode.program import Expression
 from noetlvm.bytecode.verify.codes import Refused
 from noetlvm.bytecode.verify.expressions import Effects, Proven, prove
-from noetlvm.expr.scopes import LOOP_ONLY, VISIBLE, Position
+from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, Position
 from noetlvm.record import Record
 
 

@@ -28,8 +28,8 @@ from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.errors import MalformedBundle
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, Operand
 from noetlvm.bytecode.program import Expression, Instruction, Mark, Pipeline, Program, Transition, Value
+from noetlvm.language.tool_kinds import builtin_kinds
 from noetlvm.record import changed
-from noetlvm.tools.registry import builtin_kinds
 from tests.noetlvm.bytecode.programs import (
     SAMPLES,
     arc,

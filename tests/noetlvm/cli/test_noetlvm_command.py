@@ -12,7 +12,7 @@ import noetlvm
 from noetlvm.__main__ import main
 from noetlvm.cli.app import PROGRAM
 from noetlvm.command_line.typer_app import typer_app
-from noetlvm.tools.registry import builtin_kinds
+from noetlvm.language.tool_kinds import builtin_kinds
 
 ROOT = Path(noetlvm.__file__).parents[1]
 

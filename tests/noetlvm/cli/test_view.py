@@ -8,7 +8,7 @@ import pytest
 
 from noetlvm.cli.progress import Progress
 from noetlvm.cli.view import Lines, Live, Quiet, view_for
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENTS_WARNING
 from noetlvm.store.interface import Execution
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.rules.examples import whole_playbook
+from noetlvm.data.event import Recorded
 from noetlvm.engine.actor import Ending
 from noetlvm.engine.bundle import Bundle
 from noetlvm.engine.clock import Clock, FakeClock
 from noetlvm.engine.engine import Engine
 from noetlvm.engine.recovery import folded
-from noetlvm.events.event import Recorded
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.rehearsal import rehearse

@@ -8,9 +8,9 @@ from math import inf
 
 import pytest
 
+from noetlvm.data.event import Recorded
 from noetlvm.engine import engine as engine_module
 from noetlvm.engine.actor import Ending
-from noetlvm.events.event import Recorded
 from noetlvm.store.buffered import Pending
 from noetlvm.store.interface import Durability, Execution
 from noetlvm.store.memory import MemoryStore

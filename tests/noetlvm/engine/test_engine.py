@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from noetlvm.data.encoding import encode
+from noetlvm.data.references import Reference
 from noetlvm.engine.actor import Ending
 from noetlvm.engine.credentials import Credentials, Unresolved
 from noetlvm.engine.engine import BadRequest
-from noetlvm.expr.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
-from noetlvm.machine.payload import encode
 from noetlvm.results.files import FileResults
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels

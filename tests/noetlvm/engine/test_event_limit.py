@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from noetlvm.data.encoding import encode
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.machine.payload import encode
 from noetlvm.tools.call import Outcome, ToolCall, error
 from tests.noetlvm.engine.runs import Session
 

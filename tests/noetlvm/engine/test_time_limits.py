@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from noetlvm.data.event import Recorded, moment
 from noetlvm.engine.clock import FakeClock
 from noetlvm.engine.engine import Engine
 from noetlvm.engine.recovery import recovered
-from noetlvm.events.event import Recorded, moment
 from noetlvm.store.interface import Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels

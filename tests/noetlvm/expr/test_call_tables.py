@@ -8,7 +8,7 @@ import pytest
 
 from noetlvm.expr.calls import SIGNATURES, implementations, named
 from noetlvm.expr.method_calls import BY_TYPE
-from noetlvm.expr.methods import METHODS
+from noetlvm.language.methods import METHODS
 
 ROWS = [(opcode, name) for opcode, table in SIGNATURES.items() for name in table]
 

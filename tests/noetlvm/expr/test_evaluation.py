@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from noetlvm.bytecode.isa import EXPRESSION
+from noetlvm.data.references import Reference, ReferringList
 from noetlvm.expr.errors import ExpressionError, InternalError, Kind
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import DEFAULT_BYTES, MAX_INT_BITS, Fuel
 from noetlvm.expr.interpret import HANDLERS
 from noetlvm.expr.operations import require_whole
-from noetlvm.expr.references import Reference, ReferringList
 from noetlvm.expr.translate import BRANCHES, translate
 from noetlvm.expr.translate_instructions import STRAIGHT
 from noetlvm.expr.values import Undefined, guard

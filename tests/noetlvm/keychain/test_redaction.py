@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from noetlvm.expr.references import Reference, ReferringList, ReferringMap
+from noetlvm.data.references import Reference, ReferringList, ReferringMap
 from noetlvm.keychain.canary import find_canaries
 from noetlvm.keychain.redaction import MASK, PAIRED, Redactor
 

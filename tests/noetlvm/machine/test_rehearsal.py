@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.control import Control
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.machine.payload import Offload

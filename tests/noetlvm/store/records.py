@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.event import Event, Recorded
 from noetlvm.store.interface import Execution
 
 

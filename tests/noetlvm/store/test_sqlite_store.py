@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from noetlvm.events.event import Event, Recorded
+from noetlvm.data.event import Event, Recorded
 from noetlvm.store.interface import ConflictError, LockedError, StoreError
 from noetlvm.store.migrations import MIGRATIONS, migrate, schema_version
 from noetlvm.store.sqlite import SqliteReader, SqliteStore, send_request

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from noetlvm.events.event import Event, Recorded
-from noetlvm.expr.references import Reference
+from noetlvm.data.encoding import UnencodableError, encode
+from noetlvm.data.event import Event, Recorded
+from noetlvm.data.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.machine.payload import Unencodable, encode
 from noetlvm.store.interface import ConflictError, ControlRequest, Dispatch, Snapshot, Store, StoreError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.store.sqlite import SqliteStore
@@ -109,7 +109,7 @@ def test_events_that_do_not_follow_the_last_one_are_refused(
 
 
 def test_what_is_no_data_is_refused_and_nothing_of_its_decision_stays(store: Store) -> None:
-    with pytest.raises(Unencodable):
+    with pytest.raises(UnencodableError):
         store.append("x", 0, [event(1), event(2, what=object())], execution())
     store.commit()
     assert store.execution("x") is None

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.testing import run_playbook
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: example, path: examples/example }\n"

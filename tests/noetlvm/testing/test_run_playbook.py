@@ -6,7 +6,7 @@ import pytest
 
 from noetlc.rules.examples import whole_playbook
 from noetlvm.bridge import NotCompiled, compile_texts
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.limits import MESSAGE_CHARS_MAX
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.state import State

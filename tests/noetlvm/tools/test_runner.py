@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from noetlvm.data.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.errors import ExpressionError, Kind
-from noetlvm.expr.references import Reference, ReferringList, ReferringMap
+from noetlvm.language import tool_kinds
 from noetlvm.limits import KIND_CHARS_MAX
-from noetlvm.tools import noop, registry, shell
+from noetlvm.tools import noop, shell
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.tools.kept import Kept
-from noetlvm.tools.runner import ToolRunner
+from noetlvm.tools.runner import ToolRunner, find_tool
 
 Run = Callable[..., Outcome]
 
@@ -158,8 +159,8 @@ def test_everything_kept_is_closed_even_if_one_thing_cannot_be() -> None:
 def test_a_plugin_is_run_by_what_stands_beside_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib.metadata import EntryPoint
 
-    entry = EntryPoint("noop2", "noetlvm.tools.noop:KIND", registry.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(registry, "_entry_points", lambda: (entry,))
-    monkeypatch.setattr(registry, "find_kind", lambda name: noop.KIND if name == "noop2" else None)
-    assert registry.find_tool("noop2") is noop.run
-    assert registry.find_tool("noop3") is None
+    entry = EntryPoint("noop2", "noetlvm.tools.noop:KIND", tool_kinds.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(tool_kinds, "_entry_points", lambda: (entry,))
+    monkeypatch.setattr(tool_kinds, "find_kind", lambda name: noop.KIND if name == "noop2" else None)
+    assert find_tool("noop2") is noop.run
+    assert find_tool("noop3") is None

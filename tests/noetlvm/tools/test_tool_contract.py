@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 import noetlvm.tools
-from noetlvm.expr.scopes import given_fields
-from noetlvm.tools.kind import Input, Setting, ToolKind
-from noetlvm.tools.registry import builtin_kinds
+from noetlvm.language.scopes import given_fields
+from noetlvm.language.tool_kind import Input, Setting, ToolKind
+from noetlvm.language.tool_kinds import builtin_kinds
 
 KINDS = list(builtin_kinds().values())
 STRUCTURAL = {"kind", "spec", "name", "auth", "desc"}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import NotCompiled
+from noetlvm.data.encoding import encode
 from noetlvm.limits import INLINE_BYTES
-from noetlvm.machine.payload import encode
 from noetlvm.results.files import FileResults
 from tests.whole.acceptance.witnesses import Api, Run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from noetlvm.data.encoding import encode
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.machine.payload import encode
 from noetlvm.store.sqlite import SqliteReader
 from tests.commands import Command, noetlvm
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from noetlvm.data.event import Recorded
 from noetlvm.engine.actor import Ending
-from noetlvm.events.event import Recorded
 
 
 class Api:

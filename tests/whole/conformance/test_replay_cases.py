@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from noetlvm.events.catalogue import EVENTS, Entity, Plane, Status
-from noetlvm.events.event import Recorded, envelope
+from noetlvm.data.event import Recorded, envelope
+from noetlvm.language.events import EVENTS, Entity, Plane, Status
 from noetlvm.machine.state import State
 from noetlvm.testing.log import event_of, fold_log, read_log, state_view
 from noetlvm.testing.result import shown

@@ -8,9 +8,9 @@ from random import Random
 from noetlvm.bytecode.codec.container import HEADER, sections
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, EXPRESSION, NAMES, PIPELINE, REDUCERS, Opcode, Operand
 from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Pipeline, Playbook, Program, Transition
-from noetlvm.expr.filter_table import FILTERS, FUNCTIONS
-from noetlvm.expr.methods import METHODS
-from noetlvm.expr.test_table import TESTS
+from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.methods import METHODS
+from noetlvm.language.tests import TESTS
 from noetlvm.record import changed
 from tests.whole.fuzz.parts import Code, each_expression, each_playbook, each_step, expressions
 

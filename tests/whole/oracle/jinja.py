@@ -17,7 +17,7 @@ from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from noetlvm.expr.methods import METHODS
+from noetlvm.language.methods import METHODS
 
 LAZY_FILTERS = ("batch", "items", "map", "reject", "rejectattr", "reverse", "select", "selectattr", "slice", "unique")
 MARKING_FILTERS = ("e", "escape", "forceescape", "safe", "tojson", "striptags", "urlize", "xmlattr")

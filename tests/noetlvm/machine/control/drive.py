@@ -8,7 +8,7 @@ from typing import Any
 
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.rules.examples import whole_playbook
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.machine.control import Control, Request, Work
 from noetlvm.machine.fold import apply
 from noetlvm.machine.journal import Journal

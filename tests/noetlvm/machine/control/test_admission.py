@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.machine.control import Work
 from tests.noetlvm.machine.control.drive import Drive, Play, ok
 

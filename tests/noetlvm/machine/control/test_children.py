@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.limits import CHILD_DEPTH_MAX
 from noetlvm.machine.state import State
 from tests.noetlvm.machine.control.drive import Drive, watched

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from noetlvm.events.catalogue import EVENTS
-from noetlvm.events.event import Event, Recorded, envelope
-from noetlvm.expr.scopes import given_fields
+from noetlvm.data.encoding import decode, encode
+from noetlvm.data.event import Event, Recorded, envelope
+from noetlvm.language.events import EVENTS
+from noetlvm.language.scopes import given_fields
 from noetlvm.machine.fold import HANDLERS, apply
-from noetlvm.machine.payload import decode, encode
 from noetlvm.machine.state import State
 from tests.noetlvm.machine.control.drive import Drive, bad, ok
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from noetlvm.events.event import Event
+from noetlvm.data.encoding import encode
+from noetlvm.data.event import Event
 from noetlvm.limits import EVENT_BYTES_MAX, LOOP_RESULTS_BYTES, LOOP_RESULTS_STORED
 from noetlvm.machine.control import Control, Work
-from noetlvm.machine.payload import Offload, encode
+from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Loop, State
 from tests.noetlvm.machine.control.drive import Drive, ending, ok, watched
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.machine.control import Request, Work
 from tests.noetlvm.machine.control.drive import Drive, Play, bad, ok
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
+from noetlvm.data.encoding import decode, encode
 from noetlvm.machine.control import Control
-from noetlvm.machine.payload import decode, encode
 from noetlvm.machine.state import State
 from tests.noetlvm.machine.control.drive import Drive, loaded, ok
 

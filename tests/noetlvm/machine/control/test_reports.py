@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from noetlvm.events.event import Event
+from noetlvm.data.encoding import encode
+from noetlvm.data.event import Event
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.machine.payload import encode
 from noetlvm.machine.state import State
 from tests.noetlvm.machine.control.drive import Drive, ending, ok, task_done, watched
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.machine.control import Control, Request
 from noetlvm.machine.fold import apply
 from noetlvm.machine.state import State

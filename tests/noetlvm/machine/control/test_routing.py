@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from noetlvm.events.event import Event
+from noetlvm.data.encoding import encode
+from noetlvm.data.event import Event
 from noetlvm.machine.control import Work
-from noetlvm.machine.payload import encode
 from tests.noetlvm.machine.control.drive import Drive, bad, ok
 
 END = "- { step: a, tool: { kind: noop } }\n- { step: b, tool: { kind: noop } }\n"

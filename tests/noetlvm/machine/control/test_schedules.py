@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.machine.control import Control, Work
 from tests.noetlvm.machine.control.drive import Drive, bad, loaded, ok
 

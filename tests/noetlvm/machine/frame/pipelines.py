@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from noetlc.compile import PlaybookFile, compile_playbooks
-from noetlvm.events.event import Event
+from noetlvm.data.event import Event
 from noetlvm.machine.effects import Call, Ended, Wait
 from noetlvm.machine.frame import Frame
 from noetlvm.machine.loaded import LoadedPipeline, LoadedProgram, load_program

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noetlvm.data.encoding import UnencodableError, decode, encode
+from noetlvm.data.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.errors import ExpressionError, Kind
-from noetlvm.expr.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.values import Undefined
 from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, INLINE_BYTES_MIN, LOADED_BYTES, Limits
 from noetlvm.machine.frame import Frame
-from noetlvm.machine.payload import CtxSize, Offload, TooLarge, Unencodable, decode, encode
+from noetlvm.machine.payload import CtxSize, Offload, TooLarge
 from noetlvm.machine.state import FrameState
 from tests.noetlvm.machine.frame.pipelines import drive, error, ok, pipeline_of, program_of, rules, run, scope
 
@@ -68,14 +69,14 @@ def test_data_comes_back_as_it_was(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, Undefined("x"), "\ud800", {"a": [object()]}, len])
 def test_what_is_no_data_is_refused(value: Any) -> None:
-    with pytest.raises(Unencodable):
+    with pytest.raises(UnencodableError):
         encode(value)
 
 
 def test_bottomless_data_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(Unencodable):
+    with pytest.raises(UnencodableError):
         encode(endless)
 
 

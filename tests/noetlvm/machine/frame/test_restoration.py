@@ -14,14 +14,15 @@ from noetlvm.bytecode.errors import InvalidBundle
 from noetlvm.bytecode.isa import BACKOFFS
 from noetlvm.bytecode.program import LoopHeader, Pipeline
 from noetlvm.bytecode.verify.verifier import verify
-from noetlvm.events.event import Event
+from noetlvm.data.encoding import decode, encode
+from noetlvm.data.event import Event
 from noetlvm.expr.errors import InternalError
 from noetlvm.limits import Limits
 from noetlvm.machine.effects import Call, Ended, Wait
 from noetlvm.machine.fold import apply
 from noetlvm.machine.frame import Frame
 from noetlvm.machine.loaded import LoadedPipeline, prepare
-from noetlvm.machine.payload import Offload, decode, encode
+from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import FrameState, Run, State, Thread
 from tests.noetlvm.bytecode.programs import EMPTY, Row, constant, expression, guard, pipeline, playbook, program, step
 from tests.noetlvm.machine.frame.pipelines import error, ok, pipeline_of, rules, scope

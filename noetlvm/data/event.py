@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from noetlvm.events.catalogue import EVENTS, Entity, Status
+from noetlvm.language.events import EVENTS, Entity, Status
 
 
 class Event(NamedTuple):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetlvm.events.catalogue import BOUNDARY, EVENTS, Plane, Status
+from noetlvm.language.events import BOUNDARY, EVENTS, Plane, Status
 
 FORMAL = """
 PlaybookExecutionRequested PlaybookRequestEvaluated WorkflowStarted TokenEnqueued TokenClaimed StepScheduled

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from noetlvm.events.catalogue import BOUNDARY
+from noetlvm.language.events import BOUNDARY
 from noetlvm.record import Record
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetlvm.expr.scopes import (
+from noetlvm.language.scopes import (
     BARE_NAME_ORDER,
     FIELDS,
     FOR_LOOP_FIELDS,

@@ -1,8 +1,9 @@
-"""Tool kinds by name: built-in ones, each in the file of its name, and plugins. Each is loaded when it is asked for.
+"""The registry of tool kinds: built-in ones, each declared in the module of its name in `noetlvm.tools`, and plugins.
 
+A module is loaded by name, on the first use of its kind: a registry of names, so that this package imports no tool.
 A plugin is an entry point of the group `noetlvm.tools` whose name is the kind's and whose object is a `ToolKind`.
-What runs it is `run` in the module that the entry point names, beside the kind, as in the files here.
-A plugin that cannot be used makes its kind unknown, with a reason; it never takes the caller down.
+What runs it is `run` in the module that the entry point names, beside the kind, as in `noetlvm.tools`.
+A plugin that cannot be loaded makes its kind unknown, with a reason; it never fails the caller.
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from noetlvm.tools.kind import ToolKind
+from noetlvm.language.tool_kind import ToolKind
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from noetlvm.tools.call import Tool
 
 ENTRY_POINT_GROUP = "noetlvm.tools"
 
@@ -46,13 +45,11 @@ def gives_secret(name: str) -> bool:
     return kind is not None and kind.gives_secret
 
 
-def find_tool(name: str) -> Tool | None:
-    """Return what runs the kind of that name; None if nothing does, as the server or the compiler carries it out."""
+def module_of(name: str) -> str | None:
+    """Return the name of the module that declares a kind and may run it, or None if the kind is unknown."""
     if find_kind(name) is None:
         return None
-    module = _BUILTIN.get(name) or next(entry.module for entry in _entry_points() if entry.name == name)
-    tool: Tool | None = getattr(import_module(module), "run", None)
-    return tool
+    return _BUILTIN.get(name) or next(entry.module for entry in _entry_points() if entry.name == name)
 
 
 def why_unusable(name: str) -> str | None:

@@ -5,7 +5,7 @@ A method that changes its receiver is out, because data here never changes in pl
 
 from __future__ import annotations
 
-from noetlvm.expr.signature import Signature, signature
+from noetlvm.language.signature import Signature, signature
 from noetlvm.record import Record
 
 

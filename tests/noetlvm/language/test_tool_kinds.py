@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from noetlvm.tools import registry
+from noetlvm.language import tool_kinds
 
-ROOT = Path(registry.__file__).parents[2]
+ROOT = Path(tool_kinds.__file__).parents[2]
 
 MODULE = """
-from noetlvm.tools.kind import ToolKind
+from noetlvm.language.tool_kind import ToolKind
 QUANTUM = ToolKind(name="quantum", summary="Submits a job.", example="kind: quantum", result="a job id")
 TEXT = "not a kind"
 """
@@ -47,26 +47,26 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def forget() -> None:
-    registry._plugin.cache_clear()
-    registry._entry_points.cache_clear()
+    tool_kinds._plugin.cache_clear()
+    tool_kinds._entry_points.cache_clear()
 
 
 def test_a_builtin_kind_is_found() -> None:
-    assert registry.find_kind("http") is registry.builtin_kinds()["http"]
-    assert registry.why_unusable("http") is None
+    assert tool_kinds.find_kind("http") is tool_kinds.builtin_kinds()["http"]
+    assert tool_kinds.why_unusable("http") is None
 
 
 def test_a_kind_that_nobody_offers_is_unknown_without_a_reason() -> None:
-    assert registry.find_kind("no_such_kind") is None
-    assert registry.why_unusable("no_such_kind") is None
+    assert tool_kinds.find_kind("no_such_kind") is None
+    assert tool_kinds.why_unusable("no_such_kind") is None
 
 
 @pytest.mark.usefixtures("plugins")
 def test_a_plugins_kind_is_found() -> None:
-    kind = registry.find_kind("quantum")
+    kind = tool_kinds.find_kind("quantum")
     assert kind is not None
     assert kind.summary == "Submits a job."
-    assert registry.why_unusable("quantum") is None
+    assert tool_kinds.why_unusable("quantum") is None
 
 
 @pytest.mark.usefixtures("plugins")
@@ -81,37 +81,37 @@ def test_a_plugins_kind_is_found() -> None:
     ],
 )
 def test_a_plugin_that_cannot_be_used_makes_its_kind_unknown_with_a_reason(name: str, reason: str) -> None:
-    assert registry.find_kind(name) is None
-    assert reason in str(registry.why_unusable(name))
+    assert tool_kinds.find_kind(name) is None
+    assert reason in str(tool_kinds.why_unusable(name))
 
 
 @pytest.mark.usefixtures("plugins")
 def test_a_plugin_does_not_replace_a_builtin_kind() -> None:
-    kind = registry.find_kind("http")
-    assert kind is registry.builtin_kinds()["http"]
+    kind = tool_kinds.find_kind("http")
+    assert kind is tool_kinds.builtin_kinds()["http"]
 
 
 @pytest.mark.usefixtures("plugins")
 def test_names_are_listed_without_loading_plugins() -> None:
-    names = registry.kind_names()
-    assert names[: len(registry.builtin_kinds())] == list(registry.builtin_kinds())
+    names = tool_kinds.kind_names()
+    assert names[: len(tool_kinds.builtin_kinds())] == list(tool_kinds.builtin_kinds())
     assert {"quantum", "absent", "leaving"} <= set(names)
     assert len(set(names)) == len(names)
     assert "some_plugin" not in sys.modules
 
 
 def test_builtin_kinds_are_found_without_looking_at_what_is_installed() -> None:
-    program = "import sys, noetlvm.tools.registry as r; r.find_kind('http'); print('importlib.metadata' in sys.modules)"
+    program = "import sys; from noetlvm.language.tool_kinds import find_kind; find_kind('http'); print(*sys.modules)"
     output = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert output.stdout == "False\n"
+    assert "importlib.metadata" not in output.stdout.split()
 
 
 def test_a_builtin_kind_goes_by_the_name_of_its_file() -> None:
-    assert all(kind.name == name for name, kind in registry.builtin_kinds().items())
+    assert all(kind.name == name for name, kind in tool_kinds.builtin_kinds().items())
 
 
 def test_a_kind_is_loaded_without_the_others() -> None:
-    program = "import sys; from noetlvm.tools.registry import find_kind; find_kind('http'); print(*sys.modules)"
+    program = "import sys; from noetlvm.language.tool_kinds import find_kind; find_kind('http'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "noetlvm.tools.http" in loaded
     assert "noetlvm.tools.postgres" not in loaded

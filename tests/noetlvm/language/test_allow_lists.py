@@ -12,16 +12,16 @@ from jinja2.exceptions import FilterArgumentError
 from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.tests import TESTS as JINJA_TESTS
 
-from noetlvm.expr.filter_table import (
+from noetlvm.language.filters import (
     FILTERS,
     FUNCTIONS,
     NAMED_BY_ARGUMENT,
     REJECTED_FILTERS,
     REJECTED_FUNCTIONS,
 )
-from noetlvm.expr.methods import METHODS, REJECTED_METHODS
-from noetlvm.expr.signature import Signature
-from noetlvm.expr.test_table import REJECTED_TESTS, TESTS
+from noetlvm.language.methods import METHODS, REJECTED_METHODS
+from noetlvm.language.signature import Signature
+from noetlvm.language.tests import REJECTED_TESTS, TESTS
 
 RECEIVERS: dict[str, Any] = {"str": "abc", "list": ["a"], "dict": {"a": 1}, "float": 1.0}
 

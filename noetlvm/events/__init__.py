@@ -1,1 +1,0 @@
-"""Events of an execution. Their names exist once, in the catalogue."""
