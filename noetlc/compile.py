@@ -62,15 +62,15 @@ class Compiled(Record):
 
 def compile_playbooks(files: Sequence[PlaybookFile], terms: Terms | None = None) -> Compiled:
     """Compile playbooks into one bundle; the first is the main one."""
-    checked = tuple(_checked(file, terms or Terms()) for file in files)
-    if _has_errors(checked):
+    checked = tuple(check_playbook(file, terms or Terms()) for file in files)
+    if has_errors(checked):
         return Compiled(checked)
     playbooks = [_parsed(file) for file in checked]
     checked = tuple(
         _with(file, *_about_paths(playbook, playbooks[:number], playbooks))
         for number, (file, playbook) in enumerate(zip(checked, playbooks, strict=True))
     )
-    if _has_errors(checked):
+    if has_errors(checked):
         return Compiled(checked)
     return _generate(checked, playbooks)
 
@@ -120,12 +120,13 @@ def file_names(paths: Sequence[str]) -> list[str]:
     return [file.relative_to(folder).as_posix() for file in files]
 
 
-def _checked(file: PlaybookFile, terms: Terms) -> CheckedFile:
+def check_playbook(file: PlaybookFile, terms: Terms) -> CheckedFile:
     """Lint a file; comments silence what they name, but for errors."""
     checked = check_bytes(file.path, file.data, terms.limits, KindPolicy(terms.tool_kinds, terms.allow_unknown_kinds))
     ignores = find_ignores(checked.source.text, checked.document.scalar_spans)
     kept = silence(checked.findings, ignores, checked.source, all_rules_ran=not checked.document.is_damaged)
-    silenced = [finding for finding in checked.findings if finding.severity is Severity.ERROR and finding not in kept]
+    shown = set(kept)
+    silenced = [finding for finding in checked.findings if finding.severity is Severity.ERROR and finding not in shown]
     return _with(changed(checked, findings=tuple(kept)), *silenced)
 
 
@@ -136,7 +137,8 @@ def _with(file: CheckedFile, *findings: Finding) -> CheckedFile:
     return changed(file, findings=tuple(ordered))
 
 
-def _has_errors(checked: Sequence[CheckedFile]) -> bool:
+def has_errors(checked: Sequence[CheckedFile]) -> bool:
+    """True if an error stops the compiler."""
     return any(finding.severity is Severity.ERROR for file in checked for finding in file.findings)
 
 

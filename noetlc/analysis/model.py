@@ -23,7 +23,6 @@ from noetlvm.record import Entity
 if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
     from noetlc.analysis.names import Definitions, Reading
-    from noetlc.analysis.step_net import StepNet
     from noetlc.analysis.taint import SecretRead
 
 Block: TypeAlias = ast.Choose | ast.Repeat
@@ -200,13 +199,6 @@ class Model(Entity, cached=True):
         from noetlc.analysis.flow import build_flow
 
         return {owner: build_flow(owner, views) for owner, views in self.tasks_by_owner.items()}
-
-    @cached_property
-    def net(self) -> StepNet | None:
-        """The steps and the ways between them; None where they are not in order."""
-        from noetlc.analysis.step_net import step_net
-
-        return step_net(self)
 
     @cached_property
     def _faults(self) -> dict[tuple[str, str], list[int]]:

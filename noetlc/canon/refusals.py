@@ -25,3 +25,11 @@ def refusals(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> tuple[Refusal
             if refusal.code == TOO_LARGE:
                 break  # what is left of the allowance is for all steps, and now there is nothing
     return tuple(found)
+
+
+def expanded(playbook: ast.Playbook, step: ast.Step) -> tuple[ast.Task, ...] | None:
+    """Return a step's pipeline in canonical form; None if it cannot be expanded."""
+    try:
+        return expand_pipeline(step.tool or (), workbook_of(playbook), outer_layers(playbook, step), Allowance()).tasks
+    except Refusal:
+        return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from noetlc.analysis.folding import Folding
 from noetlc.codegen.cannot_lower import CannotLower
-from noetlc.codegen.folding import Folding
 from noetlc.codegen.names_in_scope import Frame, Slot
 from noetlc.codegen.stack_code import Label, StackCode
 from noetlc.syntax import template_ast as t

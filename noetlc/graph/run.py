@@ -6,27 +6,15 @@ import json
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from noetlc import __version__
-from noetlc.bundle.files import STANDARD, open_bundle, read_file, write_file
-from noetlc.compile import Compiled, PlaybookFile, compile_playbooks
-from noetlc.finding import Severity
+from noetlc.bundle.files import write_file
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.build import nets_of
 from noetlc.graph.difference import only_in, text
-from noetlc.graph.report import GraphReport, Kind
+from noetlc.graph.reading import Drawable, read_nets
+from noetlc.graph.report import GraphReport
 from noetlc.lint.cannot_run import CannotRun, suggestion
-from noetlc.lint.examine import rows_of
-from noetlc.lint.options import Options
-from noetlc.lint.settings import find_settings
-from noetlc.lint.terms import terms_for
-from noetlc.report.formats import Format as LintFormat
-from noetlc.report.formats import render as render_findings
-from noetlc.report.report import Report
-from noetlvm.bytecode.codec.container import MAGIC
-from noetlvm.bytecode.program import Program
+from noetlc.net.findings import Kind
 
 CLEAN, FINDINGS = 0, 1
 ALL = "all"
@@ -42,6 +30,8 @@ class Format(StrEnum):
     PNML = "pnml"
     SVG = "svg"
     HTML = "html"
+    GRAPHML = "graphml"
+    NODE_LINK = "node-link"
 
 
 class Order(NamedTuple):
@@ -59,39 +49,28 @@ class Order(NamedTuple):
     """Path of the playbook that is meant; None for the main one."""
 
 
-class Opened(NamedTuple):
-    """A file that was read: its program, and the text of each source by what the debug map calls it."""
-
-    name: str
-    program: Program
-    sources: dict[str, str]
-
-
-class HasErrors(Exception):  # noqa: N818 - it reads as what it says
-    """The playbook has errors, so that there is no net. They have been told."""
-
-
 def graph(order: Order) -> int:
-    """Carry out one command line and return the exit code."""
+    """Run one command line and return the exit code."""
     fail_on = _kinds(order.fail_on)
     _require_files(order)
-    try:
-        opened = [_open(file) for file in order.files]
-    except HasErrors:
+    needs_code = order.unfold or order.format is Format.HTML
+    read = [read_nets(file, needs_code) for file in order.files]
+    has_errors = max(_print_errors(one) for one in read)
+    if not all(one.nets for one in read):
         return FINDINGS
-    reports = [_report(one, order.playbook) for one in opened]
+    reports = [_report(one, order.playbook) for one in read]
     if order.diff:
-        return _show_difference(order, reports[0], reports[1], fail_on)
+        return max(has_errors, _show_difference(order, reports[0], reports[1], fail_on))
     report = reports[0]
     if order.path is not None:
-        return _show_path(order, report, *order.path)
+        return max(has_errors, _show_path(order, report, *order.path))
     if order.format is Format.TEXT and order.output is None and sys.stdout.isatty():
         from noetlc.graph.formats.terminal import show
 
         show(report)
     else:
-        _write(order, _rendered(order, report, opened[0].sources))
-    return FINDINGS if _fails(report, fail_on) else CLEAN
+        _write(order, _rendered(order, report, read[0].sources))
+    return FINDINGS if has_errors or _fails(report, fail_on) else CLEAN
 
 
 def _require_files(order: Order) -> None:
@@ -119,49 +98,31 @@ def _fails(report: GraphReport, fail_on: frozenset[Kind]) -> bool:
 # ---- reading
 
 
-def _open(file: str) -> Opened:
-    if _is_bundle(file):
-        program, _ = open_bundle(file)
-        return Opened(file, program, {})
-    options = Options(paths=(file,))
-    terms = terms_for(options, find_settings((file,)))
-    data = read_file(file, terms.limits.document_bytes_max)
-    compiled = compile_playbooks([PlaybookFile("<stdin>" if file == STANDARD else file, data)], terms)
-    if compiled.program is None:
-        _tell_errors(compiled)
-        raise HasErrors
-    debug = compiled.program.debug
-    names = debug.files if debug else ()
-    return Opened(file, compiled.program, {n: c.source.text for n, c in zip(names, compiled.files, strict=True)})
+def _print_errors(read: Drawable) -> int:
+    """Print lint errors, and return the exit code that they cause. Warnings are left to `lint`."""
+    if not read.errors:
+        return CLEAN
+    from noetlc import __version__
+    from noetlc.finding import Severity
+    from noetlc.lint.examine import rows_of
+    from noetlc.report.formats import Format as LintFormat
+    from noetlc.report.formats import render
+    from noetlc.report.report import Report
+
+    rows = [row for file in read.errors for row in rows_of(file) if row.severity is Severity.ERROR]
+    sources = {file.source.path: file.source for file in read.errors}
+    report = Report(tuple(rows), tuple(sources), __version__, Severity.ERROR, sys.stderr.isatty(), False, sources.get)
+    print(render(LintFormat.TEXT, report), end="", file=sys.stderr)
+    return FINDINGS
 
 
-def _tell_errors(compiled: Compiled) -> None:
-    """Errors leave no net to look at; warnings are the business of lint."""
-    rows = [row for file in compiled.files for row in rows_of(file) if row.severity is Severity.ERROR]
-    sources = {file.source.path: file.source for file in compiled.files}
-    color = sys.stderr.isatty()
-    report = Report(tuple(rows), tuple(sources), __version__, Severity.ERROR, color, False, sources.get)
-    print(render_findings(LintFormat.TEXT, report), end="", file=sys.stderr)
-
-
-def _is_bundle(file: str) -> bool:
-    if file == STANDARD:
-        return False
-    try:
-        with Path(file).open("rb") as opened:
-            return opened.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        raise CannotRun(f"cannot read {file}: {error.strerror}") from None
-
-
-def _report(opened: Opened, playbook: str | None) -> GraphReport:
-    nets = nets_of(opened.program)
+def _report(read: Drawable, playbook: str | None) -> GraphReport:
     if playbook is None:
-        return analyse(nets[0], opened.name)
-    paths = [net.path for net in nets]
+        return analyse(read.nets[0], read.name)
+    paths = [net.path for net in read.nets]
     if playbook not in paths:
-        raise CannotRun(f"{opened.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
-    return analyse(nets[paths.index(playbook)], opened.name)
+        raise CannotRun(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
+    return analyse(read.nets[paths.index(playbook)], read.name)
 
 
 # ---- writing
@@ -174,7 +135,7 @@ def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str
         return html.render(report, order.unfold, sources)
     import importlib
 
-    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")
+    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value.replace('-', '_')}")
     return str(module.render(report, order.unfold))
 
 

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from noetlc.net.net import Arc, Choice, Ending, Gate, Net, Step
+from noetlc.analysis.routers import Choice
+from noetlc.net.net import Arc, Ending, Gate, Net, Step
 
 DROPPED = "token.dropped"
 """Used in place of a boundary event for a token that the gate dropped."""

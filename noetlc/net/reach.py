@@ -112,44 +112,58 @@ def first_move(reach: Reach) -> list[Move]:
 
 
 def components(roots: Iterable[int], onward: Callable[[int], Iterable[int]]) -> list[list[int]]:
-    """Return the strongly connected components reachable from the roots, in reverse topological order.
-
-    Tarjan's algorithm with an explicit stack, because nets may be deeper than the recursion limit.
-    """
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    open_nodes: list[int] = []
-    is_open: set[int] = set()
-    found: list[list[int]] = []
-    calls: list[tuple[int, Iterator[int]]] = []
-
-    def enter(node: int) -> None:
-        number[node] = low[node] = len(number)
-        open_nodes.append(node)
-        is_open.add(node)
-        calls.append((node, iter(onward(node))))
-
+    """Return the strongly connected components reachable from the roots, in reverse topological order."""
+    search = _Tarjan(onward)
     for root in roots:
-        if root in number:
-            continue
-        enter(root)
-        while calls:
-            node, rest = calls[-1]
-            for target in rest:
-                if target not in number:
-                    enter(target)
-                    break
-                if target in is_open:
-                    low[node] = min(low[node], number[target])
+        if root not in search.number:
+            search.run(root)
+    return search.found
+
+
+class _Tarjan:
+    """Tarjan's algorithm with an explicit stack, because nets may be deeper than the recursion limit."""
+
+    def __init__(self, onward: Callable[[int], Iterable[int]]) -> None:
+        self._onward = onward
+        self.number: dict[int, int] = {}
+        self._low: dict[int, int] = {}
+        self._open: list[int] = []
+        self._is_open: set[int] = set()
+        self._calls: list[tuple[int, Iterator[int]]] = []
+        self.found: list[list[int]] = []
+
+    def run(self, root: int) -> None:
+        self._enter(root)
+        while self._calls:
+            node, rest = self._calls[-1]
+            new = self._next_new(node, rest)
+            if new is not None:
+                self._enter(new)
             else:
-                calls.pop()
-                if calls:
-                    above = calls[-1][0]
-                    low[above] = min(low[above], low[node])
-                if low[node] == number[node]:
-                    members: list[int] = []
-                    while not members or members[-1] != node:
-                        members.append(open_nodes.pop())
-                        is_open.discard(members[-1])
-                    found.append(sorted(members))
-    return found
+                self._leave()
+
+    def _enter(self, node: int) -> None:
+        self.number[node] = self._low[node] = len(self.number)
+        self._open.append(node)
+        self._is_open.add(node)
+        self._calls.append((node, iter(self._onward(node))))
+
+    def _next_new(self, node: int, rest: Iterator[int]) -> int | None:
+        for target in rest:
+            if target not in self.number:
+                return target
+            if target in self._is_open:
+                self._low[node] = min(self._low[node], self.number[target])
+        return None
+
+    def _leave(self) -> None:
+        node, _ = self._calls.pop()
+        if self._calls:
+            above = self._calls[-1][0]
+            self._low[above] = min(self._low[above], self._low[node])
+        if self._low[node] == self.number[node]:
+            members: list[int] = []
+            while not members or members[-1] != node:
+                members.append(self._open.pop())
+                self._is_open.discard(members[-1])
+            self.found.append(sorted(members))

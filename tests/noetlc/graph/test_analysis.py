@@ -6,16 +6,16 @@ import textwrap
 
 import networkx as nx
 import pytest
+from noetlc.graph.build import build_net, nets_of
+from noetlc.net.firing import line_may_end
+from noetlc.net.order import always_after, always_before
+from noetlc.net.reachability import reach
 
 from bench.generate_nets import generate_net
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.build import build_net, nets_of
 from noetlc.graph.report import GraphReport, Kind
-from noetlc.net.firing import line_may_end
 from noetlc.net.net import Net, Reason
-from noetlc.net.order import always_after, always_before
-from noetlc.net.reachability import reach
 from noetlc.rules.examples import whole_playbook
 
 

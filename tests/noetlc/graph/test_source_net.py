@@ -6,14 +6,14 @@ import random
 from pathlib import Path
 
 import pytest
-
 from noetlc.analysis.guard_formulas import guard_formula
-from noetlc.analysis.model import Model
-from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.graph.build import nets_of
 from noetlc.graph.guards import formula_of
 from noetlc.net.operands import event_facts
 from noetlc.net.routers import choices
+
+from noetlc.analysis.model import Model
+from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Source, Span

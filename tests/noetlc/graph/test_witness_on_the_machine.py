@@ -11,9 +11,9 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+from noetlc.graph.build import build_net
 
 from noetlc.graph.analyse import analyse
-from noetlc.graph.build import build_net
 from noetlc.graph.report import Firing, Witness
 from noetlvm.bytecode.program import Program
 from noetlvm.machine.control import Control

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from noetlc.graph.build import nets_of
+
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.graph.analyse import analyse
-from noetlc.graph.build import nets_of
 from noetlc.graph.report import GraphReport
 from noetlc.net.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind, Where
 from noetlvm.record import changed

@@ -11,14 +11,17 @@ items below, so that both get the same formula.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, product
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from noetlc.net.net import LOOP_DONE, STEP_FAILED
 from noetlvm.record import Record
+
+STEP_DONE = "step.done"
+LOOP_DONE = "loop.done"
+STEP_FAILED = "step.failed"
 
 COMBINATIONS_MAX = 4096
 """Combinations of samples to evaluate. Guards that need more are treated as independent."""
@@ -318,6 +321,12 @@ def _is_testable(relation: str, constant: object) -> bool:
     return relation == "==" or isinstance(constant, int | float)
 
 
+def listed(items: Sequence[Item]) -> Item:
+    """Return a list of items: a constant if all of them are."""
+    values = [item.value for item in items if isinstance(item, Known)]
+    return Known(values) if len(values) == len(items) else Term(f"[{', '.join(map(item_text, items))}]")
+
+
 def is_defined(positive: bool, item: Item) -> Item:
     """Return `item is defined`, or its negation."""
     if isinstance(item, Known):
@@ -354,6 +363,23 @@ def item_text(item: Item) -> str:
     if isinstance(item, Known):
         return constant_text(item.value)
     return item.text if isinstance(item, Term) else f"({text(item.formula)})"
+
+
+_SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*", "DIV": "/", "FLOORDIV": "//", "MOD": "%", "POW": "**"}
+
+
+def operation_text(name: str, operands: tuple[object, ...], taken: Sequence[Item]) -> str:
+    """Write an operation, named by its opcode or its sign. Different operations have different texts."""
+    items = [item_text(item) for item in taken]
+    sign = _SIGNS.get(name, name)
+    if sign in _SIGNS.values():
+        return f"({items[0]} {sign} {items[1]})"
+    if name in ("FILTER", "TEST", "METHOD"):
+        word = {"FILTER": " | ", "TEST": " is ", "METHOD": "."}[name] + str(operands[0])
+        further = [*items[1:], *map(str, operands[2:])] if operands[2:] != ([], 0) else items[1:]
+        arguments = f"({', '.join(further)})" if further or name == "METHOD" else ""
+        return f"{items[0]}{word}{arguments}"
+    return f"{name.lower()}({', '.join([*map(repr, operands), *items])})"
 
 
 def constant_text(value: object) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import TypeAlias
 
-from noetlc.net.formulas import (
+from noetlc.analysis.formulas import (
     ORDER,
     TRUTHS,
     Formula,
@@ -16,7 +17,9 @@ from noetlc.net.formulas import (
     tests_in,
     value_of,
 )
-from noetlc.net.net import Choice
+
+Choice: TypeAlias = tuple[tuple[int, ...], ...]
+"""One decision of a router: one of these sets of arcs fires. Arcs by their index among the step's arcs."""
 
 WORK_MAX = 300_000
 """Evaluations of guards, and arcs in alternatives, for one group of arcs. A group that needs more is split into

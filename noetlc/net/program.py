@@ -1,0 +1,234 @@
+"""From a program to its nets: reads step summaries from code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, verdict
+from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
+from noetlc.net.code_guards import formula_of, listing
+from noetlc.net.net import Net, Where
+from noetlvm.bytecode.isa import Flow
+from noetlvm.bytecode.program import (
+    DebugMap,
+    Expression,
+    Instruction,
+    LoopHeader,
+    Pipeline,
+    Playbook,
+    Program,
+    Transition,
+)
+from noetlvm.bytecode.verify.stack import count_taken
+from noetlvm.language.tool_kinds import find_kind
+
+
+def nets_of(program: Program) -> tuple[Net, ...]:
+    """Return the net of each playbook of a program; the first is the main one's."""
+    return tuple(
+        program_net(playbook, program.debug, f"{playbook.path}#" if number else "")
+        for number, playbook in enumerate(program.playbooks)
+    )
+
+
+def program_net(playbook: Playbook, debug: DebugMap | None = None, prefix: str = "") -> Net:
+    """Return the net of one playbook. `prefix` begins its addresses in the debug map."""
+    places = _places(debug)
+    steps = [_summary(step, places, prefix) for step in playbook.steps]
+    return build_net(playbook.name, playbook.path, steps, playbook.entry_step, playbook.final_step)
+
+
+def _places(debug: DebugMap | None) -> dict[str, Where]:
+    if debug is None:
+        return {}
+    found: dict[str, Where] = {}
+    for entry in debug.entries:
+        if entry.construct in ("step", "arc") and entry.marks:
+            mark = entry.marks[0]
+            found[entry.address] = Where(debug.files[mark.file], mark.line, mark.column)
+    return found
+
+
+def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSummary:
+    address = prefix + step.name
+    return StepSummary(
+        name=step.name,
+        ends=_ends(step.pipeline) if step.pipeline else NO_PIPELINE,
+        loop_sizes=_loop_sizes(step.loops),
+        widths=tuple(loop.width for loop in step.loops),
+        best_effort=step.best_effort,
+        has_limits="lifecycle" in step.settings,
+        gate=formula_of(step.admit),
+        drops_denied=step.drops_denied,
+        inclusive=step.inclusive,
+        arcs=tuple(
+            ArcSummary(
+                arc.target,
+                listing(arc.guard.code) if arc.guard else "",
+                partial(formula_of, arc.guard),
+                arc.handles_failure,
+                places.get(f"{address}/arc.{number}"),
+            )
+            for number, arc in enumerate(step.arcs, 1)
+        ),
+        reads=frozenset(key for expression in _expressions(step) for key in _keys_read(expression.code)),
+        writes=frozenset(_keys_written(step.pipeline)),
+        has_tool=step.pipeline is not None,
+        tools=tuple(dict.fromkeys(_calls(step.pipeline))),
+        where=places.get(address),
+        pipeline=step.pipeline,
+    )
+
+
+# ---- how a step can end
+
+_DONE, _FAILED = -1, -2
+_ENDS = {"END": _DONE, "BREAK": _DONE, "FAIL": _FAILED}
+_State = tuple[int, Facts]
+"""An instruction, and what is known about the outcome there."""
+
+
+def _ends(pipeline: Pipeline) -> PipelineEnds:
+    seen: set[tuple[int, int]] = {(0, id(NO_FACTS))}
+    pending: list[_State] = [(0, NO_FACTS)]
+    ends: set[int] = set()
+    while pending:
+        at, outcome = pending.pop()
+        instruction = pipeline.code[at]
+        if instruction.opcode.name in _ENDS:
+            ends.add(_ENDS[instruction.opcode.name])
+            continue
+        for target, known in _successors(instruction, at, outcome):
+            if target <= at and instruction.opcode.name != "RETRY":
+                ends.add(_FAILED)  # control goes back, so that rounds or fuel can run out (S20, S39)
+            if (target, id(known)) not in seen:
+                seen.add((target, id(known)))
+                pending.append((target, known))
+    return PipelineEnds(_DONE in ends, _FAILED in ends)
+
+
+def _successors(instruction: Instruction, at: int, outcome: Facts) -> Iterator[_State]:
+    name = instruction.opcode.name
+    if name == "CALL":
+        yield at + 1, OK_OUTCOME
+        if _can_fail(instruction):
+            yield at + 1, ERROR_OUTCOME
+    elif name == "ON_ERROR":
+        yield (_target(instruction) if outcome is ERROR_OUTCOME else at + 1), outcome
+    elif name == "UNLESS":
+        guard = instruction.operands[0]
+        assert isinstance(guard, Expression)
+        holds = verdict(formula_of(guard, outcome))
+        if holds is not False:
+            yield at + 1, outcome
+        if not holds:
+            yield _target(instruction), outcome
+    else:
+        if instruction.opcode.flow in (Flow.JUMP, Flow.BRANCH):
+            yield _target(instruction), outcome
+        if instruction.opcode.flow in (Flow.NEXT, Flow.BRANCH):
+            yield at + 1, outcome
+
+
+def _can_fail(call: Instruction) -> bool:
+    """True if a task can fail: its tool can, its kind is unknown, or an input is computed and so may be undefined."""
+    kind = find_kind(str(call.operands[0]))
+    computed = any(isinstance(operand, Expression) and not _is_built_of_constants(operand) for operand in call.operands)
+    return computed or kind is None or kind.can_fail
+
+
+def _is_built_of_constants(expression: Expression) -> bool:
+    return {instruction.opcode.name for instruction in expression.code} <= {"CONST", "LIST", "MAP", "RETURN"}
+
+
+def _target(instruction: Instruction) -> int:
+    target = instruction.operands[-1]
+    assert isinstance(target, int)
+    return target
+
+
+def _loop_sizes(loops: tuple[LoopHeader, ...]) -> tuple[int | None, ...]:
+    found: list[int | None] = []
+    for loop in loops:
+        code = loop.collection.code
+        value = code[0].operands[0] if [one.opcode.name for one in code] == ["CONST", "RETURN"] else None
+        found.append(len(value) if isinstance(value, list | dict) else None)
+        if found[-1] == 0:
+            break
+    return tuple(found)
+
+
+# ---- what a step reads, writes and calls
+
+
+def _code(pipeline: Pipeline | None) -> tuple[Instruction, ...]:
+    return pipeline.code if pipeline else ()
+
+
+def _calls(pipeline: Pipeline | None) -> Iterator[str]:
+    return (str(one.operands[0]) for one in _code(pipeline) if one.opcode.name == "CALL")
+
+
+def _expressions(step: Transition) -> Iterator[Expression]:
+    found: list[object] = [step.admit, *(loop.collection for loop in step.loops)]
+    found += [part for arc in step.arcs for part in (arc.guard, arc.args)]
+    found += [operand for one in _code(step.pipeline) for operand in one.operands]
+    return (expression for expression in found if isinstance(expression, Expression))
+
+
+def _keys_read(code: tuple[Instruction, ...]) -> Iterator[str]:
+    """Yield the keys of `ctx` that code may read. A bare name may be one of them (S11)."""
+    for at, instruction in enumerate(code):
+        if instruction.opcode.name == "BARE":
+            yield str(instruction.operands[0])
+        elif instruction.opcode.name == "NAME" and instruction.operands[0] == "ctx":
+            yield from _key_after(code[at + 1 : at + 3])
+
+
+def _key_after(following: tuple[Instruction, ...]) -> Iterator[str]:
+    """`ctx.key` and `ctx['key']`; which key another `ctx[…]` reads depends on the run."""
+    first, last = following[0], following[-1]
+    is_item = first.opcode.name == "CONST" and last.opcode.name in ("ITEM", "METHOD")
+    if first.opcode.name == "ATTR" or is_item:
+        yield str(first.operands[0])
+
+
+def _keys_written(pipeline: Pipeline | None) -> Iterator[str]:
+    for one in _code(pipeline):
+        patch = one.operands[1] if one.opcode.name == "PATCH" else None
+        if isinstance(patch, Expression):
+            yield from _keys_made(patch.code)
+
+
+def _keys_made(code: tuple[Instruction, ...]) -> Iterator[str]:
+    """Yield the keys of the mapping that a patch makes; they are the same on every path through its code."""
+    stack: list[object] = []
+    at = 0
+    while code[at].opcode.name != "RETURN":
+        made = code[at]
+        taken = count_taken(made)
+        top = stack[len(stack) - taken :]
+        del stack[len(stack) - taken :]
+        if made.opcode.name == "CONST":
+            stack.append(made.operands[0])
+        elif made.opcode.name == "MAP":
+            stack.append({str(key): None for key in top[::2]})
+        else:
+            stack += [None] * _pushed(made)
+        at = _after(made, at)
+    if isinstance(stack[-1], dict):
+        yield from stack[-1]
+
+
+def _pushed(instruction: Instruction) -> int:
+    skips = instruction.opcode.name == "NEXT"  # a for block is left at once
+    return (instruction.opcode.target_pushes or 0) if skips else instruction.opcode.pushes
+
+
+def _after(instruction: Instruction, at: int) -> int:
+    if instruction.opcode.name in ("JUMP", "NEXT"):
+        target = instruction.operands[0]
+        assert isinstance(target, int)
+        return target
+    return at + 1
