@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from noetlc.analysis.formulas import ERROR_OUTCOME, OK_OUTCOME, UNDEFINED, Facts
-from noetlc.analysis.guards import constant_of, decide
+from noetlc.analysis.guards import constant_of, decide, names_read
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Entry, Mapping, scalars
 from noetlvm.language.tool_kinds import find_kind
@@ -132,14 +132,41 @@ def tool_can_fail(kind_name: str) -> bool:
 def task_can_fail(view: TaskView) -> bool:
     """True if a task can fail: its tool can, its kind is unknown, or an input is computed and so may be undefined."""
     kind = find_kind(view.kind) if view.kind else None
-    return kind is None or kind.can_fail or any(map(_is_computed, _inputs(view)))
+    return kind is None or kind.can_fail or any(map(_is_computed, inputs_of(view)))
+
+
+def is_called(task: ast.Task) -> bool:
+    """False if the first rule always skips the task before its tool is called (S17)."""
+    for rule in task.rules:
+        then = rule.else_.then if rule.else_ else rule.then
+        only_skips = then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx
+        if not only_skips or "outcome" in names_read(rule.when):
+            return True
+        if rule.else_ or decide(rule.when) is True:
+            return False
+    return True
+
+
+def tried_rules(view: TaskView) -> Iterator[tuple[ast.PolicyRule, bool]]:
+    """Yield the rules of a task that can be tried, and whether each can match."""
+    for facts in (OK_OUTCOME, ERROR_OUTCOME) if task_can_fail(view) else (OK_OUTCOME,):
+        yield from ((rule, always is not False) for rule, always in _tried(view.task, facts))
+
+
+def _tried(task: ast.Task, facts: Facts) -> Iterator[tuple[ast.PolicyRule, bool | None]]:
+    """Yield the rules that are tried after an outcome, and whether each always or never matches."""
+    for rule in task.rules:
+        always = True if rule.else_ else decide(rule.when, facts) if rule.when else None
+        yield rule, always
+        if always:
+            return
 
 
 def _is_computed(entry: Entry) -> bool:
     return any(scalar.is_template and constant_of(scalar) is UNDEFINED for scalar in scalars(entry.value))
 
 
-def _inputs(view: TaskView) -> Iterator[Entry]:
+def inputs_of(view: TaskView) -> Iterator[Entry]:
     """Yield a task's inputs and settings, those that enclosing scopes give it included (S38)."""
     yield from (*view.task.extra, *(view.task.spec.extra if view.task.spec else ()))
     step = view.owner.step
@@ -259,13 +286,12 @@ class _Layout:
         if task.spec is None or task.spec.policy is None:
             yield Way(FAILED if facts is ERROR_OUTCOME else onward)
             return
-        for rule in task.rules:
-            always = True if rule.else_ else decide(rule.when, facts) if rule.when else None
+        always: bool | None = False
+        for rule, always in _tried(task, facts):
             if always is not False:
                 yield from self._rule_ways(rule, number, onward)
-            if always:
-                return
-        yield Way(onward)
+        if not always:
+            yield Way(onward)
 
     def _rule_ways(self, rule: ast.PolicyRule, number: int, onward: int) -> Iterator[Way]:
         then = rule.else_.then if rule.else_ else rule.then

@@ -366,13 +366,14 @@ def _pipeline_sites(
         if isinstance(entry, ast.Task):
             yield from _task_sites(owner, by_task[id(entry)], depth)
             continue
-        for guard in _block_guards(entry):
+        for guard in block_guards(entry):
             yield Site(guard, Position.SUGAR_WHEN, "when", owner, loop_depth=depth)
         for body in ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
 
 
-def _block_guards(block: Block) -> Iterator[Scalar]:
+def block_guards(block: Block) -> Iterator[Scalar]:
+    """Yield the conditions of a block."""
     holders = (block,) if isinstance(block, ast.Repeat) else block.choose
     for holder in holders:
         if holder.when:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, verdict
 from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
@@ -52,9 +53,10 @@ def _places(debug: DebugMap | None) -> dict[str, Where]:
 
 def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSummary:
     address = prefix + step.name
+    run = _follow(step.pipeline) if step.pipeline else _Followed(NO_PIPELINE, ())
     return StepSummary(
         name=step.name,
-        ends=_ends(step.pipeline) if step.pipeline else NO_PIPELINE,
+        ends=run.ends,
         loop_sizes=_loop_sizes(step.loops),
         widths=tuple(loop.width for loop in step.loops),
         best_effort=step.best_effort,
@@ -72,10 +74,10 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
             )
             for number, arc in enumerate(step.arcs, 1)
         ),
-        reads=frozenset(key for expression in _expressions(step) for key in _keys_read(expression.code)),
-        writes=frozenset(_keys_written(step.pipeline)),
+        reads=frozenset(key for expression in _expressions(step, run.code) for key in _keys_read(expression.code)),
+        writes=frozenset(_keys_written(run.code)),
         has_tool=step.pipeline is not None,
-        tools=tuple(dict.fromkeys(_calls(step.pipeline))),
+        tools=tuple(dict.fromkeys(_calls(run.code))),
         where=places.get(address),
         pipeline=step.pipeline,
     )
@@ -89,7 +91,13 @@ _State = tuple[int, Facts]
 """An instruction, and what is known about the outcome there."""
 
 
-def _ends(pipeline: Pipeline) -> PipelineEnds:
+class _Followed(NamedTuple):
+    ends: PipelineEnds
+    code: tuple[Instruction, ...]
+    """The instructions that control can reach, in order."""
+
+
+def _follow(pipeline: Pipeline) -> _Followed:
     seen: set[tuple[int, int]] = {(0, id(NO_FACTS))}
     pending: list[_State] = [(0, NO_FACTS)]
     ends: set[int] = set()
@@ -105,7 +113,8 @@ def _ends(pipeline: Pipeline) -> PipelineEnds:
             if (target, id(known)) not in seen:
                 seen.add((target, id(known)))
                 pending.append((target, known))
-    return PipelineEnds(_DONE in ends, _FAILED in ends)
+    code = tuple(pipeline.code[at] for at in sorted({at for at, _ in seen}))
+    return _Followed(PipelineEnds(_DONE in ends, _FAILED in ends), code)
 
 
 def _successors(instruction: Instruction, at: int, outcome: Facts) -> Iterator[_State]:
@@ -162,18 +171,14 @@ def _loop_sizes(loops: tuple[LoopHeader, ...]) -> tuple[int | None, ...]:
 # ---- what a step reads, writes and calls
 
 
-def _code(pipeline: Pipeline | None) -> tuple[Instruction, ...]:
-    return pipeline.code if pipeline else ()
+def _calls(code: tuple[Instruction, ...]) -> Iterator[str]:
+    return (str(one.operands[0]) for one in code if one.opcode.name == "CALL")
 
 
-def _calls(pipeline: Pipeline | None) -> Iterator[str]:
-    return (str(one.operands[0]) for one in _code(pipeline) if one.opcode.name == "CALL")
-
-
-def _expressions(step: Transition) -> Iterator[Expression]:
+def _expressions(step: Transition, code: tuple[Instruction, ...]) -> Iterator[Expression]:
     found: list[object] = [step.admit, *(loop.collection for loop in step.loops)]
     found += [part for arc in step.arcs for part in (arc.guard, arc.args)]
-    found += [operand for one in _code(step.pipeline) for operand in one.operands]
+    found += [operand for one in code for operand in one.operands]
     return (expression for expression in found if isinstance(expression, Expression))
 
 
@@ -194,8 +199,8 @@ def _key_after(following: tuple[Instruction, ...]) -> Iterator[str]:
         yield str(first.operands[0])
 
 
-def _keys_written(pipeline: Pipeline | None) -> Iterator[str]:
-    for one in _code(pipeline):
+def _keys_written(code: tuple[Instruction, ...]) -> Iterator[str]:
+    for one in code:
         patch = one.operands[1] if one.opcode.name == "PATCH" else None
         if isinstance(patch, Expression):
             yield from _keys_made(patch.code)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache, partial
 
-from noetlc.analysis.flow import Flow, build_flow
+from noetlc.analysis.flow import Flow, build_flow, inputs_of, is_called, tried_rules
 from noetlc.analysis.formulas import UNDEFINED, Formula, if_
 from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
-from noetlc.analysis.model import Model, Owner, TaskView, loop_mode
-from noetlc.analysis.state_use import ctx_read, ctx_written
+from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_mode
+from noetlc.analysis.names import names_in
 from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
 from noetlc.net.net import Arc, Net, Where
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, Sequence, scalars
 from noetlc.syntax.span import Span
+from noetlc.syntax.template_parser import parse_template
+from noetlvm.language.scopes import VISIBLE, Position
 from noetlvm.record import Entity
 
 PARALLEL_WIDTH = 32
@@ -92,10 +94,8 @@ class _Summaries:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._file = model.source.path.rpartition("/")[2]
-        is_inclusive = any(map(_is_inclusive, model.steps))
         # Without inclusive routers there is one token, so that there are no races to look for.
-        self._reads = ctx_read(model) if is_inclusive else {}
-        self._writes = ctx_written(model) if is_inclusive else {}
+        self._can_race = any(map(_is_inclusive, model.steps))
 
     def steps(self) -> Iterator[StepSummary]:
         for owner in self._model.owners:
@@ -108,7 +108,7 @@ class _Summaries:
         policy = step.spec.policy if step.spec else None
         admit = policy.admit if policy else None
         failure = policy.failure if policy else None
-        kinds = dict.fromkeys(view.kind for view in tasks if not (view.task.spec and view.task.spec.get_extra("flow")))
+        called = [view for view in _reached(flow) if is_called(view.task) and not _is_mark(view.task)]
         return StepSummary(
             name=owner.name,
             ends=_ends(flow) if owner.entries else NO_PIPELINE,
@@ -120,10 +120,10 @@ class _Summaries:
             drops_denied=_is(admit.on_deny if admit else None, "drop"),
             inclusive=_is_inclusive(step),
             arcs=tuple(map(self._arc, _arcs(step))),
-            reads=frozenset(self._reads.get(owner.name, ())),
-            writes=frozenset(self._writes.get(owner.name, ())),
+            reads=frozenset(_keys_read(step, flow)) if self._can_race else frozenset(),
+            writes=frozenset(_keys_written(flow)) if self._can_race else frozenset(),
             has_tool=bool(owner.entries),
-            tools=tuple(kinds),
+            tools=tuple(dict.fromkeys(view.kind for view in called)),
             desc=step.desc.text if step.desc else "",
             where=self._where(step.step.span) if step.step else None,
         )
@@ -164,6 +164,72 @@ def _is_inclusive(step: ast.Step) -> bool:
 
 def _ends(flow: Flow) -> PipelineEnds:
     return PipelineEnds(flow.can_finish, flow.can_fail) if flow.is_certain else PipelineEnds(done=True, failed=True)
+
+
+def _reached(flow: Flow) -> Iterator[TaskView]:
+    return (view for number in sorted(flow.reachable) if (view := flow.points[number].view) is not None)
+
+
+def _is_mark(task: ast.Task) -> bool:
+    """True for a task that `choose`, `while` or `until` expands to; it calls no tool."""
+    return task.spec is not None and task.spec.get_extra("flow") is not None
+
+
+def _keys_written(flow: Flow) -> Iterator[str]:
+    for view in _reached(flow):
+        for rule, matches in tried_rules(view):
+            then = rule.else_.then if rule.else_ else rule.then
+            if matches and then and then.set_ctx:
+                yield from (entry.key.text for entry in then.set_ctx.entries)
+
+
+def _keys_read(step: ast.Step, flow: Flow) -> Iterator[str]:
+    """Yield the keys of `ctx` that templates of a step may read. A bare name may be one of them (S11)."""
+    for scalar, position in _evaluated(step, flow):
+        if scalar.is_template and constant_of(scalar) is UNDEFINED:
+            for use in names_in(parse_template(scalar.text)).uses:
+                if use.name == "ctx":
+                    yield from (field.name for field in use.fields[:1])
+                elif use.name not in VISIBLE[position]:
+                    yield use.name
+
+
+def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, Position]]:
+    policy = step.spec.policy if step.spec else None
+    for rule in (policy.admit.rules or ()) if policy and policy.admit else ():
+        if rule.when:
+            yield rule.when, Position.ADMIT
+    for loop in step.loops:
+        if loop.in_ is not None:
+            yield from ((scalar, Position.LOOP_IN) for scalar in scalars(loop.in_))
+    for arc in _arcs(step):
+        if arc.when:
+            yield arc.when, Position.ARC_WHEN
+        if arc.args:
+            yield from ((scalar, Position.ARC_ARGS) for scalar in scalars(arc.args))
+    yield from _evaluated_in_pipeline(flow)
+
+
+def _evaluated_in_pipeline(flow: Flow) -> Iterator[tuple[Scalar, Position]]:
+    for number in flow.reachable:
+        point = flow.points[number]
+        if point.view is not None:
+            yield from _evaluated_by_task(point.view)
+        for guard in block_guards(point.entry) if not isinstance(point.entry, ast.Task) else ():
+            yield guard, Position.SUGAR_WHEN
+
+
+def _evaluated_by_task(view: TaskView) -> Iterator[tuple[Scalar, Position]]:
+    if is_called(view.task):
+        for entry in inputs_of(view):
+            yield from ((scalar, Position.TASK_INPUT) for scalar in scalars(entry.value))
+    for rule, matches in tried_rules(view):
+        if rule.when:
+            yield rule.when, Position.TASK_POLICY
+        then = rule.else_.then if rule.else_ else rule.then
+        for node in (then.set_iter, then.set_ctx, then.delay) if then and matches else ():
+            if node is not None:
+                yield from ((scalar, Position.TASK_PATCH) for scalar in scalars(node))
 
 
 def _loop_sizes(loops: tuple[ast.Loop, ...]) -> tuple[int | None, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from noetlc.graph.build import nets_of
-
+from noetlc.analysis.formulas import STEP_DONE
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.graph.analyse import analyse
 from noetlc.graph.report import GraphReport
-from noetlc.net.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind, Where
+from noetlc.net.net import Arc, Ending, Gate, Net, Step, StepKind, Where
+from noetlc.net.program import nets_of
 from noetlvm.record import changed
 
 _VERBS = ("fetch", "load", "check", "merge", "clean", "notify", "store", "split", "rank", "score")
