@@ -84,6 +84,15 @@ class StepSummary(Record):
         return tuple(event for event, can_be in possible if can_be)
 
 
+class _WhyDead(NamedTuple):
+    reason: Reason | None
+    shadowed_by: int | None = None
+    is_impossible: bool = False
+
+
+_ALIVE = _WhyDead(None)
+
+
 def build_net(name: str, path: str, steps: Sequence[StepSummary], entry: str, final: str | None) -> Net:
     """Return the net of one playbook."""
     numbers: dict[str, int] = {}
@@ -157,30 +166,28 @@ class _Builder:
                 self._label(arc),
                 arc.handles_failure,
                 arc.where,
-                *dead.get(index, (None, None)),
+                *dead.get(index, _ALIVE),
             )
             for index, arc in enumerate(step.arcs)
         )
 
-    def _dead(self, step: StepSummary, indices: list[int]) -> dict[int, tuple[Reason, int | None]]:
-        """Return why each of these arcs never fires, and the arc that shadows it."""
-        found: dict[int, tuple[Reason, int | None]] = {}
+    def _dead(self, step: StepSummary, indices: list[int]) -> dict[int, _WhyDead]:
+        """Return why each of these arcs never fires."""
+        found: dict[int, _WhyDead] = {}
         shadowed: dict[str, list[int]] = {}
         for index in indices:
             event = next((e for e in step.events if verdict(self._formulas(step, e)[index]) is not False), None)
             if event is not None:
                 shadowed.setdefault(event, []).append(index)
             elif verdict(step.arcs[index].guard(NO_FACTS)) is False:
-                found[index] = (Reason.CONSTANT, None)
+                found[index] = _WhyDead(Reason.CONSTANT)
             else:
-                found[index] = (self._unmatched(step, index), None)
+                found[index] = _WhyDead(Reason.EVENT, None, self._is_impossible(step, index))
         for event, several in shadowed.items():
             by = covering(self._formulas(step, event), several)
-            found |= {index: (Reason.SHADOWED, by.get(index)) for index in several}
+            found |= {index: _WhyDead(Reason.SHADOWED, by.get(index)) for index in several}
         return found
 
-    def _unmatched(self, step: StepSummary, index: int) -> Reason:
-        """Return why a guard matches no ending of the step: it is for failures, or for another kind of step."""
-        failure = verdict(self._formulas(step, STEP_FAILED)[index])
-        success = verdict(self._formulas(step, LOOP_DONE if step.loop_sizes else STEP_DONE)[index])
-        return Reason.OTHER_EVENT if failure is False and success is False else Reason.EVENT
+    def _is_impossible(self, step: StepSummary, index: int) -> bool:
+        done = LOOP_DONE if step.loop_sizes else STEP_DONE
+        return all(verdict(self._formulas(step, event)[index]) is False for event in (done, STEP_FAILED))

@@ -18,6 +18,8 @@ from noetlvm.record import Record
 
 _NAMES_MAX = 8
 """Steps that a message names."""
+_CYCLES_MAX = 20
+"""Traps whose cycle is searched for."""
 
 
 class Kind(StrEnum):
@@ -126,7 +128,7 @@ class NetFindings(Record, cached=True):
     def _traps(self) -> Iterator[NetFinding]:
         if not self.reach.cycles:
             return
-        for members in traps(self.reach, self.ends):
+        for number, members in enumerate(traps(self.reach, self.ends)):
             waits = any(self.reach.net.steps[member].waits for member in members)
             message = f"once a token is at {self._names(members)}, the run can never end: every path leads back"
             if not waits:
@@ -139,7 +141,14 @@ class NetFindings(Record, cached=True):
                 "guard an arc, so that the branch ends when no arc holds, or add an arc that leads out",
                 partial(trap_moves, self.reach, members[0]),
                 steps=tuple(members),
+                related=((members[0], self._cycle(members[0])),) if number < _CYCLES_MAX else (),
             )
+
+    def _cycle(self, step: int) -> str:
+        targets = [arc.target for arc in self.reach.paths.round_trip(step) or ()]
+        return f"the cycle: {' → '.join(map(self._name, [step, *targets[:_NAMES_MAX]]))}" + (
+            " → …" if len(targets) > _NAMES_MAX else ""
+        )
 
     def _unbounded(self) -> Iterator[NetFinding]:
         for growth in self.growths:
@@ -221,7 +230,7 @@ def _why_dead(step: Step, arc: Arc, reason: Reason) -> tuple[str, str, str]:
     """Return the code, the reason in words, and what to do about an arc that never fires."""
     if reason is Reason.CONSTANT:
         return CONSTANT_GUARD, "its guard is always false", "compare something that can change, or remove the arc"
-    if reason is Reason.OTHER_EVENT:
+    if arc.is_impossible:
         why = "the step never ends in the way that its guard requires"
         return OTHER_EVENT, why, "compare `event` with an ending that this step has"
     if reason is Reason.EVENT:

@@ -58,8 +58,6 @@ class Reason(StrEnum):
     """The arc's guard is false whatever happens."""
     EVENT = "event"
     """The arc's guard requires an ending that the step never has."""
-    OTHER_EVENT = "other-event"
-    """The arc's guard requires an ending that no step of this kind has."""
     SHADOWED = "shadowed"
     """Earlier arcs of an exclusive router are taken whenever this one could be."""
     SOURCE = "source"
@@ -92,6 +90,8 @@ class Arc(Record):
     """Why it never fires, as far as its own router decides that; None if it can fire."""
     shadowed_by: int | None = None
     """For a shadowed arc, the earlier arc that covers it; None if several do together."""
+    is_impossible: bool = False
+    """The guard requires an ending that no step of this kind has, such as `loop.done` of a step without a loop."""
 
     @property
     def number(self) -> int:

@@ -40,4 +40,4 @@ class EndlessRouting(NetRule):
         arcs:
           - step: start
     """
-    covers = ("S62",)
+    covers = ("S31", "S34")

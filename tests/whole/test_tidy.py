@@ -51,7 +51,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlc/codegen",
             "noetlc/graph",
             "noetlc/lint",
-            "noetlc/net",
             "noetlc/report",
             "noetlc/syntax",
             "noetlvm/bytecode",
@@ -143,7 +142,7 @@ THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli"})
 """Packages of one file a rule or a command, however short."""
 
 STORYTELLING = re.compile(
-    r"(?<![a-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])"
+    r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])"
 )
 """Words that hide the technical term: record, report, receive, request, acknowledge, store, caller."""
 

@@ -178,6 +178,7 @@ def test_a_gate_that_never_opens_is_why_a_step_never_runs() -> None:
 def test_an_endless_cycle_is_a_trap_and_the_way_round_is_shown() -> None:
     report = report_of("""
     - step: start
+      tool: {kind: http, url: https://example.org}
       next:
         arcs: [{step: again}]
     - step: again
