@@ -14,14 +14,14 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.measurement import Cost
 from noetlvm.engine.bundle import Bundle
 from noetlvm.engine.engine import Engine
 from noetlvm.results.files import FileResults
-from noetlvm.store.buffered import Pending
-from noetlvm.store.interface import Durability
+from noetlvm.store.interface import Append, Durability
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
 
@@ -34,9 +34,9 @@ class CountingStore(SqliteStore):
 
     commits = 0
 
-    def _write(self, pending: Pending) -> None:
-        super()._write(pending)
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
         self.commits += 1
+        return super().write(batch, bundles)
 
 
 def run_once(bundle: Path, folder: Path, executions: int = 1, durability: Durability = "full") -> Cost:

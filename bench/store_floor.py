@@ -16,7 +16,7 @@ from uuid import uuid4
 from bench.measurement import Contestant, Goal, Row, at_most, best_of
 from bench.workplace import Workplace
 from noetlvm.data.event import Event, Recorded
-from noetlvm.store.interface import Durability, Execution
+from noetlvm.store.interface import Append, Durability, Execution
 from noetlvm.store.sqlite import SqliteStore
 
 _STEPS, _QUICK_STEPS = 500, 50
@@ -114,8 +114,7 @@ class _Ours:
         seq = 0
         for _ in range(self._commits):
             recorded = [Recorded(seq + number, _EVENT_ID, 0.0, event) for number, event in enumerate(self._events, 1)]
-            self.store.append(_EXECUTION.execution_id, seq, recorded, _EXECUTION)
-            self.store.commit()
+            self.store.write([Append(_EXECUTION._replace(seq=seq + len(recorded)), seq, recorded)])
             seq += len(recorded)
         self.store.close()
 

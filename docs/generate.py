@@ -17,12 +17,12 @@ from pathlib import Path
 from textwrap import dedent
 from typing import cast
 
+from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
-from noetlvm.bytecode.text.assembly_grammar import CHOICES
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
@@ -84,6 +84,13 @@ def tools_page() -> str:
 
 def tool_section(kind: ToolKind) -> str:
     section = f"## {kind.name}\n\n{kind.summary}\n\n{yaml_block(kind.example)}Result: {kind.result}.\n\n"
+    if kind.takes_auth:
+        section += "`auth` names a keychain entry, see [keychain.md](keychain.md).\n\n"
+    for choice in kind.choices:
+        section += f"Give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}.\n\n"
+    if kind.spellings:
+        names = ", ".join(f"`{name}` for `{meant}`" for name, meant in kind.spellings.items())
+        section += f"Other accepted names: {names}.\n\n"
     if kind.inputs:
         section += table(
             ("input", "type", "required", "default", "meaning"),

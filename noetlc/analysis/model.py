@@ -297,28 +297,12 @@ def _item_name(item: Node, index: int) -> list[str]:
 def _task_views(
     owner: Owner, entries: tuple[ast.PipelineEntry, ...], prefix: str, blocks: tuple[Block, ...]
 ) -> Iterator[TaskView]:
-    counts = {"choose": 0, "while": 0, "until": 0}
-    for position, entry in enumerate(entries, 1):
+    for entry, label in ast.labelled(entries, prefix):
         if isinstance(entry, ast.Task):
-            label = entry.label.text if entry.label else f"{prefix}task_{position}"
             yield TaskView(entry, label, owner, blocks)
             continue
-        word = "choose" if isinstance(entry, ast.Choose) else entry.word
-        counts[word] += 1
-        for name, body in _named_bodies(entry):
-            inner = f"{prefix}{word}_{counts[word]}.{name}."
-            yield from _task_views(owner, body, inner, (*blocks, entry))
-
-
-def _named_bodies(block: Block) -> Iterator[tuple[str, tuple[ast.PipelineEntry, ...]]]:
-    if isinstance(block, ast.Repeat):
-        yield "do", block.do or ()
-        return
-    for number, branch in enumerate(block.choose, 1):
-        if branch.else_:
-            yield "else", branch.else_.then or ()
-        else:
-            yield f"when_{number}", branch.then or ()
+        for name, body in ast.named_bodies(entry):
+            yield from _task_views(owner, body, f"{label}.{name}.", (*blocks, entry))
 
 
 def _all_sites(model: Model) -> Iterator[Site]:

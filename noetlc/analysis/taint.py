@@ -103,7 +103,7 @@ def secret_reads(model: Model) -> tuple[SecretRead, ...]:
 def declared_input(site: Site) -> Input | None:
     """Return what the task's kind says about the input that a site is part of; None where it says nothing."""
     kind = find_kind(site.task.kind) if site.task and site.input else None
-    return kind.input(site.input) if kind else None
+    return kind.input(kind.canonical(site.input)) if kind else None
 
 
 def becomes_url(site: Site) -> bool:
@@ -120,7 +120,7 @@ def splices(model: Model, language: Language, is_read_so: Callable[[Site], bool]
         declared = declared_input(site)
         if declared is None or declared.language != language:
             continue
-        if not is_whole_input(site) and not (is_read_so and is_read_so(site)):
+        if not is_whole_input(site) and not declared.reads_items and not (is_read_so and is_read_so(site)):
             continue
         for origin in data_in(template):
             text = template.text[origin.span.start : origin.span.end]

@@ -1,4 +1,4 @@
-"""What is in a bundle, for people and for other tools: steps, tasks, tools, secrets, sizes."""
+"""The content of a bundle, for people and for other tools: steps, tasks, tools, secrets, sizes, instructions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.codec.container import bundle_id, sections
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.program import Expression, Instruction, Playbook, Program, Transition
+from noetlvm.record import Record, fields_of
 
 
 def inspect(program: Program, data: bytes) -> dict[str, Any]:
@@ -142,3 +143,21 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+# ---- every instruction, for other tools
+
+
+def program_data(program: Program) -> dict[str, Any]:
+    """Return the program, without its debug map, as mappings and lists."""
+    return {"playbooks": [_data(playbook) for playbook in program.playbooks]}
+
+
+def _data(value: object) -> Any:
+    if isinstance(value, Instruction):
+        return [value.opcode.name, *(_data(operand) for operand in value.operands)]
+    if isinstance(value, Expression) and not value.slots:
+        return _data(value.code)
+    if isinstance(value, Record):
+        return {field: _data(getattr(value, field)) for field in fields_of(type(value))}
+    return [_data(item) for item in value] if isinstance(value, tuple) else value

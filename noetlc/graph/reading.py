@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from noetlc.bundle.files import STANDARD, open_bundle, read_file
-from noetlc.lint.cannot_run import CannotRun
+from noetlc.bundle.files import open_bundle
+from noetlc.files import STDIO
 from noetlc.net.net import Net
 from noetlvm.bytecode.codec.container import MAGIC
+from noetlvm.command_line.process import CommandError
 from noetlvm.record import changed
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ class Drawable(NamedTuple):
     """Empty if errors leave no net."""
     sources: dict[str, str]
     """The text of each source, by its name in positions."""
-    errors: tuple[CheckedFile, ...] = ()
-    """Sources with lint errors."""
+    has_errors: bool = False
+    """The playbook has lint errors. They have been printed."""
 
 
 def read_nets(file: str, with_pipelines: bool = False) -> Drawable:
@@ -38,32 +39,32 @@ def read_nets(file: str, with_pipelines: bool = False) -> Drawable:
 
 
 def _is_bundle(file: str) -> bool:
-    if file == STANDARD:
+    if file == STDIO:
         return False
     try:
         with Path(file).open("rb") as opened:
             return opened.read(len(MAGIC)) == MAGIC
     except OSError as error:
-        raise CannotRun(f"cannot read {file}: {error.strerror}") from None
+        raise CommandError(f"cannot read {file}: {error.strerror}") from None
 
 
 def _read_source(file: str, with_pipelines: bool) -> Drawable:
-    from noetlc.compile import PlaybookFile, check_playbook, compile_playbooks, has_errors
-    from noetlc.lint.options import Options
-    from noetlc.lint.settings import find_settings
-    from noetlc.lint.terms import terms_for
+    """Read a playbook, and print its errors; warnings are left to `lint`."""
+    from noetlc.finding import Severity
+    from noetlc.session import Session
 
-    terms = terms_for(Options(paths=(file,)), find_settings((file,)))
-    read = PlaybookFile("<stdin>" if file == STANDARD else file, read_file(file, terms.limits.document_bytes_max))
-    checked = check_playbook(read, terms)
+    session = Session((file,))
+    (checked,) = session.check()
+    errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
+    session.report([changed(checked, findings=tuple(errors))])
     net = _net(checked)
-    if net is not None and with_pipelines and not has_errors([checked]):
-        program = compile_playbooks([read], terms).program
+    if net is not None and with_pipelines and not errors:
+        program = session.compile().program
         if program is not None:
             steps = zip(net.steps, program.playbooks[0].steps, strict=True)
             net = changed(net, steps=tuple(changed(step, pipeline=code.pipeline) for step, code in steps))
-    errors = (checked,) if has_errors([checked]) else ()
-    return Drawable(file, (net,) if net else (), {Path(read.path).name: checked.source.text}, errors)
+    sources = {Path(checked.source.path).name: checked.source.text}
+    return Drawable(file, (net,) if net else (), sources, bool(errors))
 
 
 def _net(checked: CheckedFile) -> Net | None:

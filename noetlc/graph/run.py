@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from noetlc.bundle.files import write_file
+from noetlc.files import write_file
 from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.difference import only_in, text
 from noetlc.graph.reading import Drawable, read_nets
 from noetlc.graph.report import GraphReport
-from noetlc.lint.cannot_run import CannotRun, suggestion
 from noetlc.net.findings import Kind
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.nearest import suggestion
 
-CLEAN, FINDINGS = 0, 1
 ALL = "all"
 
 
@@ -55,31 +55,31 @@ def graph(order: Order) -> int:
     _require_files(order)
     needs_code = order.unfold or order.format is Format.HTML
     read = [read_nets(file, needs_code) for file in order.files]
-    has_errors = max(_print_errors(one) for one in read)
+    errors = FAILURE if any(one.has_errors for one in read) else SUCCESS
     if not all(one.nets for one in read):
-        return FINDINGS
+        return FAILURE
     reports = [_report(one, order.playbook) for one in read]
     if order.diff:
-        return max(has_errors, _show_difference(order, reports[0], reports[1], fail_on))
+        return max(errors, _show_difference(order, reports[0], reports[1], fail_on))
     report = reports[0]
     if order.path is not None:
-        return max(has_errors, _show_path(order, report, *order.path))
+        return max(errors, _show_path(order, report, *order.path))
     if order.format is Format.TEXT and order.output is None and sys.stdout.isatty():
         from noetlc.graph.formats.terminal import show
 
         show(report)
     else:
         _write(order, _rendered(order, report, read[0].sources))
-    return FINDINGS if has_errors or _fails(report, fail_on) else CLEAN
+    return FAILURE if _fails(report, fail_on) else errors
 
 
 def _require_files(order: Order) -> None:
     if order.diff and len(order.files) != 2:
-        raise CannotRun("--diff compares two files: noetlc graph --diff OLD NEW")
+        raise CommandError("--diff compares two files: noetlc graph --diff OLD NEW")
     if not order.diff and len(order.files) != 1:
-        raise CannotRun("name one playbook or bundle; two only with --diff")
+        raise CommandError("name one playbook or bundle; two only with --diff")
     if (order.diff or order.path) and order.format not in (Format.TEXT, Format.JSON):
-        raise CannotRun("--diff, --path, --from and --to print text, or json with --format json")
+        raise CommandError("--diff, --path, --from and --to print text, or json with --format json")
 
 
 def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
@@ -87,7 +87,7 @@ def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
     for word in words:
         if word not in known:
             names = ", ".join(known)
-            raise CannotRun(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
+            raise CommandError(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
     return frozenset(Kind) if ALL in words else frozenset(Kind(word) for word in words)
 
 
@@ -98,30 +98,12 @@ def _fails(report: GraphReport, fail_on: frozenset[Kind]) -> bool:
 # ---- reading
 
 
-def _print_errors(read: Drawable) -> int:
-    """Print lint errors, and return the exit code that they cause. Warnings are left to `lint`."""
-    if not read.errors:
-        return CLEAN
-    from noetlc import __version__
-    from noetlc.finding import Severity
-    from noetlc.lint.examine import rows_of
-    from noetlc.report.formats import Format as LintFormat
-    from noetlc.report.formats import render
-    from noetlc.report.report import Report
-
-    rows = [row for file in read.errors for row in rows_of(file) if row.severity is Severity.ERROR]
-    sources = {file.source.path: file.source for file in read.errors}
-    report = Report(tuple(rows), tuple(sources), __version__, Severity.ERROR, sys.stderr.isatty(), False, sources.get)
-    print(render(LintFormat.TEXT, report), end="", file=sys.stderr)
-    return FINDINGS
-
-
 def _report(read: Drawable, playbook: str | None) -> GraphReport:
     if playbook is None:
         return analyse(read.nets[0], read.name)
     paths = [net.path for net in read.nets]
     if playbook not in paths:
-        raise CannotRun(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
+        raise CommandError(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
     return analyse(read.nets[paths.index(playbook)], read.name)
 
 
@@ -149,7 +131,7 @@ def _show_difference(order: Order, old: GraphReport, new: GraphReport, fail_on: 
         _write(order, json.dumps({"went": went.to_json(), "appeared": appeared.to_json()}, indent=2) + "\n")
     else:
         _write(order, text(went, appeared))
-    return FINDINGS if any(finding.kind in fail_on for finding in appeared.findings) else CLEAN
+    return FAILURE if any(finding.kind in fail_on for finding in appeared.findings) else SUCCESS
 
 
 def _show_path(order: Order, report: GraphReport, start: str | None, end: str | None) -> int:
@@ -164,12 +146,12 @@ def _show_path(order: Order, report: GraphReport, start: str | None, end: str | 
         _write(order, witness_text(witness))
     if witness is None:
         print(f"noetlc: no run leads from {start or 'the entry'} to {end or 'an end'}", file=sys.stderr)
-        return FINDINGS
-    return CLEAN
+        return FAILURE
+    return SUCCESS
 
 
 def _require_steps(report: GraphReport, names: Iterable[str]) -> None:
     known = [step.name for step in report.net.steps]
     for name in names:
         if name not in known:
-            raise CannotRun(f"{report.source} has no step `{name}`.{suggestion(name, known)}")
+            raise CommandError(f"{report.source} has no step `{name}`.{suggestion(name, known)}")

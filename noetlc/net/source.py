@@ -133,7 +133,7 @@ class _Summaries:
         views = self._model.tasks_by_owner[owner]
         if not any(view.kind == "workbook" for view in views) or owner.step is None or self._model.problems:
             return views
-        from noetlc.canon.refusals import expanded
+        from noetlc.canon.canonicalize import expanded
 
         tasks = expanded(self._model.playbook, owner.step)
         if tasks is None:

@@ -8,15 +8,16 @@ from noetlc.analysis.inputs import typed_tasks
 from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.playbook_parser import one_of
 from noetlvm.language.tool_kind import Choice, ToolKind
+from noetlvm.nearest import nearest
 
 
 class MissingInput(Rule):
     code = "P113"
     name = "missing-input"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task lacks an input that its tool needs, or gives two that exclude each other."
     why = "The tool would fail on its first call, every time. No retry mends it."
     bad = """
@@ -33,7 +34,7 @@ class MissingInput(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for view, kind in typed_tasks(model):
-            given = {entry.key.text for entry in view.task.extra}
+            given = {kind.canonical(entry.key.text) for entry in view.task.extra}
             known = [item.name for item in kind.inputs]
             meant = given | {nearest(name, known) for name in given.difference(known)}
             for item in kind.inputs:

@@ -10,15 +10,16 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kind import ToolKind
+from noetlvm.nearest import nearest
 
 
 class UnknownInput(Rule):
     code = "P114"
     name = "unknown-input"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task gives an input that its tool does not have."
     why = "The tool never reads it: the filter that is not applied, the header that is not sent."
     bad = """
@@ -40,7 +41,8 @@ class UnknownInput(Rule):
                 continue
             for entry in inputs(view):
                 name = entry.key.text
-                if kind.input(name) is None and not (name == "auth" and kind.takes_auth):
+                is_known = kind.input(name) is not None or name in kind.spellings
+                if not is_known and not (name == "auth" and kind.takes_auth):
                     yield self._unknown(kind, entry.key, view.task)
 
     def _unknown(self, kind: ToolKind, key: Scalar, task: Task) -> Finding:

@@ -9,9 +9,9 @@ from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Precedence
 from noetlc.net.source import source_net
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, Position
+from noetlvm.nearest import did_you_mean
 
 _AFTER_STEP = frozenset({Position.ARC_WHEN, Position.ARC_ARGS})
 

@@ -10,6 +10,7 @@ class EndlessRouting(NetRule):
     code = "P414"
     name = "endless-routing"
     severity = Severity.ERROR
+    stops_compiler = False
     kind = "trap"
     summary = "A run that reaches these steps routes for ever: they have no exit, and none of them calls a tool."
     why = (

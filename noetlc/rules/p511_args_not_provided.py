@@ -10,7 +10,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Without
 from noetlc.net.source import SourceNet, source_net
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
+from noetlvm.nearest import did_you_mean
 
 
 class ArgsNotProvided(Rule):

@@ -10,6 +10,9 @@ from msgpack import ExtType, Packer, packb, unpackb  # type: ignore[import-untyp
 
 from noetlvm.data.references import Reference, ReferringList, ReferringMap
 
+MASK = "***"
+"""Stands in a record where a secret was (S45)."""
+
 _REFERENCE, _INTEGER, _TUPLE = 1, 2, 3
 """Codes of msgpack extension types."""
 
@@ -24,17 +27,17 @@ class UnencodableError(Exception):
 
 
 class _Encoder(threading.local):
-    """Encodes, and notes whether the value holds references. One per thread: a Packer costs more than most values."""
+    """Encodes, and notes the references in the value. One per thread: a Packer costs more than most values."""
 
     def __init__(self) -> None:
-        self.has_references = False
+        self.references: list[str] = []
         self._renew()
 
     def _renew(self) -> None:
         self._pack = Packer(default=self._extended, strict_types=True).pack
 
     def encode(self, value: Any) -> bytes:
-        self.has_references = False
+        self.references = []
         try:
             data: bytes = self._pack(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -48,7 +51,7 @@ class _Encoder(threading.local):
         """Convert a value that msgpack has no type for."""
         kind = type(value)
         if kind is Reference:
-            self.has_references = True
+            self.references.append(value.key)
             return ExtType(_REFERENCE, packb([value.store, bytes.fromhex(value.key), value.size, value.hint]))
         if kind is ReferringMap or kind is ReferringList:
             return value.raw()
@@ -72,7 +75,12 @@ def encode(value: Any) -> bytes:
 
 def encode_noting_references(value: Any) -> tuple[bytes, bool]:
     """Return a value as bytes, and whether it holds references. Raises UnencodableError."""
-    return _ENCODER.encode(value), _ENCODER.has_references
+    return _ENCODER.encode(value), bool(_ENCODER.references)
+
+
+def encode_listing_references(value: Any) -> tuple[bytes, list[str]]:
+    """Return a value as bytes, and the keys of the references in it. Raises UnencodableError."""
+    return _ENCODER.encode(value), _ENCODER.references
 
 
 def decode(data: bytes, load: Callable[[Reference], Any] | None = None) -> Any:
@@ -90,6 +98,20 @@ def decode(data: bytes, load: Callable[[Reference], Any] | None = None) -> Any:
 
     value = unpackb(data, ext_hook=extension, strict_map_key=False)
     return deeply_readable(value, load) if found else value
+
+
+def references_in(data: bytes) -> list[str]:
+    """Return the keys of the references in bytes that `encode` made."""
+    found: list[str] = []
+
+    def extension(code: int, body: bytes) -> None:
+        if code == _REFERENCE:
+            found.append(unpackb(body)[1].hex())
+        elif code == _TUPLE:
+            unpackb(body, ext_hook=extension, strict_map_key=False)
+
+    unpackb(data, ext_hook=extension, strict_map_key=False)
+    return found
 
 
 def _extension(code: int, body: bytes) -> Any:

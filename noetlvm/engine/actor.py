@@ -10,7 +10,7 @@ from noetlvm.engine.credentials import Credentials
 from noetlvm.machine.control import Control
 from noetlvm.machine.loaded import LoadedProgram
 from noetlvm.machine.state import State
-from noetlvm.store.interface import ControlRequest, Execution
+from noetlvm.store.interface import Execution, ExecutionRequest
 
 if TYPE_CHECKING:
     import asyncio
@@ -67,7 +67,7 @@ class Actor:
         self.inbox: list[Input] = []
         self.decided: list[Event] = []
         """What it has decided since then."""
-        self.met: list[ControlRequest] = []
+        self.met: list[ExecutionRequest] = []
         """Requests from outside that the next decision meets."""
         self.waiting: list[asyncio.Future[None]] = []
         """Those who wait until everything in the inbox is durable."""

@@ -14,21 +14,21 @@ from noetlvm.machine.payload import Offload, TooLarge
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.state import Child
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
-from noetlvm.tools.fit import Unfit, fitted
+from noetlvm.tools.inputs import InputError, prepared
 
 
 def child_asked(call: Call, offload: Offload) -> dict[str, Any]:
-    """Return what a task asks for as its event holds it. Raises Unfit."""
+    """Return what a task asks for as its event holds it. Raises InputError."""
     kind = find_kind(call.kind)
     assert kind is not None  # its own kind brought the task here
-    asked = fitted(kind, ToolCall(call.kind, call.inputs, call.spec, call.key))
+    asked = prepared(kind, ToolCall(call.kind, call.inputs, call.spec, call.key))
     inputs, timeout = asked.inputs, asked.spec["timeout"]
     try:
         child = {**inputs, "workload": offload.fit(inputs.get("workload", {}))}
     except (TooLarge, UnencodableError) as problem:
-        raise Unfit(f"`workload` cannot be handed on: {problem}") from None
+        raise InputError(f"`workload` cannot be handed on: {problem}") from None
     if len(str(inputs["path"])) + len(str(inputs.get("version", ""))) > CHILD_NAME_CHARS_MAX:
-        raise Unfit(f"`path` and `version` may have {CHILD_NAME_CHARS_MAX:,} characters")
+        raise InputError(f"`path` and `version` may have {CHILD_NAME_CHARS_MAX:,} characters")
     return child if timeout is None else child | {"timeout": timeout}
 
 

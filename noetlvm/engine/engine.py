@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from itertools import count, repeat
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from noetlvm.data.event import Event, Recorded
 from noetlvm.engine.actor import Actor, Ending
@@ -33,7 +33,7 @@ from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child, State
 from noetlvm.results.interface import ResultStore
-from noetlvm.store.interface import Action, ControlRequest, Execution, Snapshot, Store
+from noetlvm.store.interface import Action, Append, ConflictError, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Tools, error
 
 MAX_PARALLEL = 32
@@ -96,6 +96,8 @@ class Engine:
         self._observers = observers
         self._actors: dict[str, Actor] = {}
         self._bundles: dict[str, Bundle] = {}
+        self._new_bundles: dict[str, bytes] = {}
+        """Written together with the first execution that runs them."""
         self._moved: dict[Actor, None] = {}
         self._asked: dict[str, _Asked] = {}
         """Who waits for which child execution, by its identifier."""
@@ -126,7 +128,7 @@ class Engine:
         """Let the main playbook of a bundle run, and return the identifier of the execution. Raises BadRequest."""
         ctx = ctx or {}
         self._bundles[bundle.id] = bundle
-        self.store.put_bundle(bundle.id, bundle.data)
+        self._new_bundles[bundle.id] = bundle.data
         objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
             raise BadRequest(objection)
@@ -244,16 +246,21 @@ class Engine:
     def _commit(self) -> None:
         """Make durable whatever was decided, and tell of it."""
         decided, self._undurable = self._undurable, {}
-        told = [(actor, self._record(actor)) for actor in decided]
-        self.store.commit()
+        if not decided:
+            return
+        batch = [self._append(actor) for actor in decided]
+        conflicts = self.store.write(batch, self._new_bundles)
+        if conflicts:
+            raise ConflictError(f"another process has written to {', '.join(sorted(conflicts))}")
+        self._new_bundles.clear()
         if self._holds_back:
             self._committed_at = monotonic()
-        for actor, recorded in told:
+        for append in batch:
             for observe in self._observers:
-                observe(actor.row, recorded)
+                observe(append.execution, append.events)
 
-    def _record(self, actor: Actor) -> list[Recorded]:
-        """Give what an actor has decided to the store."""
+    def _append(self, actor: Actor) -> Append:
+        """Return what an actor has decided as the store takes it."""
         now = self._now
         events, actor.decided = actor.decided, []
         known = actor.state.seq - len(events)
@@ -263,18 +270,16 @@ class Engine:
         ids = self._ids(now, len(events))
         recorded = list(map(Recorded, count(known + 1), ids, repeat(now), events))
         met, actor.met = actor.met, []
-        self.store.append(actor.execution_id, known, recorded, actor.project(now), done=met)
-        self._keep_snapshot(actor)
-        return recorded
+        acknowledged = [request.number for request in met]
+        row, snapshot = actor.project(now), self._snapshot(actor)
+        return Append(row, known, recorded, acknowledged=acknowledged, snapshot=snapshot)
 
-    def _keep_snapshot(self, actor: Actor) -> None:
+    def _snapshot(self, actor: Actor) -> Snapshot | None:
         state = actor.state
-        if not wants_snapshot(state.seq, actor.snapshot_seq):
-            return
-        self.store.drop_snapshots(actor.execution_id)
-        if not state.is_over:
-            self.store.put_snapshot(actor.execution_id, Snapshot(state.bundle, state.seq, state.to_data()))
+        if state.is_over or not wants_snapshot(state.seq, actor.snapshot_seq):
+            return None
         actor.snapshot_seq = state.seq
+        return Snapshot(state.bundle, state.seq, state.to_data())
 
     def _follow_up(self, actor: Actor) -> None:
         """Do what an actor asks for, now that its events are committed, or will be before anybody else acts."""
@@ -443,17 +448,16 @@ class Engine:
         """Look for what other processes ask for. It is asked in real time, whatever the clock says."""
         seen = 0
         while True:
-            for request in self.store.requests():
-                if request.number > seen:
-                    seen = request.number
-                    self._hear(request)
+            for request in self.store.requests(after=seen):
+                seen = request.number
+                self._hear(request)
             await asyncio.sleep(LISTEN_SECONDS)
 
-    def _hear(self, request: ControlRequest) -> None:
+    def _hear(self, request: ExecutionRequest) -> None:
         actor = self._actors.get(request.execution_id)
         if actor is not None:
             actor.met.append(request)
-            self.ask(request.execution_id, request.action)
+            self.ask(request.execution_id, cast("Action", request.action))
 
     def _touch(self, actor: Actor) -> None:
         self._moved[actor] = None

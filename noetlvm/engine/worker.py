@@ -19,7 +19,7 @@ from noetlvm.machine.effects import Call, Effect, Ended, Wait
 from noetlvm.machine.frame import frame_for
 from noetlvm.record import Record
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
-from noetlvm.tools.fit import Unfit
+from noetlvm.tools.inputs import InputError
 
 if TYPE_CHECKING:
     from noetlvm.engine.actor import Actor
@@ -156,15 +156,14 @@ class Worker:
         return outcome
 
     def _tool_call(self, call: Call) -> ToolCall:
-        name = call.inputs.get("auth")
-        auth = self._actor.credentials.entries.get(name) if isinstance(name, str) else None
-        return ToolCall(call.kind, call.inputs, call.spec, call.key, auth, call.label, call.attempt)
+        entries, context = self._actor.credentials.entries, self._frame.context
+        return ToolCall(call.kind, call.inputs, call.spec, call.key, None, call.label, call.attempt, entries, context)
 
     def _ask_for_child(self, call: Call) -> bool:
         """Ask for a child execution, and leave: a parent that waits holds nothing (S43)."""
         try:
             child = child_asked(call, self._actor.control.offload)
-        except Unfit as problem:
+        except InputError as problem:
             self._frame.complete(error("input", str(problem)))
             return True
         self._report(self._frame.started(ts=self._around.clock.now(), child=child))

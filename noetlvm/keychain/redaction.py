@@ -22,7 +22,7 @@ from html import escape
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, quote_plus
 
-from noetlvm.data.mask import MASK
+from noetlvm.data.encoding import MASK
 from noetlvm.data.references import ReferringList, ReferringMap
 
 SHORT = 4

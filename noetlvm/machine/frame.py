@@ -118,6 +118,12 @@ class Frame:
         """Return the event of the current attempt's beginning, for a call that a report cannot wait for."""
         return self._event("task.started", data)
 
+    def context(self) -> dict[str, Any]:
+        """Return what templates see here, without secrets: namespaces, and results of steps by name."""
+        results = self._scope.results
+        steps = {} if callable(results) else {name: self._scope.offload.read(value) for name, value in results.items()}
+        return steps | {name: value for name, value in self.names.items() if name not in ("keychain", "steps")}
+
     @property
     def key(self) -> str:
         """Identifier of the current task run."""

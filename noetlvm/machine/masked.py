@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetlvm.data.mask import MASK
+from noetlvm.data.encoding import MASK
 from noetlvm.expr.values import Undefined
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from hashlib import sha256
+from math import inf
 from pathlib import Path
 
-from noetlvm.results.interface import Collected, ResultDamaged, ResultMissing
+from noetlvm.results.interface import Collected, ResultMissingError, checked
 from noetlvm.store.interface import Durability
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _UNFINISHED = ".part"
+_PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
+"""Results hold what tools returned: only their owner may read them."""
 
 
 class FileResults:
@@ -32,37 +34,37 @@ class FileResults:
         self._make_folder()
         for key, data in wanted:
             path = self._path(key)
-            if not _has_size(path, len(data)):
+            if not _is_renewed(path, len(data)):
                 self._write(path, data)
-        # Also for files that were there: whoever wrote them may have died before this.
+        # Also for files that exist: their writer may have died before it synced the folder.
         self._sync_folder(self.folder)
 
     def get(self, key: str) -> bytes:
         path = self._path(key)
         try:
-            data = path.read_bytes()
+            return checked(key, path.read_bytes(), str(path))
         except FileNotFoundError:
-            raise ResultMissing(f"there is no file {path}") from None
-        if sha256(data).hexdigest() != key:
-            raise ResultDamaged(f"{path} does not hold what was written to it: its checksum differs")
-        return data
+            raise ResultMissingError(f"there is no file {path}") from None
 
     def keys(self) -> Iterator[str]:
         return (path.name for path in self._files() if _KEY.fullmatch(path.name))
 
-    def collect_garbage(self, referenced: Collection[str]) -> Collected:
+    def collect_garbage(self, referenced: Collection[str], before: float = inf) -> Collected:
         removed = freed = 0
         for path in self._files():
             is_orphan = bool(_KEY.fullmatch(path.name)) and path.name not in referenced
-            if is_orphan or path.name.endswith(_UNFINISHED):
-                freed += path.stat().st_size
+            if not (is_orphan or path.name.endswith(_UNFINISHED)):
+                continue
+            found = path.stat()
+            if found.st_mtime < before:
+                freed += found.st_size
                 removed += 1
                 path.unlink()
         return Collected(removed, freed)
 
     def _path(self, key: str) -> Path:
         if not _KEY.fullmatch(key):
-            raise ResultMissing(f"{key!r} is no key of a result: a key has 64 hexadecimal digits")
+            raise ResultMissingError(f"{key!r} is no key of a result: a key has 64 hexadecimal digits")
         return self.folder / key
 
     def _files(self) -> Iterator[Path]:
@@ -71,12 +73,13 @@ class FileResults:
 
     def _make_folder(self) -> None:
         if not self.folder.is_dir():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
             self._sync_folder(self.folder.parent)
 
     def _write(self, path: Path, data: bytes) -> None:
         unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
-        with unfinished.open("wb") as file:
+        with open(unfinished, "wb", opener=_open_private) as file:
             file.write(data)
             file.flush()
             if self._syncs:
@@ -94,8 +97,16 @@ class FileResults:
             os.close(opened)
 
 
-def _has_size(path: Path, size: int) -> bool:
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, _PRIVATE_FILE)
+
+
+def _is_renewed(path: Path, size: int) -> bool:
+    """Return whether a file of this size exists; it then counts as put now."""
     try:
-        return path.stat().st_size == size
+        if path.stat().st_size != size:
+            return False
+        os.utime(path)
     except FileNotFoundError:
         return False
+    return True

@@ -1,20 +1,24 @@
-"""What a result store promises, whichever it is.
+"""The port of result stores: bytes under the SHA-256 of those bytes.
 
-A result is bytes under the SHA-256 of those bytes. It is put before the event that refers to it is committed, so an
-event never refers to nothing; a crash in between leaves an orphan, which `collect_garbage` removes.
+A result is put before the event that refers to it is written, so an event never refers to nothing; a crash in between
+leaves an orphan. Garbage collection removes orphans that are old enough: a younger one may be about to be referred to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from hashlib import sha256
+from math import inf
 from typing import NamedTuple, Protocol
 
+from noetlvm.data.encoding import references_in
 
-class ResultMissing(LookupError):  # noqa: N818 - it says what the result is
+
+class ResultMissingError(LookupError):
     """There is no result under this key."""
 
 
-class ResultDamaged(ValueError):  # noqa: N818 - it says what the result is
+class ResultDamagedError(ValueError):
     """What is stored under a key is not what was put there."""
 
 
@@ -29,13 +33,42 @@ class ResultStore(Protocol):
     """Puts and gets results by key: the hexadecimal SHA-256 of their bytes."""
 
     def put(self, blobs: Iterable[tuple[str, bytes]]) -> None:
-        """Store results; they are durable when it returns. What is there already is not written again."""
+        """Store results, durably. An existing one is not written again, but counts as new for garbage collection."""
 
     def get(self, key: str) -> bytes:
-        """Return a result's bytes. Raises ResultMissing, or ResultDamaged if their hash is another."""
+        """Return a result's bytes. Raises ResultMissingError, or ResultDamagedError if their hash differs."""
 
     def keys(self) -> Iterator[str]:
         """Return the keys of all results, in no order."""
 
-    def collect_garbage(self, referenced: Collection[str]) -> Collected:
-        """Remove everything but these keys. Only the writer may ask, between `put` and `put`: it alone knows them."""
+    def collect_garbage(self, referenced: Collection[str], before: float = inf) -> Collected:
+        """Remove results that were last put before a time, except the referenced ones.
+
+        Without a time the caller must be the only writer.
+        """
+
+
+def checked(key: str, data: bytes, where: str) -> bytes:
+    """Return the bytes of a result. Raises ResultDamagedError if they are not what the key says."""
+    if sha256(data).hexdigest() != key:
+        raise ResultDamagedError(f"{where} does not hold what was written to it: its checksum differs")
+    return data
+
+
+def reachable(direct: Iterable[str], results: ResultStore) -> set[str]:
+    """Return keys and those that their results refer to, at any depth: what garbage collection must not remove.
+
+    A missing result refers to nothing. A damaged one stops the search, because what it refers to is unknown.
+    """
+    found: set[str] = set()
+    waiting = list(direct)
+    while waiting:
+        key = waiting.pop()
+        if key in found:
+            continue
+        found.add(key)
+        try:
+            waiting += references_in(results.get(key))
+        except ResultMissingError:
+            continue
+    return found

@@ -1,11 +1,12 @@
-"""Results in memory: for tests, and for runs that nobody needs to resume."""
+"""Results in memory: for tests, and for runs that need not be resumed."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator
-from hashlib import sha256
+from math import inf
 
-from noetlvm.results.interface import Collected, ResultDamaged, ResultMissing
+from noetlvm.results.interface import Collected, ResultMissingError, checked
 
 
 class MemoryResults:
@@ -13,20 +14,21 @@ class MemoryResults:
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
+        self._put_at: dict[str, float] = {}
 
     def put(self, blobs: Iterable[tuple[str, bytes]]) -> None:
-        self.blobs.update(blobs)
+        for key, data in blobs:
+            self.blobs[key] = data
+            self._put_at[key] = time.time()
 
     def get(self, key: str) -> bytes:
         if key not in self.blobs:
-            raise ResultMissing(f"there is no result {key}")
-        if sha256(self.blobs[key]).hexdigest() != key:
-            raise ResultDamaged(f"the result {key} is not what was put there: its checksum differs")
-        return self.blobs[key]
+            raise ResultMissingError(f"there is no result {key}")
+        return checked(key, self.blobs[key], f"the result {key}")
 
     def keys(self) -> Iterator[str]:
         return iter(list(self.blobs))
 
-    def collect_garbage(self, referenced: Collection[str]) -> Collected:
-        orphans = [key for key in self.blobs if key not in referenced]
+    def collect_garbage(self, referenced: Collection[str], before: float = inf) -> Collected:
+        orphans = [key for key in self.blobs if key not in referenced and self._put_at[key] < before]
         return Collected(len(orphans), sum(len(self.blobs.pop(key)) for key in orphans))

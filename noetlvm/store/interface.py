@@ -1,7 +1,9 @@
-"""What a store keeps and what it promises, whichever it is. One set of contract tests runs against each.
+"""The four ports of a store: log, dispatch, catalogue and executions. One contract test set covers every store.
 
-Writing is buffered: `append` and its like only check and remember, and `commit` makes everything since the last commit
-durable at once, or nothing of it. Reading gives what is committed, never what waits for a commit.
+`Log.write` is the only way to change an execution: it takes a batch of appends, at most one per execution, in one
+transaction. Each append names the sequence number that its decision knew; one that lost a race to another writer is
+left out, and its neighbours are written. Every method is synchronous and may be called from any thread; every time is
+a parameter, so that leases and timers follow the clock of the caller's choice (`Store.now` for a shared database).
 """
 
 from __future__ import annotations
@@ -14,31 +16,42 @@ from noetlvm.data.event import Recorded
 Durability: TypeAlias = Literal["full", "relaxed"]
 """How much may be lost.
 
-`full`: nothing. Every decision is committed before the next is made, and what is committed survives a power cut.
+`full`: nothing. Every decision is written before the next is made, and what is written survives a power cut.
 
-`relaxed`: commits do not wait for the disk, so a power cut or a crash of the operating system may lose the latest of
-them (but leaves no half of one), and a tool that ran after the last that is left runs again. The engine may moreover
-let several decisions share a commit, for a few milliseconds, as long as no tool, timer or child has to be begun: if
-the process dies, decisions since the last commit are made again, and no tool with an effect runs twice for it. What
-observers hear and readers see is committed."""
+`relaxed`: writes do not wait for the disk, so a power cut or a crash of the operating system may lose the latest of
+them (but never half of one), and a tool that ran after the last remaining one runs again. The engine may also let
+several decisions share a write, for a few milliseconds, as long as no tool, timer or child has to be started: if the
+process dies, decisions since the last write are made again, and no tool with an effect runs twice for it. Observers
+and readers see only what is written."""
 
 Action: TypeAlias = Literal["cancel", "pause", "resume"]
+"""What a person may request of an execution."""
+
+DEFAULT_POOL = "default"
+"""Pool of commands that name none."""
+
+PAGE_ROWS = 100
+"""Rows of a page, unless the caller says otherwise."""
 
 
 class StoreError(Exception):
-    """The store cannot do what it was asked. The message says why, and what to do."""
+    """The store cannot do this. The message says why, and what to do. Nothing was written; a retry is allowed."""
 
 
 class ConflictError(StoreError):
-    """Somebody else has appended to the execution since its caller last looked."""
+    """Another writer has appended to the execution since the caller read it."""
 
 
 class LockedError(StoreError):
     """Another process writes to this database."""
 
 
+class DamagedError(StoreError):
+    """A row does not hold what was written to it, or is missing. The message says which."""
+
+
 class Execution(NamedTuple):
-    """How an execution stands: what lists and overviews show without reading its events."""
+    """The row of an execution: what lists, timers and servers need without reading its events."""
 
     execution_id: str
     bundle: str
@@ -50,120 +63,227 @@ class Execution(NamedTuple):
     ended: float | None = None
     """None while anything is left to do: then the execution can be resumed."""
     parent: str = ""
-    """Execution that asked for this one, as its child."""
+    """Execution that started this one as its child."""
     counts: Mapping[str, int] = {}
-    """Whatever is worth counting, for instance step runs and failures."""
+    """Counters for overviews, for instance step runs and failures."""
     seq: int = 0
-    """Number of its last event. The store sets it."""
+    """Number of its last event."""
+    due: float | None = None
+    """Time of its next timer."""
 
 
 class Snapshot(NamedTuple):
-    """A state, as data, after the event of this number. It can be thrown away: the events tell the same."""
+    """A state, as data, after the event of this number. It is a cache: folding the events gives the same state."""
 
     bundle: str
     seq: int
     data: Any
 
 
-class Dispatch(NamedTuple):
-    """A command that waits in the outbox or is held: one part of a step run, under a lease number that only grows."""
+class QueuedCommand(NamedTuple):
+    """A unit of work in the outbox: one part of a step run, under a lease number that only grows.
+
+    A lease number is claimed at most once. Whoever gets the part after a lost or released lease gets it under a higher
+    number, which the log assigns; so a report that names an old number is recognised as stale.
+    """
 
     execution_id: str
     run: int
     unit: str
     """The part of the run that the lease covers, as an index path; empty: all of it."""
     lease: int
+    step: str = ""
+    pool: str = DEFAULT_POOL
+    not_before: float = 0.0
+    """Time before which it is not claimed."""
+    worker: str = ""
+    """Who holds it; empty: nobody. A command opened with a worker is claimed by it in the same transaction."""
+    until: float = 0.0
+    """When the claim ends; 0 with a worker: the worker released it."""
+    attempts: int = 0
+    """How often this part was claimed, under any lease. The store counts."""
+    bundle: str = ""
+    """Of the execution. The store fills it in, and `path`."""
+    path: str = ""
+
+    @property
+    def part(self) -> tuple[str, int, str]:
+        return self[:3]
 
 
-class ControlRequest(NamedTuple):
-    """What somebody outside of the running process wants of an execution."""
+class ExecutionRequest(NamedTuple):
+    """An input for an execution from outside of it: from a person, its parent or its child. Waits until acknowledged.
 
-    number: int
+    The execution need not exist yet: a parent starts its child by a request.
+    """
+
     execution_id: str
-    action: Action
+    action: str
+    data: Any = None
+    """Plain data that belongs to the action."""
+    number: int = 0
+    """Position in the order of arrival, never used twice. The store assigns it."""
 
 
-class Reader(Protocol):
-    """Reads what is committed. Any number of readers may look while somebody writes."""
+class Append(NamedTuple):
+    """What one decision changes: all of it is written, or nothing."""
 
-    def execution(self, execution_id: str) -> Execution | None:
-        """Return how an execution stands; None if there is none."""
+    execution: Execution
+    """The row after this decision; its `seq` is the number of the last event."""
+    known_seq: int
+    """Number of the last event that the decision knew; 0: the execution is new."""
+    events: Sequence[Recorded] = ()
+    """They continue from `known_seq` without a gap."""
+    opened: Sequence[QueuedCommand] = ()
+    """Replaces the command of the same part under an older lease."""
+    closed: Sequence[QueuedCommand] = ()
+    """Removes the command of the same part, up to this lease; also one that this append opens."""
+    acknowledged: Sequence[int] = ()
+    """Numbers of requests that this decision answers."""
+    sent: Sequence[ExecutionRequest] = ()
+    """Requests to other executions."""
+    snapshot: Snapshot | None = None
+    """Replaces the earlier snapshot."""
+    start_key: str = ""
+    """Of a new execution: if another execution already has this key, the append conflicts."""
 
-    def executions(self, *, limit: int | None = None, parent: str | None = None) -> list[Execution]:
-        """Return executions, the latest first; with `parent`, only its children (`""`: those of nobody)."""
 
-    def unfinished(self) -> list[Execution]:
-        """Return executions that have not ended, the earliest first."""
+class CatalogueEntry(NamedTuple):
+    """A playbook as it was registered."""
+
+    path: str
+    version: int
+    """Counts from 1 for each path."""
+    bundle: str
+    registered: float
+
+
+class LogReader(Protocol):
+    """Reads events and snapshots."""
 
     def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
-        """Return the events with numbers above `after`, up to and with `until`, in their order."""
+        """Return the events with numbers above `after`, up to and including `until`, in order."""
+
+    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
+        """Return the snapshot if it was made with this bundle and not after the event `until`."""
+
+
+class Log(LogReader, Protocol):
+    """Events of executions, and the one write."""
+
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
+        """Write a batch, and bundles that it refers to, in one transaction; return the executions that lost a race.
+
+        An append is left out if its execution's row no longer has `known_seq` (or, for a new execution, exists, or its
+        start key does); the caller then reads the tail of the log and the requests again and decides again. Raises
+        StoreError if nothing could be written, and ValueError or UnencodableError for an append that is invalid.
+        """
+
+
+class Dispatch(Protocol):
+    """Commands and who holds them. Each call is a transaction of its own."""
+
+    def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
+        """Assign commands of these pools that nobody holds and whose time has come, the oldest first, until a time."""
+
+    def renew(self, worker: str, held: Sequence[QueuedCommand], until: float) -> list[QueuedCommand]:
+        """Extend a worker's claims; return those that it still holds."""
+
+    def release(self, worker: str, held: Sequence[QueuedCommand]) -> list[QueuedCommand]:
+        """End a worker's claims at once, as if their time had passed; return those that it held."""
+
+    def expired(self, now: float, limit: int = PAGE_ROWS) -> list[QueuedCommand]:
+        """Return commands whose claim has ended, the oldest first. Each needs a decision that opens a new lease."""
+
+
+class CatalogueReader(Protocol):
+    """Reads bundles and registered playbooks."""
 
     def bundle(self, bundle: str) -> bytes | None:
         """Return a bundle's bytes."""
 
-    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
-        """Return the latest snapshot that was made with this bundle, not later than the event `until`."""
+    def resolve(self, path: str, version: int | None = None) -> CatalogueEntry | None:
+        """Return the registered playbook of a version; without one, the latest."""
+
+    def playbooks(self, *, after: str = "", limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        """Return the latest version of each playbook, by path; `after` is the last path of the page before."""
+
+    def versions(self, path: str, *, before: int | None = None, limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        """Return the versions of a playbook, the latest first; `before` is the last version of the page before."""
+
+
+class Catalogue(CatalogueReader, Protocol):
+    """Bundles by content id, and playbooks by path and version."""
+
+    def put_bundle(self, bundle: str, data: bytes) -> None:
+        """Store a bundle; an existing one stays as it is."""
+
+    def register(self, path: str, bundle: str, data: bytes, now: float) -> CatalogueEntry:
+        """Store a bundle as the next version of a playbook; if it is the latest already, return that."""
+
+
+class ExecutionsReader(Protocol):
+    """Reads the rows of executions, their requests and start keys."""
+
+    def execution(self, execution_id: str) -> Execution | None:
+        """Return the row of an execution."""
+
+    def find(self, text: str, limit: int) -> list[Execution]:
+        """Return executions whose identifier is, begins or ends with a text; an exact match alone."""
+
+    def executions(
+        self,
+        *,
+        status: str | None = None,
+        path: str | None = None,
+        parent: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Execution]:
+        """Return executions, the latest first; `parent=""`: those that are nobody's children.
+
+        `before` is the last execution of the page before. Raises StoreError if that has been deleted meanwhile.
+        """
+
+    def unfinished(self, limit: int | None = None) -> list[Execution]:
+        """Return executions that have not ended, the earliest first."""
+
+    def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
+        """Return executions whose timer has come, the most overdue first."""
+
+    def requests(
+        self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
+    ) -> list[ExecutionRequest]:
+        """Return requests that are not acknowledged, in order. Cheap when there are none."""
+
+    def started(self, start_key: str) -> str | None:
+        """Return the execution that was started with a key."""
+
+
+class Executions(ExecutionsReader, Protocol):
+    """Rows of executions, requests to them, and start keys."""
+
+    def request(self, execution_id: str, action: Action) -> None:
+        """Send a person's request. Raises StoreError if there is no such execution, or it has ended."""
+
+    def delete(self, execution_ids: Iterable[str]) -> int:
+        """Remove executions with everything that belongs to them; return how many there were."""
+
+
+class Reader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
+    """Reads a store. Any number of readers may work while others write."""
+
+    def references(self) -> Iterator[str]:
+        """Return the keys of stored results that events refer to, each once."""
 
     def close(self) -> None:
-        """Let go of everything. What was not committed is lost."""
+        """Release everything."""
 
 
-class Store(Reader, Protocol):
-    """Reads and writes. A database has one such at a time."""
+class Store(Reader, Log, Dispatch, Catalogue, Executions, Protocol):
+    """All four ports over one database."""
 
     durability: Durability
 
-    # ---- what a decision changes: buffered until `commit`
-
-    def append(
-        self,
-        execution_id: str,
-        expected_seq: int,
-        events: Sequence[Recorded],
-        execution: Execution,
-        *,
-        opened: Iterable[Dispatch] = (),
-        closed: Iterable[Dispatch] = (),
-        done: Iterable[ControlRequest] = (),
-    ) -> None:
-        """Add one decision: events, how the execution stands now, commands to give out or take back, requests met.
-
-        `expected_seq` is the number of the last event that the decision knew, 0 for a new execution, and `events` go on
-        from there without a gap; else ConflictError, and nothing is added. An opened command replaces the one of the
-        same part under an older lease; closing one under an older lease changes nothing.
-        """
-
-    def put_bundle(self, bundle: str, data: bytes) -> None:
-        """Keep a bundle; one that is there stays as it is."""
-
-    def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
-        """Keep a snapshot of events that are appended already."""
-
-    def drop_snapshots(self, execution_id: str) -> None:
-        """Forget the snapshots of an execution."""
-
-    def commit(self) -> None:
-        """Make everything since the last commit durable, in one transaction. Without anything to write it is free.
-
-        It may run in a thread while others append: those appends belong to the next commit. After a commit that failed
-        the store refuses everything; open it anew, and go on from what was committed.
-        """
-
-    # ---- commands and their leases: each call is a transaction of its own, over what is committed
-
-    def claim(self, worker: str, until: float, limit: int = 1) -> list[Dispatch]:
-        """Give commands that nobody holds to a worker, the oldest first, to hold until that time."""
-
-    def renew(self, worker: str, held: Sequence[Dispatch], until: float) -> list[Dispatch]:
-        """Let a worker hold its commands for longer; return those that it still holds."""
-
-    def expired(self, now: float) -> list[Dispatch]:
-        """Return commands whose holder let their time pass. A new lease number must be decided on for each."""
-
-    # ---- requests from outside
-
-    def request(self, execution_id: str, action: Action) -> None:
-        """Ask for an action at once: durable when it returns."""
-
-    def requests(self) -> list[ControlRequest]:
-        """Return requests that are not met yet, in their order. Cheap when there is nothing new."""
+    def now(self) -> float:
+        """Return the time of the store: one clock for everybody who shares it."""

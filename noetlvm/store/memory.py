@@ -1,153 +1,270 @@
-"""A store that forgets: for tests, and for runs that nobody needs to resume.
+"""A store in memory: for tests, and for runs that need not be resumed.
 
-It keeps what SQLite keeps, encoded just the same, so that a run that works here works there.
+It holds what SQLite holds, encoded in the same way, so that a run that works here works there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from noetlvm.data.encoding import decode
+from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Recorded
-from noetlvm.store.buffered import BufferedStore, EventRow, Pending, recorded_event, required_execution
-from noetlvm.store.interface import Action, ControlRequest, Dispatch, Durability, Execution, Snapshot
+from noetlvm.store.interface import (
+    PAGE_ROWS,
+    Action,
+    Append,
+    CatalogueEntry,
+    Durability,
+    Execution,
+    ExecutionRequest,
+    QueuedCommand,
+    Snapshot,
+    StoreError,
+)
+from noetlvm.store.rows import EncodedAppend, EventRow, cursor_gone, encoded_batch, recorded_event, require_open
 
 
 @dataclass(slots=True)
-class _Hold:
-    """A command of the outbox, and who holds it until when."""
-
-    dispatch: Dispatch
-    worker: str = ""
-    until: float = 0.0
-
-
-@dataclass(slots=True)
-class _Kept:
+class _Stored:
     """Everything of one execution."""
 
     execution: Execution
     events: list[EventRow] = field(default_factory=list)
-    snapshots: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    references: set[str] = field(default_factory=set)
+    snapshot: Snapshot | None = None
 
 
-class MemoryStore(BufferedStore):
-    """A store in dictionaries. Like any other it shows only what is committed."""
+class MemoryStore:
+    """A store in dictionaries."""
 
     def __init__(self, durability: Durability = "full") -> None:
-        super().__init__(durability)
-        self._kept: dict[str, _Kept] = {}
+        self.durability: Durability = durability
+        self._stored: dict[str, _Stored] = {}
         self._bundles: dict[str, bytes] = {}
-        self._holds: dict[tuple[str, int, str], _Hold] = {}
-        self._requests: dict[int, ControlRequest] = {}
-        self._requested = 0
+        self._playbooks: dict[str, list[CatalogueEntry]] = {}
+        self._commands: dict[tuple[str, int, str], QueuedCommand] = {}
+        self._requests: dict[int, tuple[str, str, bytes]] = {}
+        self._last_request = 0
+        self._start_keys: dict[str, str] = {}
+        self._writing = threading.RLock()
+        self._is_closed = False
 
-    # ---- reading
+    def close(self) -> None:
+        self._is_closed = True
 
-    def execution(self, execution_id: str) -> Execution | None:
-        kept = self._kept.get(execution_id)
-        return kept.execution if kept else None
+    def now(self) -> float:
+        return time.time()
 
-    def executions(self, *, limit: int | None = None, parent: str | None = None) -> list[Execution]:
-        latest = [kept.execution for kept in reversed(list(self._kept.values()))]
-        return [execution for execution in latest if parent is None or execution.parent == parent][:limit]
-
-    def unfinished(self) -> list[Execution]:
-        return [kept.execution for kept in self._kept.values() if kept.execution.ended is None]
+    # ---- log
 
     def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
-        kept = self._kept.get(execution_id)
-        yield from map(recorded_event, kept.events[after:until] if kept else ())
+        stored = self._stored.get(execution_id)
+        yield from map(recorded_event, stored.events[after:until] if stored else ())
+
+    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
+        stored = self._stored.get(execution_id)
+        found = stored.snapshot if stored else None
+        if found is None or found.bundle != bundle or (until is not None and found.seq > until):
+            return None
+        return found._replace(data=decode(found.data))
+
+    def references(self) -> Iterator[str]:
+        yield from set[str]().union(*(stored.references for stored in self._stored.values()))
+
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
+        encoded = encoded_batch(batch)
+        with self._writing:
+            self._require_open()
+            for bundle, data in bundles.items():
+                self._bundles.setdefault(bundle, data)
+            conflicts = {append.execution.execution_id for append in encoded if not self._moved(append)}
+            for append in encoded:
+                if append.execution.execution_id not in conflicts:
+                    self._write_dependents(append)
+        return conflicts
+
+    def _moved(self, append: EncodedAppend) -> bool:
+        """Move the row of an execution on from the known event; return False if it is not there any more."""
+        execution = append.execution
+        stored = self._stored.get(execution.execution_id)
+        if (stored.execution.seq if stored else 0) != append.known_seq or (stored and not append.known_seq):
+            return False
+        if append.start_key and self._start_keys.setdefault(append.start_key, execution.execution_id) != (
+            execution.execution_id
+        ):
+            return False
+        if stored is None:
+            self._stored[execution.execution_id] = _Stored(execution)
+        else:
+            stored.execution = execution
+        return True
+
+    def _write_dependents(self, append: EncodedAppend) -> None:
+        stored = self._stored[append.execution.execution_id]
+        stored.events += append.events
+        stored.references |= append.references
+        if append.snapshot is not None:
+            stored.snapshot = append.snapshot
+        for command in append.closed:
+            known = self._commands.get(command.part)
+            if known is not None and known.lease <= command.lease:
+                del self._commands[command.part]
+        for command in append.opened:
+            known = self._commands.get(command.part)
+            if known is None or known.lease < command.lease:
+                self._commands.pop(command.part, None)  # a new lease queues at the end
+                attempts = (known.attempts if known else 0) + bool(command.worker)
+                self._commands[command.part] = command._replace(
+                    attempts=attempts, bundle=stored.execution.bundle, path=stored.execution.path
+                )
+        for number in append.acknowledged:
+            self._requests.pop(number, None)
+        for request in append.sent:
+            self._send(*request)
+
+    # ---- dispatch
+
+    def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
+        wanted = set(pools)
+        with self._writing:
+            self._require_open()
+            free = (
+                command
+                for command in self._commands.values()
+                if not command.worker and command.pool in wanted and command.not_before <= now
+            )
+            claimed = [
+                command._replace(worker=worker, until=until, attempts=command.attempts + 1)
+                for command in islice(free, limit)
+            ]
+            self._commands |= {command.part: command for command in claimed}
+        return claimed
+
+    def renew(self, worker: str, held: Sequence[QueuedCommand], until: float) -> list[QueuedCommand]:
+        with self._writing:
+            self._require_open()
+            return [renewed for command in held if (renewed := self._held_until(worker, command, until))]
+
+    def release(self, worker: str, held: Sequence[QueuedCommand]) -> list[QueuedCommand]:
+        return self.renew(worker, held, 0.0)
+
+    def _held_until(self, worker: str, command: QueuedCommand, until: float) -> QueuedCommand | None:
+        known = self._commands.get(command.part)
+        if known is None or known.lease != command.lease or known.worker != worker or not known.until:
+            return None
+        self._commands[command.part] = renewed = known._replace(until=until)
+        return renewed
+
+    def expired(self, now: float, limit: int = PAGE_ROWS) -> list[QueuedCommand]:
+        ended = (command for command in list(self._commands.values()) if command.worker and command.until <= now)
+        return list(islice(ended, limit))
+
+    # ---- catalogue
 
     def bundle(self, bundle: str) -> bytes | None:
         return self._bundles.get(bundle)
 
-    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
-        kept = self._kept.get(execution_id)
-        found = [
-            (seq, data)
-            for (made_with, seq), data in (kept.snapshots.items() if kept else ())
-            if made_with == bundle and (until is None or seq <= until)
-        ]
-        if not found:
-            return None
-        seq, data = max(found)
-        return Snapshot(bundle, seq, decode(data))
+    def put_bundle(self, bundle: str, data: bytes) -> None:
+        self.write([], {bundle: data})
 
-    def close(self) -> None:
-        self._refusal = "the store is closed"
-
-    # ---- writing
-
-    def _committed_seq(self, execution_id: str) -> int:
-        kept = self._kept.get(execution_id)
-        return kept.execution.seq if kept else 0
-
-    def _base(self, execution_id: str) -> int:
-        return 0  # each has a list of its own
-
-    def _write(self, pending: Pending) -> None:
-        for bundle, data in pending.bundles.items():
-            self._bundles.setdefault(bundle, data)
-        for execution_id, execution in pending.executions.items():
-            kept = self._kept.setdefault(execution_id, _Kept(execution))
-            kept.execution = execution
-            kept.events += pending.events[execution_id]
-        for execution_id in pending.dropped:
-            if execution_id in self._kept:
-                self._kept[execution_id].snapshots.clear()
-        for execution_id, bundle, seq, data in pending.snapshots:
-            self._kept[execution_id].snapshots[bundle, seq] = data
-        for is_opened, dispatch in pending.changes:
-            self._change(dispatch, is_opened=is_opened)
-        for number in pending.met:
-            self._requests.pop(number, None)
-
-    def _change(self, dispatch: Dispatch, *, is_opened: bool) -> None:
-        part = dispatch[:3]
-        hold = self._holds.get(part)
-        if hold is not None:
-            is_old = hold.dispatch.lease > dispatch.lease or (is_opened and hold.dispatch.lease == dispatch.lease)
-            if is_old:
-                return
-            del self._holds[part]
-        if is_opened:
-            self._holds[part] = _Hold(dispatch)
-
-    # ---- commands and their leases
-
-    def claim(self, worker: str, until: float, limit: int = 1) -> list[Dispatch]:
+    def register(self, path: str, bundle: str, data: bytes, now: float) -> CatalogueEntry:
         with self._writing:
-            self._require_usable()
-            free = [hold for hold in self._holds.values() if not hold.worker][:limit]
-            for hold in free:
-                hold.worker, hold.until = worker, until
-            return [hold.dispatch for hold in free]
+            self.put_bundle(bundle, data)
+            versions = self._playbooks.setdefault(path, [])
+            if not versions or versions[-1].bundle != bundle:
+                versions.append(CatalogueEntry(path, len(versions) + 1, bundle, now))
+            return versions[-1]
 
-    def renew(self, worker: str, held: Sequence[Dispatch], until: float) -> list[Dispatch]:
-        with self._writing:
-            self._require_usable()
-            return [dispatch for dispatch in held if self._renewed(worker, dispatch, until)]
+    def resolve(self, path: str, version: int | None = None) -> CatalogueEntry | None:
+        found = [entry for entry in self._playbooks.get(path, ()) if version in (None, entry.version)]
+        return found[-1] if found else None
 
-    def _renewed(self, worker: str, dispatch: Dispatch, until: float) -> bool:
-        hold = self._holds.get(dispatch[:3])
-        if hold is None or hold.dispatch != dispatch or hold.worker != worker:
-            return False
-        hold.until = until
-        return True
+    def playbooks(self, *, after: str = "", limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        return [self._playbooks[path][-1] for path in sorted(self._playbooks) if path > after][:limit]
 
-    def expired(self, now: float) -> list[Dispatch]:
-        return [hold.dispatch for hold in self._holds.values() if hold.worker and hold.until <= now]
+    def versions(self, path: str, *, before: int | None = None, limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        entries = reversed(self._playbooks.get(path, []))
+        return [entry for entry in entries if before is None or entry.version < before][:limit]
 
-    # ---- requests from outside
+    # ---- executions
+
+    def execution(self, execution_id: str) -> Execution | None:
+        stored = self._stored.get(execution_id)
+        return stored.execution if stored else None
+
+    def find(self, text: str, limit: int) -> list[Execution]:
+        exact = self.execution(text)
+        if exact is not None:
+            return [exact]
+        return [
+            row for row in self.executions() if row.execution_id.startswith(text) or row.execution_id.endswith(text)
+        ][:limit]
+
+    def executions(
+        self,
+        *,
+        status: str | None = None,
+        path: str | None = None,
+        parent: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Execution]:
+        ids = list(self._stored)
+        if before is not None:
+            if before not in self._stored:
+                raise cursor_gone(before)
+            ids = ids[: ids.index(before)]
+        latest = (self._stored[execution_id].execution for execution_id in reversed(ids))
+        wanted = {"status": status, "path": path, "parent": parent}
+        filters = [(name, value) for name, value in wanted.items() if value is not None]
+        return list(
+            islice((row for row in latest if all(getattr(row, name) == value for name, value in filters)), limit)
+        )
+
+    def unfinished(self, limit: int | None = None) -> list[Execution]:
+        return list(islice((row.execution for row in self._stored.values() if row.execution.ended is None), limit))
+
+    def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
+        rows = [row.execution for row in self._stored.values()]
+        late = [(row.due, number, row) for number, row in enumerate(rows) if row.due is not None and row.due <= now]
+        return [row for _, _, row in sorted(late)][:limit]
+
+    def requests(
+        self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
+    ) -> list[ExecutionRequest]:
+        found = (
+            ExecutionRequest(target, action, decode(data), number)
+            for number, (target, action, data) in list(self._requests.items())
+            if number > after and execution_id in (None, target)
+        )
+        return list(islice(found, limit))
 
     def request(self, execution_id: str, action: Action) -> None:
         with self._writing:
-            self._require_usable()
-            required_execution(self.execution(execution_id), execution_id, action)
-            self._requested += 1
-            self._requests[self._requested] = ControlRequest(self._requested, execution_id, action)
+            self._require_open()
+            require_open(self.execution(execution_id), execution_id, action)
+            self._send(execution_id, action, encode(None))
 
-    def requests(self) -> list[ControlRequest]:
-        return list(self._requests.values())
+    def _send(self, execution_id: str, action: str, data: bytes) -> None:
+        self._last_request += 1
+        self._requests[self._last_request] = execution_id, action, data
+
+    def started(self, start_key: str) -> str | None:
+        return self._start_keys.get(start_key)
+
+    def delete(self, execution_ids: Iterable[str]) -> int:
+        with self._writing:
+            self._require_open()
+            gone = {execution_id for execution_id in execution_ids if self._stored.pop(execution_id, None)}
+            self._commands = {part: row for part, row in self._commands.items() if row.execution_id not in gone}
+            self._requests = {number: row for number, row in self._requests.items() if row[0] not in gone}
+            self._start_keys = {key: started for key, started in self._start_keys.items() if started not in gone}
+            return len(gone)
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise StoreError("the store is closed")

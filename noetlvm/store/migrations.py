@@ -6,10 +6,11 @@ A step is never changed once it has been released: a new one follows it. A datab
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from noetlvm.data.encoding import references_in
 from noetlvm.store.interface import StoreError
 
 APPLICATION_ID = 0x4E6F4554
@@ -18,7 +19,16 @@ APPLICATION_ID = 0x4E6F4554
 SEQ_BITS = 32
 """Of the place of an event, those that hold its number; the rest holds the key of its execution."""
 
-Migration: TypeAlias = tuple[str, ...]
+Migration: TypeAlias = tuple[str | Callable[[sqlite3.Connection], None], ...]
+"""Statements, and what SQL cannot do."""
+
+
+def _record_references(connection: sqlite3.Connection) -> None:
+    """Fill the table of references from events that were written before there was one."""
+    for place, data in connection.execute("SELECT place, data FROM events"):
+        values = [(key, place >> SEQ_BITS) for key in set(references_in(data))]
+        connection.executemany('INSERT OR IGNORE INTO "references" (result, execution) VALUES (?, ?)', values)
+
 
 MIGRATIONS: tuple[Migration, ...] = (
     (
@@ -45,6 +55,29 @@ MIGRATIONS: tuple[Migration, ...] = (
             unit TEXT NOT NULL, lease INTEGER NOT NULL, worker TEXT NOT NULL DEFAULT '', until REAL NOT NULL DEFAULT 0,
             UNIQUE (execution, run, unit))""",
     ),
+    (
+        # Timers, open work and filters of lists. Rows without a timer are not in the first index: a move costs nothing.
+        "ALTER TABLE executions ADD COLUMN due REAL",
+        "CREATE INDEX due_executions ON executions (due) WHERE due IS NOT NULL",
+        "CREATE INDEX unfinished_executions ON executions (key) WHERE ended IS NULL",
+        "CREATE INDEX paths ON executions (path, key)",
+        "CREATE TABLE start_keys (start_key TEXT PRIMARY KEY, execution_id TEXT NOT NULL) WITHOUT ROWID",
+        "CREATE INDEX keys_of_executions ON start_keys (execution_id)",
+        "ALTER TABLE requests ADD COLUMN data BLOB NOT NULL DEFAULT x'C0'",
+        "ALTER TABLE commands ADD COLUMN step TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE commands ADD COLUMN pool TEXT NOT NULL DEFAULT 'default'",
+        "ALTER TABLE commands ADD COLUMN not_before REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE commands ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0",
+        """CREATE TABLE playbooks (
+            path TEXT NOT NULL, version INTEGER NOT NULL, bundle TEXT NOT NULL, registered REAL NOT NULL,
+            PRIMARY KEY (path, version)) WITHOUT ROWID""",
+        # Which executions refer to which stored results: garbage collection reads this instead of every event.
+        """CREATE TABLE "references" (
+            result TEXT NOT NULL, execution INTEGER NOT NULL, PRIMARY KEY (result, execution)) WITHOUT ROWID""",
+        'CREATE INDEX references_of_executions ON "references" (execution)',
+        _record_references,
+    ),
+    ("ALTER TABLE events ADD COLUMN sum INTEGER",),
 )
 
 
@@ -83,5 +116,8 @@ def _take_steps(connection: sqlite3.Connection, path: Path, migrations: Sequence
         connection.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP)")
     for version, statements in enumerate(migrations[taken:], taken + 1):
         for statement in statements:
-            connection.execute(statement)
+            if isinstance(statement, str):
+                connection.execute(statement)
+            else:
+                statement(connection)
         connection.execute("INSERT INTO migrations (version) VALUES (?)", (version,))

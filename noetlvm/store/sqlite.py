@@ -1,88 +1,120 @@
 """The store in one SQLite file, for one writing process and any number of readers.
 
-A writer has two connections: one writes, and nothing but its transactions touches it; the other reads, so it sees only
-what is committed, even while a commit goes on in another thread.
+A writer has two connections: one writes, and nothing but its transactions uses it; the other reads, so it sees only
+what is committed, even while another thread writes.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from noetlvm.data.encoding import decode
+from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
-from noetlvm.store.buffered import BufferedStore, Pending, recorded_event, required_execution
 from noetlvm.store.interface import (
+    PAGE_ROWS,
     Action,
-    ConflictError,
-    ControlRequest,
-    Dispatch,
+    Append,
+    CatalogueEntry,
+    DamagedError,
     Durability,
     Execution,
+    ExecutionRequest,
+    QueuedCommand,
     Snapshot,
     StoreError,
 )
 from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
-from noetlvm.store.writer_lock import WriterLock
+from noetlvm.store.rows import (
+    REMEDY,
+    EncodedAppend,
+    cursor_gone,
+    encoded_batch,
+    first_sum,
+    next_sum,
+    read_data,
+    read_events,
+    read_execution,
+    require_open,
+)
+from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, use
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 _Done = TypeVar("_Done")
 
 _SYNCHRONOUS = {"full": "FULL", "relaxed": "NORMAL"}
-"""In WAL mode NORMAL syncs at checkpoints only, which keeps the file whole; OFF would not."""
+"""In WAL mode NORMAL syncs at checkpoints only, which cannot corrupt the file; OFF could."""
 
 _CHECKPOINT_PAGES = {"full": 64, "relaxed": 1_000}
-"""How long the write-ahead log grows before it is written to the database and used again from its beginning. To sync a
-file that grows takes half as long again as to sync one that is written over, so where every commit is synced the log
-is short; else SQLite's own number is right, since only checkpoints sync."""
+"""How long the write-ahead log grows before it is copied to the database and reused from its beginning. To sync a file
+that grows takes half as long again as to sync one that is overwritten, so where every commit is synced the log is
+short; else SQLite's own default is right, since only checkpoints sync."""
 
 _BUSY_SECONDS = 30
-"""How long to wait for another connection's transaction: a request from outside, or its checkpoint."""
+"""How long to wait for another connection's transaction: a request from another process, or its checkpoint."""
 
 _PAGE = 1_000
 """Events read at once. A long read would keep the write-ahead log from being reused."""
 
-_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq"
-# What an execution is stays as its first append said; no column of an index is written again.
-_PUT_EXECUTION = f"""INSERT INTO executions (key, {_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (key) DO UPDATE SET (status, started, ended, counts, seq)
-    = (excluded.status, excluded.started, excluded.ended, excluded.counts, excluded.seq)"""
-_SELECT_LAST_KEY = "SELECT coalesce(max(key), 0) FROM executions"
+_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due"
+_SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
+# Both return the key of the row, and nothing for an execution that lost a race. What an execution is stays as its first
+# append said: no column of an index but `due` is written again.
+_INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO NOTHING RETURNING key"""
+_MOVE_EXECUTION = """UPDATE executions SET status = ?, ended = ?, counts = ?, seq = ?, due = ?
+    WHERE execution_id = ? AND seq = ? RETURNING key"""
 _EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
-_INSERT_EVENT = f"INSERT INTO events (place, {_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_EVENT = f"INSERT INTO events (place, {_EVENT}, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT_SUM = "SELECT sum FROM events WHERE place = ?"
 _SEQ_MAX = (1 << SEQ_BITS) - 1
-_SELECT_EVENTS = f"""SELECT place & {_SEQ_MAX}, {_EVENT} FROM events
-    WHERE place > ? AND place <= ? ORDER BY place LIMIT {_PAGE}"""
-_INSERT_SNAPSHOT = "INSERT OR REPLACE INTO snapshots (execution, bundle, seq, data) VALUES (?, ?, ?, ?)"
-_SELECT_SNAPSHOT = """SELECT seq, data FROM snapshots
+_SELECT_EVENTS = f"""SELECT place & {_SEQ_MAX}, {_EVENT}, sum FROM events
+    WHERE place >= ? AND place <= ? ORDER BY place LIMIT {_PAGE}"""
+_INSERT_REFERENCE = 'INSERT OR IGNORE INTO "references" (result, execution) VALUES (?, ?)'
+_INSERT_SNAPSHOT = "INSERT INTO snapshots (execution, bundle, seq, data) VALUES (?, ?, ?, ?)"
+_SELECT_SNAPSHOT = """SELECT bundle, seq, data FROM snapshots
     WHERE execution = ? AND bundle = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"""
-_INSERT_REQUEST = "INSERT INTO requests (execution_id, action) VALUES (?, ?)"
+_INSERT_REQUEST = "INSERT INTO requests (execution_id, action, data) VALUES (?, ?, ?)"
+_SELECT_REQUESTS = """SELECT execution_id, action, data, number FROM requests
+    WHERE number > ? AND (? IS NULL OR execution_id = ?) ORDER BY number LIMIT ?"""
 
 # Commands, by part: an older lease gives way to a newer one, never the other way round.
 _PART = "execution = ? AND run = ? AND unit = ?"
-_REMOVE_OLDER = f"DELETE FROM commands WHERE {_PART} AND lease < ?"
-_REMOVE_UP_TO = f"DELETE FROM commands WHERE {_PART} AND lease <= ?"
-_INSERT_COMMAND = "INSERT OR IGNORE INTO commands (execution, run, unit, lease) VALUES (?, ?, ?, ?)"
-_COMMAND = "SELECT number, execution_id, run, unit, lease FROM commands JOIN executions ON key = execution"
-_SELECT_FREE = f"{_COMMAND} WHERE worker = '' ORDER BY number LIMIT ?"
-_SELECT_EXPIRED = f"{_COMMAND} WHERE worker <> '' AND until <= ? ORDER BY number"
-_CLAIM = "UPDATE commands SET worker = ?, until = ? WHERE number = ?"
-_RENEW = f"UPDATE commands SET until = ? WHERE {_PART} AND lease = ? AND worker = ?"
+_CLOSE_COMMAND = f"DELETE FROM commands WHERE {_PART} AND lease <= ?"
+# A replaced row gets a new number: a new lease queues at the end.
+_OPEN_COMMAND = """INSERT OR REPLACE INTO commands
+    (execution, run, unit, lease, step, pool, not_before, worker, until, attempts)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(max(attempts), 0) + (?8 <> '')
+    FROM commands WHERE execution = ?1 AND run = ?2 AND unit = ?3 HAVING coalesce(max(lease), -1) < ?4"""
+_COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
+_SELECT_COMMANDS = f"""SELECT execution_id, {_COMMAND}, bundle, path FROM commands JOIN executions ON key = execution"""
+_SELECT_EXPIRED = f"{_SELECT_COMMANDS} WHERE worker <> '' AND until <= ? ORDER BY number LIMIT ?"
+_CLAIM = f"""UPDATE commands SET worker = ?, until = ?, attempts = attempts + 1 WHERE number IN
+    (SELECT number FROM commands WHERE worker = '' AND not_before <= ? AND pool IN (SELECT value FROM json_each(?))
+    ORDER BY number LIMIT ?) RETURNING number, execution, {_COMMAND}"""
+_RENEW = """UPDATE commands SET until = ? WHERE execution = (SELECT key FROM executions WHERE execution_id = ?)
+    AND run = ? AND unit = ? AND lease = ? AND worker = ? AND until > 0"""
 
+_ENTRY = "path, version, bundle, registered"
+_SELECT_ENTRIES = f"SELECT {_ENTRY} FROM playbooks"
+_INSERT_ENTRY = f"INSERT INTO playbooks ({_ENTRY}) VALUES (?, ?, ?, ?)"
 
 _ANOTHER = "; --db names another database"
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: "; make room, and `noetlvm resume` goes on: what was recorded stays",
-    sqlite3.SQLITE_READONLY: "; the file and its folder must be writable, even to look at it: copy it elsewhere",
+    sqlite3.SQLITE_FULL: "; make room, and `noetlvm resume` continues: what was recorded stays",
+    sqlite3.SQLITE_READONLY: "; the file and its folder must be writable: copy it elsewhere",
     sqlite3.SQLITE_CANTOPEN: f"; is it a file that you may read and write, in such a folder?{_ANOTHER}",
     sqlite3.SQLITE_NOTADB: _ANOTHER,
     sqlite3.SQLITE_CORRUPT: f"; the file is damaged: take a copy from before{_ANOTHER}",
-    sqlite3.SQLITE_IOERR: "; look at the disk, then `noetlvm resume` goes on: what was recorded stays",
+    sqlite3.SQLITE_IOERR: "; look at the disk, then `noetlvm resume` continues: what was recorded stays",
 }
 """What to do about an error of SQLite, by its code."""
 
@@ -94,73 +126,189 @@ class SqliteReader:
         if not path.exists():
             raise StoreError(f"there is no database {path}; `noetlvm run` makes one, --db names another")
         self.path = path
-        with _explained(path):
-            if _version(path) < len(MIGRATIONS):
-                SqliteStore(path).close()  # brings it forward
-            self._reading = _connect(path, "ro")
+        self._inode: Inode | None = use(path)
+        self._copy: TemporaryDirectory[str] | None = None
+        try:
+            with _explained(path):
+                self._reading = self._opened()
+                if _version(self._reading, path) < len(MIGRATIONS):
+                    self._reading.close()
+                    SqliteStore(path).close()  # migrates it
+                    self._reading = self._opened()
+        except StoreError:
+            self._leave()
+            raise
 
-    def execution(self, execution_id: str) -> Execution | None:
-        found = self._select(f"SELECT {_EXECUTION} FROM executions WHERE execution_id = ?", execution_id)
-        return _execution(found[0]) if found else None
+    def close(self) -> None:
+        self._reading.close()
+        self._leave()
 
-    def executions(self, *, limit: int | None = None, parent: str | None = None) -> list[Execution]:
-        count = -1 if limit is None else limit  # SQLite's word for no limit
-        where, values = ("", [count]) if parent is None else ("WHERE parent = ?", [parent, count])
-        select = f"SELECT {_EXECUTION} FROM executions {where} ORDER BY key DESC LIMIT ?"
-        return [_execution(row) for row in self._select(select, *values)]
+    def _opened(self) -> sqlite3.Connection:
+        """Open a connection for reading, also where nothing can be written: SQLite needs a file beside a database."""
+        try:
+            connection = _connect(self.path, "ro")
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            return self._opened_unwritable()
+        return connection
 
-    def unfinished(self) -> list[Execution]:
-        select = f"SELECT {_EXECUTION} FROM executions WHERE ended IS NULL ORDER BY key"
-        return [_execution(row) for row in self._select(select)]
+    def _opened_unwritable(self) -> sqlite3.Connection:
+        """Open a database that no process can write to; what its log holds is read in a copy."""
+        from shutil import copyfile
+        from tempfile import TemporaryDirectory
+
+        actual = self.path.resolve()
+        log = Path(f"{actual}-wal")
+        if not log.exists() or not log.stat().st_size:
+            return _connect(actual, "ro&immutable=1")
+        self._copy = TemporaryDirectory(prefix="noetlvm-")
+        for file in (actual, log):
+            copyfile(file, Path(self._copy.name, file.name))
+        return _connect(Path(self._copy.name, actual.name), "ro")
+
+    def _leave(self) -> None:
+        if self._inode is not None:
+            leave(self._inode)
+            self._inode = None
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
+
+    # ---- log
 
     def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
-        before = (self._key(execution_id) or 0) << SEQ_BITS
-        last = before + (_SEQ_MAX if until is None else until)
-        while page := self._select(_SELECT_EVENTS, before + after, last):
-            yield from map(recorded_event, page)
-            after = page[-1][0]
+        row = self.execution(execution_id)
+        if row is None:
+            return
+        last = row.seq if until is None else min(until, row.seq)
+        rows = self._event_rows(self._key(execution_id) << SEQ_BITS, after or 1, last)
+        yield from read_events(execution_id, str(self.path), rows, after, last)
+
+    def _event_rows(self, base: int, first: int, last: int) -> Iterator[Sequence[Any]]:
+        while first <= last and (page := self._select(_SELECT_EVENTS, base + first, base + last)):
+            yield from page
+            first = page[-1][0] + 1
+
+    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
+        last = _SEQ_MAX if until is None else until
+        for made_with, seq, data in self._select(_SELECT_SNAPSHOT, self._key(execution_id), bundle, last):
+            return Snapshot(made_with, seq, read_data(str(self.path), f"the snapshot of {execution_id}", data))
+        return None
+
+    def references(self) -> Iterator[str]:
+        for (key,) in self._select('SELECT DISTINCT result FROM "references"'):
+            yield key
+
+    # ---- catalogue
 
     def bundle(self, bundle: str) -> bytes | None:
         found = self._select("SELECT data FROM bundles WHERE bundle = ?", bundle)
         return found[0][0] if found else None
 
-    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
-        last = _SEQ_MAX if until is None else until
-        found = self._select(_SELECT_SNAPSHOT, self._key(execution_id), bundle, last)
-        return Snapshot(bundle, found[0][0], decode(found[0][1])) if found else None
+    def resolve(self, path: str, version: int | None = None) -> CatalogueEntry | None:
+        which = "version = ?" if version else "? IS NULL"
+        select = f"{_SELECT_ENTRIES} WHERE path = ? AND {which} ORDER BY version DESC LIMIT 1"
+        found = self._select(select, path, version)
+        return CatalogueEntry._make(found[0]) if found else None
 
-    def close(self) -> None:
-        self._reading.close()
+    def playbooks(self, *, after: str = "", limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        # With max() SQLite takes the other columns from the row that has it.
+        select = "SELECT path, max(version), bundle, registered FROM playbooks WHERE path > ? GROUP BY path LIMIT ?"
+        return [CatalogueEntry._make(row) for row in self._select(select, after, limit)]
 
-    def _key(self, execution_id: str) -> int | None:
-        found = self._select("SELECT key FROM executions WHERE execution_id = ?", execution_id)
+    def versions(self, path: str, *, before: int | None = None, limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        select = f"{_SELECT_ENTRIES} WHERE path = ? AND version < ? ORDER BY version DESC LIMIT ?"
+        return [CatalogueEntry._make(row) for row in self._select(select, path, before or _SEQ_MAX, limit)]
+
+    # ---- executions
+
+    def execution(self, execution_id: str) -> Execution | None:
+        found = self._select(f"{_SELECT_EXECUTIONS} WHERE execution_id = ?", execution_id)
+        return read_execution(str(self.path), found[0]) if found else None
+
+    def find(self, text: str, limit: int) -> list[Execution]:
+        exact = self.execution(text)
+        if exact is not None:
+            return [exact]
+        size = len(text)
+        where = "substr(execution_id, 1, ?) = ? OR substr(execution_id, -?) = ?" if text else "1 OR (?, ?, ?, ?)"
+        return self._executions(f"WHERE {where} ORDER BY key DESC LIMIT ?", size, text, size, text, limit)
+
+    def executions(
+        self,
+        *,
+        status: str | None = None,
+        path: str | None = None,
+        parent: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Execution]:
+        wanted: dict[str, str | int | None] = {"status = ?": status, "path = ?": path, "parent = ?": parent}
+        if before is not None:
+            wanted["key < ?"] = self._key(before)
+            if not wanted["key < ?"]:
+                raise cursor_gone(before)
+        conditions = {condition: value for condition, value in wanted.items() if value is not None}
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        return self._executions(f"{where} ORDER BY key DESC LIMIT ?", *conditions.values(), _limit(limit))
+
+    def unfinished(self, limit: int | None = None) -> list[Execution]:
+        return self._executions("WHERE ended IS NULL ORDER BY key LIMIT ?", _limit(limit))
+
+    def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
+        return self._executions("WHERE due <= ? ORDER BY due, key LIMIT ?", now, limit)
+
+    def requests(
+        self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
+    ) -> list[ExecutionRequest]:
+        found = self._select(_SELECT_REQUESTS, after, execution_id, execution_id, _limit(limit))
+        where = str(self.path)
+        return [
+            ExecutionRequest(target, action, read_data(where, f"request {number}", data), number)
+            for target, action, data, number in found
+        ]
+
+    def started(self, start_key: str) -> str | None:
+        found = self._select("SELECT execution_id FROM start_keys WHERE start_key = ?", start_key)
         return found[0][0] if found else None
+
+    def _executions(self, condition: str, *values: Any) -> list[Execution]:
+        return [
+            read_execution(str(self.path), row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)
+        ]
+
+    def _key(self, execution_id: str) -> int:
+        """Return the key of an execution; 0: there is none."""
+        found = self._select("SELECT key FROM executions WHERE execution_id = ?", execution_id)
+        return int(found[0][0]) if found else 0
 
     def _select(self, statement: str, *values: Any) -> list[Any]:
         with _explained(self.path):
             return self._reading.execute(statement, values).fetchall()
 
 
-class SqliteStore(BufferedStore, SqliteReader):
+class SqliteStore(SqliteReader):
     """Reads and writes a database, which is made where there is none. One process at a time may have it open."""
 
     def __init__(self, path: Path, durability: Durability = "full") -> None:
-        BufferedStore.__init__(self, durability)
+        self.durability: Durability = durability
         self.path = path
-        self._keys: dict[str, int] = {}
-        """Keys of executions at work, those that wait for their first commit included."""
+        self._inode = self._copy = None  # the lock counts as the user of the file
+        self._writing = threading.RLock()
+        self._is_closed = False
         with _explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             self._lock = WriterLock(path)
         try:
             with _explained(path):
                 self._connection = _connect(path, "rwc")
-                schema_version(self._connection, path)  # refuses a file of somebody else before anything is changed
+                schema_version(self._connection, path)  # refuses a file of another program before anything is changed
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES[durability]}")
                 migrate(self._connection, path)
-                self._last_key = int(self._connection.execute(_SELECT_LAST_KEY).fetchone()[0])
                 self._reading = _connect(path, "ro")
         except StoreError:
             self._lock.release()
@@ -168,73 +316,95 @@ class SqliteStore(BufferedStore, SqliteReader):
 
     def close(self) -> None:
         with self._writing:
-            self._refusal = "the store is closed"
-            SqliteReader.close(self)
+            self._is_closed = True
+            self._reading.close()
             self._connection.close()
             self._lock.release()
 
-    # ---- writing
+    def now(self) -> float:
+        return time.time()
 
-    def _committed_seq(self, execution_id: str) -> int:
-        execution = self.execution(execution_id)
-        return execution.seq if execution else 0
+    # ---- log
 
-    def _base(self, execution_id: str) -> int:
-        key = self._known_key(execution_id)
-        if key is None:
-            # Nobody else writes, so the next number is ours; knowing it here lets an event's row be made once.
-            self._last_key = key = self._last_key + 1
-        self._keys[execution_id] = key
-        return key << SEQ_BITS
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
+        encoded = encoded_batch(batch)
 
-    def _write(self, pending: Pending) -> None:
-        self._transact(partial(self._put, pending))
-        for execution_id, execution in pending.executions.items():
-            if execution.ended is not None:
-                self._keys.pop(execution_id, None)
+        def write(connection: sqlite3.Connection) -> set[str]:
+            if bundles:
+                connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", bundles.items())
+            return {append.execution.execution_id for append in encoded if not _written(connection, append)}
 
-    def _put(self, pending: Pending, connection: sqlite3.Connection) -> None:
-        if pending.bundles:
-            connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", pending.bundles.items())
-        connection.executemany(_PUT_EXECUTION, map(self._execution_row, pending.executions.values()))
-        connection.executemany(_INSERT_EVENT, chain.from_iterable(pending.events.values()))
-        for execution_id in pending.dropped:
-            connection.execute("DELETE FROM snapshots WHERE execution = ?", (self._known_key(execution_id),))
-        for execution_id, *values in pending.snapshots:
-            connection.execute(_INSERT_SNAPSHOT, (self._known_key(execution_id), *values))
-        for is_opened, dispatch in pending.changes:
-            self._write_command(dispatch, is_opened=is_opened)
-        if pending.met:
-            connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in pending.met])
+        return self._transact(write)
 
-    def _execution_row(self, execution: Execution) -> tuple[Any, ...]:
-        *known, counts, seq = execution
-        return (self._known_key(execution.execution_id), *known, _counts_text(counts), seq)
+    # ---- dispatch
 
-    def _write_command(self, dispatch: Dispatch, *, is_opened: bool) -> None:
-        row = (self._known_key(dispatch.execution_id), *dispatch[1:])
-        if not is_opened:
-            self._connection.execute(_REMOVE_UP_TO, row)
-            return
-        self._connection.execute(_REMOVE_OLDER, row)
-        self._connection.execute(_INSERT_COMMAND, row)
+    def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
+        wanted = json.dumps(list(pools))
 
-    def _known_key(self, execution_id: str) -> int | None:
-        """Return the key of an execution that was ever appended to."""
-        return self._keys.get(execution_id) or self._key(execution_id)
+        def claim(connection: sqlite3.Connection) -> list[QueuedCommand]:
+            claimed = sorted(connection.execute(_CLAIM, (worker, until, now, wanted, limit)))
+            select = "SELECT execution_id, bundle, path FROM executions WHERE key = ?"
+            rows = [(row, connection.execute(select, (row[1],)).fetchone()) for row in claimed]
+            return [QueuedCommand(of[0], *row[2:], *of[1:]) for row, of in rows]
+
+        return self._transact(claim)
+
+    def renew(self, worker: str, held: Sequence[QueuedCommand], until: float) -> list[QueuedCommand]:
+        def is_renewed(connection: sqlite3.Connection, command: QueuedCommand) -> bool:
+            return bool(connection.execute(_RENEW, (until, *command[:4], worker)).rowcount)
+
+        return self._transact(
+            lambda connection: [one._replace(until=until) for one in held if is_renewed(connection, one)]
+        )
+
+    def release(self, worker: str, held: Sequence[QueuedCommand]) -> list[QueuedCommand]:
+        return self.renew(worker, held, 0.0)
+
+    def expired(self, now: float, limit: int = PAGE_ROWS) -> list[QueuedCommand]:
+        return [QueuedCommand._make(row) for row in self._select(_SELECT_EXPIRED, now, limit)]
+
+    # ---- catalogue
+
+    def put_bundle(self, bundle: str, data: bytes) -> None:
+        self.write([], {bundle: data})
+
+    def register(self, path: str, bundle: str, data: bytes, now: float) -> CatalogueEntry:
+        def register(connection: sqlite3.Connection) -> CatalogueEntry:
+            connection.execute("INSERT OR IGNORE INTO bundles VALUES (?, ?)", (bundle, data))
+            select = f"{_SELECT_ENTRIES} WHERE path = ? ORDER BY version DESC LIMIT 1"
+            latest = connection.execute(select, (path,)).fetchone()
+            if latest and latest[2] == bundle:
+                return CatalogueEntry._make(latest)
+            entry = CatalogueEntry(path, latest[1] + 1 if latest else 1, bundle, now)
+            connection.execute(_INSERT_ENTRY, entry)
+            return entry
+
+        return self._transact(register)
+
+    # ---- executions
+
+    def request(self, execution_id: str, action: Action) -> None:
+        require_open(self.execution(execution_id), execution_id, action)
+        self._transact(lambda connection: connection.execute(_INSERT_REQUEST, (execution_id, action, encode(None))))
+
+    def delete(self, execution_ids: Iterable[str]) -> int:
+        return self._transact(lambda connection: sum(_deleted(connection, one) for one in set(execution_ids)))
 
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
-        """Return what the work gives, all of it durable; if it raises, nothing of it stays.
+        """Return what the work returns, all of it durable; if it raises, nothing of it stays.
 
-        It takes a function and is no context manager: those cost more than the statements of a small commit.
+        It takes a function and is no context manager: those cost more than the statements of a small write.
         """
         connection = self._connection
         with self._writing:
+            if self._is_closed:
+                raise StoreError("the store is closed")
+            self._lock.check()  # an effect must not begin that the log then forgets
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 done = work(connection)
                 connection.execute("COMMIT")
-            except BaseException as error:  # whatever stopped it: half a decision must not stay
+            except BaseException as error:  # whatever stopped it: half a write must not stay
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 if isinstance(error, (sqlite3.Error, OSError)):
@@ -242,49 +412,81 @@ class SqliteStore(BufferedStore, SqliteReader):
                 raise
         return done
 
-    # ---- commands and their leases
 
-    def claim(self, worker: str, until: float, limit: int = 1) -> list[Dispatch]:
-        def claim(connection: sqlite3.Connection) -> list[Dispatch]:
-            free = connection.execute(_SELECT_FREE, (limit,)).fetchall()
-            connection.executemany(_CLAIM, [(worker, until, number) for number, *_ in free])
-            return [Dispatch(*row) for _, *row in free]
+def _written(connection: sqlite3.Connection, append: EncodedAppend) -> bool:
+    """Write one append; return False if its execution has moved on."""
+    key = _moved(connection, append)
+    if not key:
+        return False
+    base = key << SEQ_BITS
+    connection.executemany(_INSERT_EVENT, _summed(connection, append, base))
+    if append.references:
+        connection.executemany(_INSERT_REFERENCE, [(result, key) for result in append.references])
+    if append.snapshot is not None:
+        connection.execute("DELETE FROM snapshots WHERE execution = ?", (key,))
+        connection.execute(_INSERT_SNAPSHOT, (key, *append.snapshot))
+    for command in append.closed:
+        connection.execute(_CLOSE_COMMAND, (key, *command[1:4]))
+    for command in append.opened:
+        connection.execute(_OPEN_COMMAND, (key, *command[1:9]))
+    if append.acknowledged:
+        connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in append.acknowledged])
+    if append.sent:
+        connection.executemany(_INSERT_REQUEST, append.sent)
+    return True
 
-        self._require_usable()
-        return self._transact(claim)
 
-    def renew(self, worker: str, held: Sequence[Dispatch], until: float) -> list[Dispatch]:
-        def is_renewed(connection: sqlite3.Connection, dispatch: Dispatch) -> bool:
-            values = (until, self._known_key(dispatch.execution_id), *dispatch[1:], worker)
-            return bool(connection.execute(_RENEW, values).rowcount)
+def _summed(connection: sqlite3.Connection, append: EncodedAppend, base: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of an append's events, with places and checksums that continue those of the log."""
+    found = append.known_seq and connection.execute(_SELECT_SUM, (base + append.known_seq,)).fetchone()
+    # Before there were checksums there was none to continue.
+    last = found[0] if found and found[0] is not None else first_sum(append.execution.execution_id)
+    for row in append.events:
+        last = next_sum(last, row)
+        yield base + row[0], *row[1:], last
 
-        self._require_usable()
-        return self._transact(lambda connection: [one for one in held if is_renewed(connection, one)])
 
-    def expired(self, now: float) -> list[Dispatch]:
-        return [Dispatch(*row) for _, *row in self._select(_SELECT_EXPIRED, now)]
+def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
+    """Move the row of an execution on from the known event, and return its key; 0 if it lost a race."""
+    *made, status, started, ended, parent, counts, seq, due = append.execution
+    text = _counts_text(counts)
+    if append.known_seq:
+        values = (status, ended, text, seq, due, append.execution.execution_id, append.known_seq)
+        found = connection.execute(_MOVE_EXECUTION, values).fetchone()
+        return found[0] if found else 0
+    if append.start_key:
+        select = "SELECT 1 FROM start_keys WHERE start_key = ?"
+        if connection.execute(select, (append.start_key,)).fetchone():
+            return 0
+    found = connection.execute(_INSERT_EXECUTION, (*made, status, started, ended, parent, text, seq, due)).fetchone()
+    if found and append.start_key:
+        connection.execute("INSERT INTO start_keys VALUES (?, ?)", (append.start_key, append.execution.execution_id))
+    return found[0] if found else 0
 
-    # ---- requests from outside
 
-    def request(self, execution_id: str, action: Action) -> None:
-        self._require_usable()
-        required_execution(self.execution(execution_id), execution_id, action)
-        self._transact(lambda connection: connection.execute(_INSERT_REQUEST, (execution_id, action)))
-
-    def requests(self) -> list[ControlRequest]:
-        return [ControlRequest(*row) for row in self._select("SELECT * FROM requests ORDER BY number")]
+def _deleted(connection: sqlite3.Connection, execution_id: str) -> bool:
+    found = connection.execute("SELECT key FROM executions WHERE execution_id = ?", (execution_id,)).fetchone()
+    if not found:
+        return False
+    first = found[0] << SEQ_BITS
+    connection.execute("DELETE FROM events WHERE place BETWEEN ? AND ?", (first, first + _SEQ_MAX))
+    for table in ("snapshots", "commands", '"references"'):
+        connection.execute(f"DELETE FROM {table} WHERE execution = ?", found)
+    for table in ("requests", "start_keys", "executions"):
+        connection.execute(f"DELETE FROM {table} WHERE execution_id = ?", (execution_id,))
+    return True
 
 
 def send_request(path: Path, execution_id: str, action: Action) -> None:
-    """Ask for an action while another process has the database open for writing."""
+    """Send a request while another process has the database open for writing."""
     with closing(SqliteReader(path)) as reader:
-        required_execution(reader.execution(execution_id), execution_id, action)
+        require_open(reader.execution(execution_id), execution_id, action)
     with _explained(path), closing(_connect(path, "rw")) as connection:
-        connection.execute(_INSERT_REQUEST, (execution_id, action))
+        connection.execute(_INSERT_REQUEST, (execution_id, action, encode(None)))
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Open a connection that begins transactions only when told to. Threads take turns on it."""
+    """Open a connection that begins transactions only explicitly. Threads take turns on it."""
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         timeout=_BUSY_SECONDS,
@@ -294,28 +496,27 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
-def _version(path: Path) -> int:
-    with closing(_connect(path, "ro")) as connection:
-        version = schema_version(connection, path)
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    version = schema_version(connection, path)
     if not version:
         raise StoreError(f"{path} is empty; `noetlvm run` writes the first execution to it")
     require_known(version, path)
     return version
 
 
-def _execution(row: Sequence[Any]) -> Execution:
-    *known, counts, seq = row
-    return Execution._make((*known, json.loads(counts), seq))
-
-
 def _counts_text(counts: Mapping[str, int]) -> str:
-    """Return counts as JSON. Their names are plain words, and every commit asks: `json` takes three times as long."""
+    """Return counts as JSON. Their names are plain words; each write does it, and `json` takes three times as long."""
     return "{" + ", ".join([f'"{name}": {count}' for name, count in counts.items()]) + "}"
+
+
+def _limit(limit: int | None) -> int:
+    """Return a limit as SQLite has it."""
+    return -1 if limit is None else limit
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Let SQLite's errors say which file, and be ours."""
+    """Turn SQLite's errors into ours, which name the file."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
@@ -324,7 +525,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _explanation(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     if isinstance(error, sqlite3.IntegrityError):
-        return ConflictError(f"{path}: somebody else wrote to it: {error}")
+        return DamagedError(f"{path}: a row is in the way that another program wrote ({error}); {REMEDY}")
     if isinstance(error, OSError):
         return StoreError(f"{error.filename or path}: {error.strerror or error}{_ANOTHER}")
     remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")

@@ -13,7 +13,7 @@ from noetlvm.machine.frame import frame_for
 from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, ScriptError
 from noetlvm.tools.call import Outcome, error, ok
-from noetlvm.tools.fit import Unfit
+from noetlvm.tools.inputs import InputError
 
 if TYPE_CHECKING:
     from noetlvm.testing.simulation import Simulated
@@ -101,7 +101,7 @@ class Pipeline:
         """Ask for a child execution, and leave: a parent that waits holds nothing (S43)."""
         try:
             asked = child_asked(call, self._execution.control.offload)
-        except Unfit as problem:
+        except InputError as problem:
             return self._complete(error("input", str(problem)), self._clock.now)
         self._frame.events.append(self._frame.started(ts=self._clock.now, child=asked))
         self._report()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.errors import ExpansionError
 from tests.noetlc.codegen.listing import listing
 from tests.noetlc.codegen.steps import code_of, pipeline_of
 
@@ -205,5 +205,5 @@ def test_iter_is_a_namespace_only_inside_a_loop() -> None:
 
 
 def test_a_flow_task_that_nobody_could_have_generated_is_refused() -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(ExpansionError):
         code_of(flow("x", "{ surprise: 1 }"))

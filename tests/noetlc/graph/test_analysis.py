@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from bench.generate_nets import generate_net
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import GraphReport
@@ -23,7 +23,7 @@ from noetlc.rules.examples import whole_playbook
 
 def net_of(steps: str) -> Net:
     text = whole_playbook(textwrap.dedent(steps))
-    compiled = compile_playbooks([PlaybookFile("net.yaml", text.encode())])
+    compiled = compile_playbooks([("net.yaml", text.encode())])
     assert compiled.program is not None, [finding for file in compiled.files for finding in file.findings]
     return nets_of(compiled.program)[0]
 
@@ -195,7 +195,7 @@ def test_an_endless_cycle_is_a_trap_and_the_way_round_is_shown() -> None:
 def test_the_final_step_runs_after_all_others_and_needs_no_arc() -> None:
     text = whole_playbook(f"{FORK}- step: summary\n")
     text = text.replace("workflow:", "executor: {spec: {final_step: summary}}\nworkflow:", 1)
-    compiled = compile_playbooks([PlaybookFile("net.yaml", text.encode())])
+    compiled = compile_playbooks([("net.yaml", text.encode())])
     assert compiled.program is not None
     assert "summary" in analyse(nets_of(compiled.program)[0]).reachable
 

@@ -12,7 +12,7 @@ from noetlc.analysis.formulas import event_facts, text
 from noetlc.analysis.guards import guard_formula
 from noetlc.analysis.model import Model
 from noetlc.analysis.routers import choices
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.graph.analyse import analyse
 from noetlc.graph.networkx_graph import networkx_reach
 from noetlc.net.code_guards import formula_of
@@ -75,7 +75,7 @@ def net_of(source: str) -> Net | None:
 
 
 def program_of(source: str) -> Program | None:
-    return compile_playbooks([PlaybookFile("a.yaml", source.encode())]).program
+    return compile_playbooks([("a.yaml", source.encode())]).program
 
 
 def comparable(net: Net) -> Net:
@@ -101,7 +101,7 @@ def assert_one_net(source: str) -> None:
 
 
 def lint_findings(source: str) -> set[tuple[str, str, int]]:
-    (checked,) = compile_playbooks([PlaybookFile("a.yaml", source.encode())]).files
+    (checked,) = compile_playbooks([("a.yaml", source.encode())]).files
     return {
         (finding.code, finding.message, checked.source.position(finding.span.start).line)
         for finding in checked.findings

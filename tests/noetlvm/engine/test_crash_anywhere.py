@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from noetlvm.engine.actor import Ending
-from noetlvm.store.buffered import Pending
+from noetlvm.store.interface import Append
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session
@@ -110,18 +111,19 @@ class FailingStore(MemoryStore):
         self.left = at
         self.is_written = is_written
 
-    def _write(self, pending: Pending) -> None:
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
         self.left -= 1
         if self.left == 0 and not self.is_written:
             raise PowerCut
-        super()._write(pending)
+        conflicts = super().write(batch, bundles)
         if self.left == 0:
             raise PowerCut
+        return conflicts
 
     def repaired(self) -> MemoryStore:
         """Return a store that opens what this one had written."""
         made = MemoryStore()
-        made._kept, made._bundles = self._kept, self._bundles
+        made._stored, made._bundles = self._stored, self._bundles
         return made
 
 

@@ -11,7 +11,7 @@ from noetlvm.data.event import Recorded, moment
 from noetlvm.engine.clock import FakeClock
 from noetlvm.engine.engine import Engine
 from noetlvm.engine.recovery import recovered
-from noetlvm.store.interface import Execution, Snapshot
+from noetlvm.store.interface import Append, Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
@@ -194,6 +194,5 @@ def test_a_snapshot_of_another_layout_is_not_read() -> None:
     ending = session.run(SLOW)
     row = session.store.execution(ending.execution_id)
     assert row is not None
-    session.store.put_snapshot(ending.execution_id, Snapshot(row.bundle, 3, {"seq": 3}))
-    session.store.commit()
+    session.store.write([Append(row, row.seq, snapshot=Snapshot(row.bundle, 3, {"seq": 3}))])
     assert recovered(session.store, ending.execution_id, row.bundle).status == "success"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from noetlvm.results.files import FileResults
-from noetlvm.results.interface import Collected, ResultDamaged
+from noetlvm.results.interface import Collected, ResultDamagedError
 from tests.noetlvm.results.test_result_contract import blob
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +32,7 @@ def test_a_damaged_file_is_never_taken_for_the_result(tmp_path: Path, damage: by
     results = FileResults(tmp_path)
     results.put([(key, data)])
     (tmp_path / key).write_bytes(damage)
-    with pytest.raises(ResultDamaged, match="checksum differs"):
+    with pytest.raises(ResultDamagedError, match="checksum differs"):
         results.get(key)
 
 
@@ -81,3 +82,14 @@ def test_bytes_are_synced_before_the_name_and_the_name_before_put_returns(
     monkeypatch.setattr(os, "fsync", watched)
     FileResults(folder, durability).put([(key, data)])  # type: ignore[arg-type]
     assert named_at_sync == ([False, True] if is_synced else [])
+
+
+def test_only_the_owner_can_read_results(tmp_path: Path) -> None:
+    key, data = blob(b"one")
+    folder = tmp_path / "results"
+    before = os.umask(0)
+    try:
+        FileResults(folder).put([(key, data)])
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / key)] == [0o700, 0o600]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from noetlvm.results.files import FileResults
-from noetlvm.results.interface import Collected, ResultMissing, ResultStore
+from noetlvm.results.interface import Collected, ResultMissingError, ResultStore
 from noetlvm.results.memory import MemoryResults
 
 STORES = {
@@ -46,7 +47,7 @@ def test_putting_a_result_again_is_no_mistake(results: ResultStore) -> None:
 def test_a_result_that_was_never_put_is_missing(results: ResultStore) -> None:
     results.put([])
     for key in (blob(b"other")[0], "", "../../etc/passwd"):
-        with pytest.raises(ResultMissing):
+        with pytest.raises(ResultMissingError):
             results.get(key)
 
 
@@ -57,3 +58,14 @@ def test_garbage_collection_removes_what_nothing_refers_to(results: ResultStore)
     assert results.collect_garbage({kept[0], blob(b"missing")[0]}) == Collected(2, 9)
     assert list(results.keys()) == [kept[0]]
     assert results.get(kept[0]) == b"kept"
+
+
+def test_garbage_collection_leaves_results_that_were_put_lately(results: ResultStore) -> None:
+    old, again, late = blob(b"old"), blob(b"again"), blob(b"late")
+    results.put([old, again])
+    time.sleep(0.05)
+    between = time.time()
+    time.sleep(0.05)
+    results.put([again, late])
+    assert results.collect_garbage(set(), between) == Collected(1, 3)
+    assert sorted(results.keys()) == sorted([again[0], late[0]])

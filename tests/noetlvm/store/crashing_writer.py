@@ -1,8 +1,8 @@
-"""Writes to a database until it is killed, and says what is durable: one line `EXECUTION SEQ` after each commit.
+"""Writes to a database until it is killed, and prints what is durable: one line `EXECUTION SEQ` after each write.
 
 Usage: python -m tests.noetlvm.store.crashing_writer DATABASE
 
-It goes on with the executions that it finds, so that each life of it builds on the ruins of the last.
+It continues the executions that it finds, so that each life of it builds on the ruins of the last.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from noetlvm.store.interface import Snapshot
 from noetlvm.store.sqlite import SqliteStore
-from tests.noetlvm.store.records import events, execution
+from tests.noetlvm.store.records import append, events, execution
 
 EXECUTIONS = ("a", "b", "c")
 EVENTS_OF_A_DECISION = 7
@@ -23,12 +23,13 @@ def main(database: Path) -> None:
     store = SqliteStore(database)
     heads = dict.fromkeys(EXECUTIONS, 0) | {found.execution_id: found.seq for found in store.unfinished()}
     for turn in itertools.count():
+        batch = []
         for name in EXECUTIONS[: 1 + turn % len(EXECUTIONS)]:
-            last = heads[name] + EVENTS_OF_A_DECISION
-            store.append(name, heads[name], events(range(heads[name] + 1, last + 1)), execution(name))
-            store.put_snapshot(name, Snapshot("sha256:b", last, {"at": last}))
+            known, last = heads[name], heads[name] + EVENTS_OF_A_DECISION
+            snapshot = Snapshot("sha256:b", last, {"at": last})
+            batch.append(append(execution(name), known, events(range(known + 1, last + 1)), snapshot=snapshot))
             heads[name] = last
-        store.commit()
+        assert not store.write(batch)
         print("".join(f"{name} {seq}\n" for name, seq in heads.items()), end="", flush=True)
 
 

@@ -1,12 +1,12 @@
-"""Small executions and events for the tests of stores."""
+"""Small executions, events and appends for the tests of stores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from noetlvm.data.event import Event, Recorded
-from noetlvm.store.interface import Execution
+from noetlvm.store.interface import Append, Execution, Store
 
 
 def execution(execution_id: str = "x", **known: Any) -> Execution:
@@ -21,9 +21,18 @@ def execution(execution_id: str = "x", **known: Any) -> Execution:
 
 
 def event(seq: int, **data: Any) -> Recorded:
-    told = Event("task.done", data, run=3, iteration="2.1", task=7, label="fetch", attempt=2)
-    return Recorded(seq, f"event-{seq}", 1_700_000_000.5 + seq, told)
+    made = Event("task.done", data, run=3, iteration="2.1", task=7, label="fetch", attempt=2)
+    return Recorded(seq, f"event-{seq}", 1_700_000_000.5 + seq, made)
 
 
 def events(numbers: Iterable[int]) -> list[Recorded]:
     return [event(seq, number=seq) for seq in numbers]
+
+
+def append(row: Execution, known_seq: int, recorded: Sequence[Recorded] = (), **more: Any) -> Append:
+    return Append(row._replace(seq=known_seq + len(recorded)), known_seq, recorded, **more)
+
+
+def add(store: Store, row: Execution, known_seq: int, count: int = 1, **more: Any) -> set[str]:
+    """Write `count` events of one execution after the known one, and return the conflicts."""
+    return store.write([append(row, known_seq, events(range(known_seq + 1, known_seq + count + 1)), **more)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noetlc.rules.examples import whole_playbook
-from noetlvm.bridge import NotCompiled, compile_texts
+from noetlvm.bridge import CompilationError, compile_texts
 from noetlvm.data.event import Event
 from noetlvm.limits import MESSAGE_CHARS_MAX
 from noetlvm.machine.loaded import load_program
@@ -53,7 +53,7 @@ def test_a_bundle_and_a_program_run_as_the_text_does() -> None:
 
 
 def test_a_text_that_does_not_compile_is_told_with_its_errors() -> None:
-    with pytest.raises(NotCompiled, match="nowhere"):
+    with pytest.raises(CompilationError, match="nowhere"):
         run_playbook(whole_playbook("- { step: start, tool: { kind: noop }, next: { arcs: [{ step: nowhere }] } }"))
 
 
