@@ -73,9 +73,8 @@ def _net(checked: CheckedFile) -> Net | None:
     from noetlc.syntax.playbook_parser import parse_playbook
 
     root = checked.document.root
-    parsed = parse_playbook(root) if root is not None and not checked.document.is_damaged else None
-    if parsed is None or parsed.playbook is None:
+    if root is None or checked.playbook is None or checked.document.is_damaged:
         return None
-    problems = checked.document.problems + parsed.problems
-    found = source_net(Model(checked.source, checked.document, parsed.playbook, problems))
+    problems = checked.document.problems + parse_playbook(root).problems
+    found = source_net(Model(checked.source, checked.document, checked.playbook, problems))
     return found.net if found else None

@@ -60,6 +60,14 @@ MIGRATIONS: tuple[Migration, ...] = (
         """CREATE TABLE result_references (
             result text NOT NULL, execution bigint NOT NULL, PRIMARY KEY (result, execution))""",
         "CREATE INDEX ON result_references (execution)",
+        """CREATE TABLE tokens (
+            id text PRIMARY KEY, digest text NOT NULL, scopes text NOT NULL, created float8 NOT NULL,
+            revoked float8)""",
+    ),
+    (
+        # Results are stored as they are: what they hold is mostly read once.
+        """CREATE TABLE results (
+            key text PRIMARY KEY, put_at float8 NOT NULL, data bytea STORAGE EXTERNAL NOT NULL)""",
     ),
 )
 

@@ -11,7 +11,15 @@ from zlib import crc32
 from noetlvm.data.encoding import decode, encode, encode_listing_references
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.store.interface import Append, DamagedError, Execution, QueuedCommand, Snapshot, StoreError
+from noetlvm.store.interface import (
+    Append,
+    DamagedError,
+    Execution,
+    QueuedCommand,
+    Snapshot,
+    StoredToken,
+    StoreError,
+)
 
 EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes]
 """seq, event_id, timestamp, name, run, iteration, task, label, attempt, encoded data."""
@@ -188,3 +196,9 @@ def require_open(execution: Execution | None, execution_id: str, action: str) ->
 def cursor_gone(execution_id: str) -> StoreError:
     """Return the error for a page that continues after a deleted execution."""
     return StoreError(f"the execution {execution_id}, which ended the page before, was deleted; list from the start")
+
+
+def read_token(row: Sequence[Any]) -> StoredToken:
+    """Return the token of a row."""
+    id, digest, scopes, created, revoked = row
+    return StoredToken(id, digest, tuple(scopes.split(",")), created, revoked)

@@ -28,6 +28,7 @@ from noetlvm.store.interface import (
     ExecutionRequest,
     QueuedCommand,
     Snapshot,
+    StoredToken,
     StoreError,
 )
 from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
@@ -41,6 +42,7 @@ from noetlvm.store.rows import (
     read_data,
     read_events,
     read_execution,
+    read_token,
     require_open,
 )
 from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, use
@@ -389,6 +391,22 @@ class SqliteStore(SqliteReader):
 
     def delete(self, execution_ids: Iterable[str]) -> int:
         return self._transact(lambda connection: sum(_deleted(connection, one) for one in set(execution_ids)))
+
+    # ---- tokens
+
+    def put_token(self, token: StoredToken) -> None:
+        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
+        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", values))
+
+    def token(self, id: str) -> StoredToken | None:
+        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = ?", id)), None)
+
+    def tokens(self) -> list[StoredToken]:
+        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
+
+    def revoke_token(self, id: str, now: float) -> bool:
+        statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
+        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
 
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """Return what the work returns, all of it durable; if it raises, nothing of it stays.

@@ -19,7 +19,7 @@ LAYERS = {
         ("expr",),
         ("keychain",),
         ("machine", "store", "tools"),
-        ("results",),
+        ("results", "wake"),
         ("engine",),
         ("bridge",),
         ("testing", "cli"),
@@ -28,6 +28,7 @@ LAYERS = {
     "noetlc": (
         ("syntax",),
         ("finding", "assembly", "files", "globs"),
+        ("migrate",),
         ("analysis",),
         ("canon",),
         ("net",),

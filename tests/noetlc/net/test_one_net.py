@@ -15,6 +15,7 @@ from noetlc.analysis.routers import choices
 from noetlc.compile import compile_playbooks
 from noetlc.graph.analyse import analyse
 from noetlc.graph.networkx_graph import networkx_reach
+from noetlc.lint.check import check_source
 from noetlc.net.code_guards import formula_of
 from noetlc.net.findings import CONSTANT_GUARD, OTHER_EVENT, Kind, NetFindings
 from noetlc.net.net import Net
@@ -24,7 +25,6 @@ from noetlc.net.source import source_net
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Source, Span
-from noetlc.syntax.yaml_reader import read_document
 from noetlvm.bytecode.program import Program
 from noetlvm.record import changed
 from tests.noetlc.graph.random_playbooks import GUARDS, guard_code
@@ -61,11 +61,12 @@ HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\nw
 
 
 def model_of(source: str) -> Model | None:
-    document = read_document(source)
-    parsed = parse_playbook(document.root) if document.root and not document.is_damaged else None
-    if parsed is None or parsed.playbook is None:
+    checked = check_source(Source("a.yaml", source))
+    document = checked.document
+    if document.root is None or document.is_damaged or checked.playbook is None:
         return None
-    return Model(Source("a.yaml", source), document, parsed.playbook, document.problems + parsed.problems)
+    problems = document.problems + parse_playbook(document.root).problems
+    return Model(checked.source, document, checked.playbook, problems)
 
 
 def net_of(source: str) -> Net | None:
