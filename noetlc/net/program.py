@@ -148,7 +148,7 @@ def _can_fail(call: Instruction) -> bool:
 
 
 def _is_built_of_constants(expression: Expression) -> bool:
-    return {instruction.opcode.name for instruction in expression.code} <= {"CONST", "LIST", "MAP", "RETURN"}
+    return {instruction.opcode.name for instruction in expression.code} <= {"CONST", "LIST", "RECORD", "RETURN"}
 
 
 def _target(instruction: Instruction) -> int:
