@@ -22,6 +22,7 @@ from noetlvm.record import Entity
 
 if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
+    from noetlc.analysis.inputs import Respelling
     from noetlc.analysis.names import Definitions, Reading
     from noetlc.analysis.step_net import StepNet
     from noetlc.analysis.taint import SecretRead
@@ -111,6 +112,8 @@ class Model(Entity, cached=True):
     allowed_kinds: frozenset[str] = frozenset()
     """Tool kinds that the user's configuration allows besides those that are installed."""
     allow_unknown_kinds: bool = False
+    respellings: tuple[Respelling, ...] = ()
+    """Names that the author spelled differently; the playbook has the canonical ones."""
 
     @cached_property
     def _offsets(self) -> dict[Span, Offsets]:

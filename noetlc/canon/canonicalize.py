@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
 from noetlc.canon.expansion import Origin, expand_pipeline
 from noetlc.canon.layering import outer_layers
+from noetlc.canon.spelling import canonical_spelling
 from noetlc.canon.synthesis import keys, scalar
 from noetlc.syntax import ast
 from noetlc.syntax.span import Source
@@ -55,6 +56,7 @@ class CanonicalPlaybook(Record):
 
 def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     """Return the canonical form of a playbook without lint errors. Raises ExpansionError for what has none."""
+    playbook = canonical_spelling(playbook).playbook
     workbook = _workbook_of(playbook)
     budget = ExpansionBudget()
     steps: list[ast.Step] = []

@@ -138,9 +138,8 @@ class _Values:
             self._code.emit("LIST", len(node.items), at=node.span.start)
         else:
             for entry in node.entries:
-                self._code.emit("CONST", entry.key.text, at=entry.key.span.start)
                 self._value(entry.value, f"{field}.{entry.key.text}" if field else entry.key.text)
-            self._code.emit("MAP", len(node.entries), at=node.span.start)
+            self._code.emit("RECORD", [entry.key.text for entry in node.entries], at=node.span.start)
 
     def _leaf(self, scalar: nodes.Scalar, field: str) -> None:
         offsets = scalar_offsets(self._text, scalar)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from noetlvm.bytecode.program import Expression, Instruction, Transition
-from noetlvm.bytecode.verify.stack import count_taken
 
 
 def ctx_reads(step: Transition) -> frozenset[str]:
@@ -44,33 +44,9 @@ def _key_after(following: tuple[Instruction, ...]) -> Iterator[str]:
 
 
 def _keys_made(code: tuple[Instruction, ...]) -> Iterator[str]:
-    """Return the keys of the mapping that a patch makes: whichever way its code goes, it makes the same keys."""
-    stack: list[object] = []
-    at = 0
-    while code[at].opcode.name != "RETURN":
-        made = code[at]
-        taken = count_taken(made)
-        top = stack[len(stack) - taken :]
-        del stack[len(stack) - taken :]
-        if made.opcode.name == "CONST":
-            stack.append(made.operands[0])
-        elif made.opcode.name == "MAP":
-            stack.append({str(key): None for key in top[::2]})
-        else:
-            stack += [None] * _pushed(made)
-        at = _after(made, at)
-    if isinstance(stack[-1], dict):
-        yield from stack[-1]
-
-
-def _pushed(instruction: Instruction) -> int:
-    skips = instruction.opcode.name == "NEXT"  # a for block is left at once
-    return (instruction.opcode.target_pushes or 0) if skips else instruction.opcode.pushes
-
-
-def _after(instruction: Instruction, at: int) -> int:
-    if instruction.opcode.name in ("JUMP", "NEXT"):
-        target = instruction.operands[0]
-        assert isinstance(target, int)
-        return target
-    return at + 1
+    """Return the keys that a patch can write: the verifier proved that each RETURN follows what makes the mapping."""
+    for before, instruction in pairwise(code):
+        if instruction.opcode.name == "RETURN":
+            keys = before.operands[0]
+            assert isinstance(keys, list | dict)
+            yield from keys

@@ -6,7 +6,9 @@ serves every configuration.
 
 from __future__ import annotations
 
+from noetlc.analysis.inputs import Respelling
 from noetlc.analysis.model import Model, label_path
+from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding
 from noetlc.lint.ignores import apply_ignores, find_ignores
 from noetlc.report.row import Row, resolve
@@ -54,7 +56,10 @@ def check_source(source: Source, settings: Settings = DEFAULT_SETTINGS) -> Check
     if document.root is None:
         return _checked(source, document, None, (), settings)
     parsed = parse_playbook(document.root)
-    return _checked(source, document, parsed.playbook, parsed.problems, settings)
+    if parsed.playbook is None:
+        return _checked(source, document, None, parsed.problems, settings)
+    spelled = canonical_spelling(parsed.playbook)
+    return _checked(source, document, spelled.playbook, parsed.problems, settings, spelled.respellings)
 
 
 def _checked(
@@ -63,6 +68,7 @@ def _checked(
     playbook: ast.Playbook | None,
     problems: tuple[Problem, ...],
     settings: Settings,
+    respellings: tuple[Respelling, ...] = (),
 ) -> CheckedFile:
     model = Model(
         source,
@@ -71,6 +77,7 @@ def _checked(
         document.problems + problems,
         frozenset(settings.tool_kinds),
         settings.allow_unknown_kinds,
+        respellings,
     )
     findings = run_rules(model, on_damaged_only=playbook is None or document.is_damaged)
     ignores = find_ignores(source.text, document.scalar_spans)

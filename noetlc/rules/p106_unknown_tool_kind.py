@@ -20,6 +20,7 @@ class UnknownToolKind(Rule):
     code = "P106"
     name = "unknown-tool-kind"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task's `kind` is not a known tool."
     why = (
         "No worker can run the task. Kinds come with the virtual machine or from installed packages; a kind that only "

@@ -17,6 +17,7 @@ class UndeclaredCredential(Rule):
     code = "P110"
     name = "undeclared-credential"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "`auth` or `keychain.<name>` uses a credential that `keychain` does not declare."
     why = (
         "Credentials are resolved before the first step, from the declarations at the root. One that is not declared "

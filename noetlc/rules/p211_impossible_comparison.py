@@ -61,6 +61,7 @@ class ImpossibleComparison(Rule):
     code = "P211"
     name = "impossible-comparison"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A field with a known set of values, or a known type, is compared with something it can never be."
     why = (
         "The guard is false for every outcome there is, so the retry never happens or the arc never fires, and nothing "

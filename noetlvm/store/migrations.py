@@ -75,8 +75,11 @@ MIGRATIONS: tuple[Migration, ...] = (
         """CREATE TABLE "references" (
             result TEXT NOT NULL, execution INTEGER NOT NULL, PRIMARY KEY (result, execution)) WITHOUT ROWID""",
         'CREATE INDEX references_of_executions ON "references" (execution)',
+        """CREATE TABLE tokens (
+            id TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT NOT NULL, created REAL NOT NULL, revoked REAL)""",
         _record_references,
     ),
+    ("ALTER TABLE events ADD COLUMN sum INTEGER",),
 )
 
 
