@@ -28,6 +28,7 @@ LAYERS = {
     "noetlc": (
         ("syntax",),
         ("net", "finding", "assembly", "files", "globs"),
+        ("migrate",),
         ("analysis",),
         ("canon",),
         ("rules",),
