@@ -1,10 +1,10 @@
 """Masks secrets in everything that would be recorded or shown (S45).
 
 A secret is found as it is and in its common encodings: reversed, hexadecimal, base32 and base64 at any alignment,
-UTF-16, escaped for URLs, JSON, HTML or Python, and one of these within another; each of them in upper or lower case, with
-punctuation in between, and in pieces over neighbouring values. Of a long secret, one half is enough; of a
-shorter one, both halves anywhere in one value. Other transformations (a cipher, a compressed file, every second letter)
-are not found: the linter forbids such flows, and this is the second line of defence.
+UTF-16, escaped for URLs, JSON, HTML or Python, and one of these within another; each of them in upper or lower case,
+with punctuation in between, and in pieces over neighbouring values. Of a long secret, one half is enough; of a shorter
+one, both halves anywhere in one value. Other transformations (a cipher, a compressed file, every second letter) are not
+found: the linter forbids such flows, and this is the second line of defence.
 
 All texts of a value are searched at once: joined, without punctuation. Small values, which are most, are filtered
 first: every occurrence of eight characters covers four at a position that divides by four.
