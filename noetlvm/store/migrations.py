@@ -84,7 +84,7 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def schema_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return how many steps a database has taken; 0 for an empty file. Raises StoreError for the file of another program."""
+    """Return how many steps a database has taken; 0: it is empty. Raises StoreError for a file of another program."""
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if not tables:
         return 0
