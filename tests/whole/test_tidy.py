@@ -30,7 +30,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/expr",
             "noetlvm/keychain",
             "noetlvm/machine",
-            "noetlvm/store",
             "noetlvm/testing",
             "noetlvm/tools",
         ]
