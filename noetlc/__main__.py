@@ -1,33 +1,31 @@
-"""Where `noetlc` starts."""
+"""Entry point of `noetlc`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from noetlc import __version__
-from noetlvm.command_line.entrance import enter
-from noetlvm.command_line.process import begin, leave
+from noetlvm.command_line.process import begin, leave, run_program
 
 if TYPE_CHECKING:
     from noetlvm.command_line.declared import Program
 
 
 def command() -> None:
-    """Be the process that runs the command line."""
+    """Run the command line and end the process."""
     begin()
     leave(main())
 
 
 def main() -> int:
     """Run the command line and return the exit code."""
-    return enter("noetlc", __version__, _load)
+    return run_program("noetlc", __version__, _load)
 
 
-def _load() -> tuple[Program, tuple[type[Exception], ...]]:
+def _load() -> Program:
     from noetlc.cli.app import PROGRAM
-    from noetlc.lint.cannot_run import CannotRun
 
-    return PROGRAM, (CannotRun,)
+    return PROGRAM
 
 
 if __name__ == "__main__":

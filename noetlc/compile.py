@@ -1,7 +1,8 @@
-"""From playbook files to a bundle: lint, canonical form, code, bytes, and the verifier over the result. Pure.
+"""From playbooks to a bundle: lint, canonical form, code, bytes, and the verifier over the result. Pure.
 
-Lint comes first, and an error stops the compiler whether or not a comment silences it: code generation relies on what
-lint has made sure of. The verifier always runs on what was made, so a defect of the compiler never leaves it.
+Code generation relies on what some rules ensure, so their errors stop the compiler even if a comment silences them or
+the configuration lowers them (`Rule.stops_compiler`). Every other finding counts as configured. The verifier runs on
+every bundle, so a bug of the compiler never leaves it.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
+from noetlc.canon.errors import ExpansionError
 from noetlc.codegen.program import LoweredPlaybook, Unit, link, lower_playbook
+from noetlc.codegen.stack_code import LoweringError
 from noetlc.finding import Finding, Severity
-from noetlc.lint.check import CheckedFile, KindPolicy, check_bytes
-from noetlc.lint.ignores import find_ignores, silence
-from noetlc.lint.terms import Terms
+from noetlc.lint.check import DEFAULT_SETTINGS, CheckedFile, check_bytes
+from noetlc.rules.catalogue import rules_by_code
+from noetlc.settings import Settings
 from noetlc.syntax import ast
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.codec.encoder import encode
@@ -25,6 +28,7 @@ from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.errors import BundleError
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
+from noetlvm.nearest import did_you_mean
 from noetlvm.record import Record, changed
 
 SAME_PATH = "C002"
@@ -35,15 +39,15 @@ COMPILER_CODES = {
     OTHER_PLAYBOOK: "a child that is not among the files, and so is left to the catalogue",
     TOO_LARGE: "more than a bundle can hold",
 }
-"""What only the compiler finds."""
+"""Findings of the compiler itself."""
 
 _LIMITS = frozenset({"M005", "M015", "V008", "V009", "V023", "V024", "V087"})
-"""What is refused on account of size alone: the playbook's doing. Anything else would be the compiler's."""
+"""Verifier codes that a too large playbook can cause. Any other code is a bug of the compiler."""
 
 _WHOLE_FILE = Span(0, 0)
 
 
-class PlaybookFile(Record):
+class PlaybookFile(NamedTuple):
     """A file as it was read."""
 
     path: str
@@ -51,28 +55,51 @@ class PlaybookFile(Record):
 
 
 class Compiled(Record):
-    """What the compiler made of its files, and everything it found on the way."""
+    """The bundle of some playbooks, and the findings to report."""
 
     files: tuple[CheckedFile, ...]
     canonical: tuple[CanonicalPlaybook, ...] = ()
     program: Program | None = None
-    """None where an error stopped it; then there are no bytes either."""
+    """None if an error stopped the compiler; then there are no bytes either."""
     data: bytes = b""
 
+    @property
+    def has_warnings(self) -> bool:
+        return any(finding.severity is not Severity.NOTE for file in self.files for finding in file.findings)
 
-def compile_playbooks(files: Sequence[PlaybookFile], terms: Terms | None = None) -> Compiled:
-    """Compile playbooks into one bundle; the first is the main one."""
-    checked = tuple(_checked(file, terms or Terms()) for file in files)
+
+def compile_playbooks(files: Sequence[tuple[str, bytes]], settings: Settings = DEFAULT_SETTINGS) -> Compiled:
+    """Compile playbooks, each a path and its content, into one bundle; the first is the main one."""
+    checked = tuple(check_playbook(path, data, settings) for path, data in files)
     if _has_errors(checked):
         return Compiled(checked)
     playbooks = [_parsed(file) for file in checked]
     checked = tuple(
-        _with(file, *_about_paths(playbook, playbooks[:number], playbooks))
+        _with(file, *_path_findings(playbook, playbooks[:number], playbooks))
         for number, (file, playbook) in enumerate(zip(checked, playbooks, strict=True))
     )
     if _has_errors(checked):
         return Compiled(checked)
-    return _generate(checked, playbooks)
+    try:
+        return _generate(checked, playbooks)
+    except (ExpansionError, LoweringError, BundleError) as error:
+        tolerated = _first_tolerated(files, settings)
+        if tolerated is None:
+            raise  # without a tolerated error the playbook is valid, and this is a bug of the compiler
+        number, finding = tolerated
+        help = f"correct it, or remove what lowers its severity; the compiler stopped with: {error}"
+        stopped = changed(finding, severity=Severity.ERROR, help=help)
+        return Compiled((*checked[:number], _with(checked[number], stopped), *checked[number + 1 :]))
+
+
+def _first_tolerated(files: Sequence[tuple[str, bytes]], settings: Settings) -> tuple[int, Finding] | None:
+    """Return the first error of a rule that a comment or the configuration lets pass, with the number of its file."""
+    for number, (path, data) in enumerate(files):
+        checked = check_bytes(path, data, settings)
+        for finding in sorted((*checked.findings, *checked.silenced), key=lambda each: each.span):
+            if finding.severity is Severity.ERROR:
+                return number, finding
+    return None
 
 
 def _generate(checked: tuple[CheckedFile, ...], playbooks: Sequence[ast.Playbook]) -> Compiled:
@@ -111,22 +138,33 @@ def _too_large(reason: str) -> Finding:
 
 
 def file_names(paths: Sequence[str]) -> list[str]:
-    """Return what the debug map calls files: their paths below the folder that holds them all.
+    """Return the names of files in the debug map: their paths below their common folder.
 
-    So neither the working folder nor how the user wrote a path makes a difference to the bytes.
+    The bytes then depend neither on the working folder nor on how a path was written.
     """
     files = [Path(path).resolve() for path in paths]
     folder = Path(os.path.commonpath([file.parent for file in files]))
     return [file.relative_to(folder).as_posix() for file in files]
 
 
-def _checked(file: PlaybookFile, terms: Terms) -> CheckedFile:
-    """Lint a file; comments silence what they name, but for errors."""
-    checked = check_bytes(file.path, file.data, terms.limits, KindPolicy(terms.tool_kinds, terms.allow_unknown_kinds))
-    ignores = find_ignores(checked.source.text, checked.document.scalar_spans)
-    kept = silence(checked.findings, ignores, checked.source, all_rules_ran=not checked.document.is_damaged)
-    silenced = [finding for finding in checked.findings if finding.severity is Severity.ERROR and finding not in kept]
-    return _with(changed(checked, findings=tuple(kept)), *silenced)
+def check_playbook(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:
+    """Check a playbook for the compiler: findings with their configured severities, without notes."""
+    checked = check_bytes(path, data, settings)
+    findings = [_judged(finding, path, settings) for finding in checked.findings]
+    findings += [finding for finding in checked.silenced if _stops(finding)]
+    shown = [finding for finding in findings if finding is not None and finding.severity is not Severity.NOTE]
+    return _with(changed(checked, findings=(), silenced=()), *shown)
+
+
+def _judged(finding: Finding, path: str, settings: Settings) -> Finding | None:
+    if _stops(finding):
+        return finding
+    severity = settings.judge(finding.code, finding.severity, path)
+    return None if severity is None else changed(finding, severity=severity)
+
+
+def _stops(finding: Finding) -> bool:
+    return finding.severity is Severity.ERROR and rules_by_code()[finding.code].stops_compiler
 
 
 def _with(file: CheckedFile, *findings: Finding) -> CheckedFile:
@@ -148,7 +186,7 @@ def _parsed(file: CheckedFile) -> ast.Playbook:
 # ---- playbooks that run each other
 
 
-def _about_paths(
+def _path_findings(
     playbook: ast.Playbook, earlier: Sequence[ast.Playbook], every: Sequence[ast.Playbook]
 ) -> Iterator[Finding]:
     own = _path(playbook)
@@ -178,7 +216,7 @@ def _path(playbook: ast.Playbook) -> Scalar | None:
 
 
 def _children(playbook: ast.Playbook) -> Iterator[Scalar]:
-    """Yield the paths of the playbooks that this one runs, as far as they are written out."""
+    """Yield the literal paths of the playbooks that this one runs."""
     pipelines = [step.tool or () for step in playbook.workflow or ()]
     if playbook.workbook:
         pipelines += [task.entries for task in playbook.workbook.tasks or ()]

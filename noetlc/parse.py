@@ -1,4 +1,4 @@
-"""The front end on its own: one file in, its tree and its problems out. No rule runs.
+"""The front end alone: one file in, its tree and its problems out. No rule runs.
 
 `noetlc parse` and the conformance cases of the stage `parse` use it.
 """
@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from noetlc.analysis.model import Model
-from noetlc.lint.cannot_run import CannotRun
+from noetlc.files import read_file
 from noetlc.syntax import ast
+from noetlc.syntax.input import DEFAULT_LIMITS
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.playbook_printer import print_playbook, tree_data
 from noetlc.syntax.span import Source, Span
@@ -21,12 +20,12 @@ from noetlvm.record import Record
 
 
 class ParsedFile(Record):
-    """What the front end made of a file."""
+    """A file's tree and its problems."""
 
     source: Source
     playbook: ast.Playbook | None
     problems: tuple[dict[str, Any], ...]
-    """Each as its kind, message, help and 1-based place, ordered by place."""
+    """Each with kind, message, help and 1-based line and column; ordered by position."""
 
     def as_json(self) -> str:
         """Return `{ok, problems, playbook}` as JSON text."""
@@ -41,11 +40,7 @@ class ParsedFile(Record):
 
 def parse_file(path: str) -> ParsedFile:
     """Parse a file, or standard input for `-`."""
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise CannotRun(f"cannot read {path}: {error.strerror}") from None
-    return parse_bytes(path, data)
+    return parse_bytes(path, read_file(path, DEFAULT_LIMITS.document_bytes_max))
 
 
 def parse_bytes(path: str, data: bytes) -> ParsedFile:
@@ -57,21 +52,21 @@ def parse_bytes(path: str, data: bytes) -> ParsedFile:
     if document.root is not None:
         parsed = parse_playbook(document.root)
         playbook, problems = parsed.playbook, problems + parsed.problems
-    told = [_told(source, item.kind.value, item.span, item) for item in problems]
+    found = [_described(source, item.kind.value, item.span, item) for item in problems]
     if playbook is not None:
-        told.extend(_template_problems(Model(source, document, playbook, problems)))
-    told.sort(key=lambda item: (item["line"], item["column"]))
-    return ParsedFile(source, playbook, tuple(told))
+        found.extend(_template_problems(Model(source, document, playbook, problems)))
+    found.sort(key=lambda item: (item["line"], item["column"]))
+    return ParsedFile(source, playbook, tuple(found))
 
 
 def _template_problems(model: Model) -> list[dict[str, Any]]:
     return [
-        _told(model.source, f"template-{item.kind}", model.place(site, item.span), item)
+        _described(model.source, f"template-{item.kind}", model.place(site, item.span), item)
         for site, template in model.template_sites
         for item in template.problems
     ]
 
 
-def _told(source: Source, kind: str, span: Span, problem: Any) -> dict[str, Any]:
+def _described(source: Source, kind: str, span: Span, problem: Any) -> dict[str, Any]:
     line, column = source.position(span.start)
     return {"kind": kind, "message": problem.message, "help": problem.help, "line": line, "column": column}

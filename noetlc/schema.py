@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from noetlc.syntax.playbook_parser import OBJECTS, SUGAR, TITLES
-from noetlc.syntax.required import REQUIRED
+from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
 from noetlc.syntax.tables import grammar_text
 from noetlvm.language.tool_kind import Input, ToolKind
 from noetlvm.language.tool_kinds import builtin_kinds
@@ -141,11 +140,18 @@ def _ref(name: str) -> Schema:
 
 def _kind_condition(kind: ToolKind) -> Schema:
     """If a task is of this kind, its inputs are these."""
-    then: Schema = {"properties": {item.name: _input(item) for item in kind.inputs}}
+    declared = {item.name: _input(item) for item in kind.inputs}
+    others = {name: declared[meant] for name, meant in kind.spellings.items() if meant in declared}
+    then: Schema = {"properties": declared | others}
     required = [item.name for item in kind.inputs if item.required]
     if required:
-        then["required"] = required
+        then["allOf"] = [{"anyOf": [{"required": [name]} for name in _names(kind, meant)]} for meant in required]
     return {"if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}, "then": then}
+
+
+def _names(kind: ToolKind, meant: str) -> list[str]:
+    """Return all names of an input."""
+    return [meant, *(name for name, other in kind.spellings.items() if other == meant)]
 
 
 def _input(item: Input) -> Schema:

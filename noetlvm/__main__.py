@@ -1,34 +1,31 @@
-"""Where `noetlvm` starts."""
+"""Entry point of `noetlvm`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from noetlvm import __version__
-from noetlvm.command_line.entrance import enter
-from noetlvm.command_line.process import begin, leave
+from noetlvm.command_line.process import begin, leave, run_program
 
 if TYPE_CHECKING:
     from noetlvm.command_line.declared import Program
 
 
 def command() -> None:
-    """Be the process that runs the command line."""
+    """Run the command line and end the process."""
     begin()
     leave(main())
 
 
 def main() -> int:
     """Run the command line and return the exit code."""
-    return enter("noetlvm", __version__, _load)
+    return run_program("noetlvm", __version__, _load)
 
 
-def _load() -> tuple[Program, tuple[type[Exception], ...]]:
+def _load() -> Program:
     from noetlvm.cli.app import PROGRAM
-    from noetlvm.cli.refused import Refused
-    from noetlvm.store.interface import StoreError
 
-    return PROGRAM, (Refused, StoreError)
+    return PROGRAM
 
 
 if __name__ == "__main__":

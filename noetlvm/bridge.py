@@ -1,58 +1,48 @@
-"""The one place where the virtual machine asks the compiler for something: to run a playbook straight from YAML.
+"""The only module of the virtual machine that imports the compiler: it compiles playbooks and reads YAML.
 
-The machine itself runs bundles and needs no compiler; the import is here, and happens only when YAML is met.
+Running a bundle needs no compiler, so the import is lazy.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 
-class NotCompiled(Exception):  # noqa: N818 - it says what happened
-    """There is no bundle. The message says why; findings were told already, and then it is empty."""
+class CompilationError(Exception):
+    """There is no bundle. The message says why; it is empty if findings were printed."""
 
 
 def compile_playbooks(paths: Sequence[str], *, quiet: bool = False) -> bytes:
-    """Return the bundle of playbook files, the main one first. What the compiler finds goes to standard error.
-
-    With `quiet` only what keeps them from running does.
-    """
+    """Return the bundle of playbook files, the main one first. Findings go to standard error; if quiet, errors only."""
     try:
-        from noetlc.bundle.build import Order, compile_and_tell
-        from noetlc.lint.cannot_run import CannotRun
+        from noetlc.session import Session
     except ImportError as error:
-        raise NotCompiled(f"running YAML needs the compiler, which is not installed ({error}); run a .nbc") from None
-    from contextlib import nullcontext, redirect_stderr
-    from io import StringIO
-
-    held = StringIO()
-    try:
-        with redirect_stderr(held) if quiet else nullcontext():
-            compiled = compile_and_tell(Order(tuple(paths)))
-    except CannotRun as problem:
-        raise NotCompiled(str(problem)) from None
-    if compiled is None:
-        print(held.getvalue(), end="", file=sys.stderr)
-        raise NotCompiled("")
+        message = f"running YAML needs the compiler, which is not installed ({error}); run a .nbc"
+        raise CompilationError(message) from None
+    session = Session(paths)
+    compiled = session.compile()
+    if compiled.program is None or not quiet:
+        session.report(compiled.files)
+    if compiled.program is None:
+        raise CompilationError("")
     return compiled.data
 
 
 def compile_texts(texts: Sequence[str]) -> bytes:
-    """Return the bundle of playbooks that are in no file, the main one first; what is wrong with them is the error."""
+    """Return the bundle of playbooks given as text, the main one first; their errors are the message."""
     from noetlc.compile import PlaybookFile, compile_playbooks
     from noetlc.finding import Severity
 
     compiled = compile_playbooks([PlaybookFile(f"playbook_{at}", text.encode()) for at, text in enumerate(texts, 1)])
     errors = [one.message for file in compiled.files for one in file.findings if one.severity is Severity.ERROR]
     if compiled.program is None:
-        raise NotCompiled("; ".join(errors))
+        raise CompilationError("; ".join(errors))
     return compiled.data
 
 
 def read_yaml(path: str, data: bytes) -> Any:
-    """Return what a YAML file says, as data; None for nothing. Raises NotCompiled at the first thing that is wrong."""
+    """Return the data of a YAML file, None if it is empty. Raises CompilationError at the first problem."""
     from noetlc.syntax.nodes import plain
     from noetlc.syntax.problem import ProblemKind
     from noetlc.syntax.span import Source
@@ -63,5 +53,5 @@ def read_yaml(path: str, data: bytes) -> Any:
     for found in (problem, *document.problems):
         if found is not None and found.kind is not ProblemKind.EMPTY:
             line, column = Source(path, text).position(found.span.start)
-            raise NotCompiled(f"{path}:{line}:{column}: {found.message}; {found.help}")
+            raise CompilationError(f"{path}:{line}:{column}: {found.message}; {found.help}")
     return None if document.root is None else plain(document.root)

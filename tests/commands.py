@@ -12,14 +12,14 @@ import pytest
 
 from noetlc.__main__ import main
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.lint.check import CheckedFile
-from noetlc.syntax.span import Source, Span
-from noetlc.syntax.yaml_reader import read_document
+from noetlc.syntax.span import Span
 from noetlvm.__main__ import main as run_vm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from noetlc.analysis.model import Model
 
 _WORDS = {
     "bad": ("P007", Severity.ERROR, Fix("Write `good`", (), safe=True), "good"),
@@ -46,23 +46,21 @@ class Answer(NamedTuple):
 Command: TypeAlias = "Callable[..., Answer]"
 
 
-def find_words(path: str, data: bytes, *_: object) -> CheckedFile:
-    source = Source(path, data.decode())
-    document = read_document(source.text)
+def find_words(model: Model, **_: object) -> list[Finding]:
     found = []
-    for match in re.finditer(r"\b(bad|ugly|odd|crash)\b", source.text):
+    for match in re.finditer(r"\b(bad|ugly|odd|crash)\b", model.source.text):
         if match[0] == "crash":
             raise ZeroDivisionError("a rule with a defect")
         code, severity, fix, better = _WORDS[match[0]]
         span = Span(*match.span())
         mended = fix and Fix(fix.description, (Edit(span, better),), fix.safe)
         found.append(Finding(code, severity, span, f"`{match[0]}` is no word", f"Say {better}.", (), mended))
-    return CheckedFile(source, document, tuple(found))
+    return found
 
 
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlc.lint.examine.check_bytes", find_words)
+    monkeypatch.setattr("noetlc.lint.check.run_rules", find_words)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def splices(model: Model, language: Language, is_read_so: Callable[[Site], bool]
         declared = declared_input(site)
         if declared is None or declared.language != language:
             continue
-        if not is_whole_input(site) and not (is_read_so and is_read_so(site)):
+        if not is_whole_input(site) and not declared.reads_items and not (is_read_so and is_read_so(site)):
             continue
         for origin in data_in(template):
             text = template.text[origin.span.start : origin.span.end]

@@ -1,67 +1,65 @@
-"""The `args` of a workbook call, put where the tasks of the workbook read them (S42).
+"""Inlines the `args` of a workbook call into the tasks of the workbook (S42).
 
 The tasks see the step's `args` overlaid by the call's. The compiler writes that out: `args.table`, and a bare `table`,
-become what the call gives for it; `args` as a whole becomes `dict(args, table=…)`. A template that is nothing but such
-a read becomes the argument itself, whatever its type. The author's text around the reads stays as it is.
+become the expression that the call gives for it; `args` as a whole becomes `dict(args, table=…)`. A template that is
+only such a read becomes the argument itself, whatever its type. The author's text around the reads is unchanged.
 
-So an argument is evaluated where it is read. Where that could give another value than at the call, it is refused:
-`steadiness.py` finds out.
+So an argument is evaluated where it is read. `stability.py` refuses a call where that could give another value than at
+the call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from types import MappingProxyType
 
 from noetlc.analysis.names import FOR_LOOP, Use, names_in
-from noetlc.canon.allowance import TOO_LARGE, Allowance, require_shallow
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError, require_shallow
+from noetlc.canon.synthesis import scalar
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Entry, Node, Scalar, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_expression
+from noetlc.syntax.tree import Rewriter
 from noetlvm.language.scopes import NAMESPACES
 from noetlvm.record import Record
 
 ARGS = "args"
 
 _ATOMS = (t.Name, t.Getattr, t.Getitem, t.Call, t.List, t.Dict)
+_NOT_EVALUATED = frozenset({"label", "kind", "desc"})
 _NOWHERE = Span(0, 0)
 
 
 class Arguments(Record):
-    """What the calls around a task give, by name; nothing for a step's own tasks."""
+    """The arguments of the calls around a task, by name; none for a step's own tasks."""
 
-    allowance: Allowance
+    budget: ExpansionBudget
     given: Mapping[str, Node] = MappingProxyType({})
 
     def overlaid(self, given: nodes.Mapping | None) -> Arguments:
-        """Return the arguments that a call inside these makes; these have been put into it already."""
+        """Return the arguments of a nested call, whose own values have had these inlined already."""
         inner = {item.key.text: item.value for item in given.entries} if given else {}
         for argument in inner.values():
             require_shallow(argument)
-        return Arguments(self.allowance, {**self.given, **inner})
+        return Arguments(self.budget, {**self.given, **inner})
 
     def in_node(self, node: Node) -> Node:
-        """Put the arguments into data."""
+        """Return data with the arguments inlined."""
         if not self.given:
             return node
         if isinstance(node, nodes.Sequence):
             return nodes.Sequence(node.span, tuple(self.in_node(item) for item in node.items))
         if isinstance(node, nodes.Mapping):
-            return nodes.Mapping(node.span, self.in_entries(node.entries))
+            return nodes.Mapping(node.span, tuple(Entry(item.key, self.in_node(item.value)) for item in node.entries))
         return self._in_leaf(node) if node.is_template else node
 
-    def in_entries(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        """Put the arguments into inputs or knobs."""
-        return tuple(Entry(item.key, self.in_node(item.value)) for item in entries) if self.given else entries
-
-    def in_guard(self, leaf: Scalar | None) -> Scalar | None:
-        """Put the arguments into a `when` or a `delay`, which stays a template."""
-        return self._in_text(leaf) if self.given and leaf is not None and leaf.is_template else leaf
+    def in_scalar(self, leaf: Scalar) -> Scalar:
+        """Return a scalar with the arguments inlined; a template stays a template."""
+        return self._in_text(leaf) if self.given and leaf.is_template else leaf
 
     def _in_leaf(self, leaf: Scalar) -> Node:
         template = parse_template(leaf.text)
@@ -70,7 +68,7 @@ class Arguments(Record):
             for use in names_in(template).uses:
                 read = self._argument_read(use)
                 if read is not None and isinstance(output, t.Output) and read[0] is output.expression:
-                    self.allowance.take_text(read[1])
+                    self.budget.take_text(read[1])
                     return read[1]
         return self._in_text(leaf)
 
@@ -81,13 +79,15 @@ class Arguments(Record):
             return leaf
         text, at = "", 0
         for span, written in edits:
-            if span.start >= at:  # else it stands inside what is replaced
+            if span.start >= at:  # else it is nested in a read that has been replaced
                 text, at = text + leaf.text[at : span.start] + written, span.end
         text += leaf.text[at:]
         made = Scalar(leaf.span, text, text, leaf.style)
-        if parse_template(text).problems:  # it could be read before, so it has become too long or too deep
+        if parse_template(text).problems:  # it parsed before, so it has become too long or too deep
             help = "shorten the arguments, or keep them in `ctx` and read them there"
-            raise Refusal(TOO_LARGE, leaf.span, "with the arguments of its call this template is too large", help)
+            raise ExpansionError(
+                TOO_LARGE, leaf.span, "with the arguments of its call this template is too large", help
+            )
         return made
 
     def _edits(self, template: t.Template, leaf: Scalar) -> Iterator[tuple[Span, str]]:
@@ -96,7 +96,7 @@ class Arguments(Record):
         for use in names_in(template).uses:
             read = self._argument_read(use)
             if read is not None:
-                self.allowance.take_text(read[1])
+                self.budget.take_text(read[1])
                 expression = as_expression(read[1])
                 _require_unbound(expression, bound, leaf)
                 yield read[0].span, _embedded(expression, alone=id(read[0]) in whole)
@@ -115,7 +115,7 @@ class Arguments(Record):
 
     def _overlay(self) -> t.Expression:
         for node in self.given.values():
-            self.allowance.take_text(node)
+            self.budget.take_text(node)
         pairs = {name: as_expression(node) for name, node in self.given.items()}
         args = t.Name(_NOWHERE, ARGS, _NOWHERE)
         function = t.Name(_NOWHERE, "dict", _NOWHERE)
@@ -123,6 +123,22 @@ class Arguments(Record):
             named = tuple(t.Keyword(_NOWHERE, name, _NOWHERE, value) for name, value in pairs.items())
             return t.Call(_NOWHERE, function, (args,), named)
         return t.Call(_NOWHERE, function, (args,), (), None, _mapping(pairs))
+
+
+class ArgumentInliner(Rewriter):
+    """Inlines arguments into a task or block of the workbook, and renames what its rules jump to."""
+
+    def __init__(self, arguments: Arguments, label: Callable[[str], str]) -> None:
+        self._arguments = arguments
+        self._label = label
+
+    def scalar(self, name: str, leaf: Scalar) -> Scalar:
+        if name == "to":
+            return scalar(leaf.span, self._label(leaf.text))
+        return leaf if name in _NOT_EVALUATED else self._arguments.in_scalar(leaf)
+
+    def data(self, node: Node) -> Node:
+        return self._arguments.in_node(node)
 
 
 def as_expression(node: Node) -> t.Expression:
@@ -133,7 +149,7 @@ def as_expression(node: Node) -> t.Expression:
         return _mapping({item.key.text: as_expression(item.value) for item in node.entries})
     if not node.is_template:
         if isinstance(node.value, float) and isnan(node.value):
-            raise Refusal(
+            raise ExpansionError(
                 "P117", node.span, "no expression is `.nan`, so it cannot be an argument", "pass a number or a text"
             )
         return t.Const(_NOWHERE, node.value)
@@ -143,7 +159,7 @@ def as_expression(node: Node) -> t.Expression:
 
 
 def reads(node: Node) -> Iterator[Use]:
-    """Yield what a value's templates read."""
+    """Yield every name that the templates of a value read."""
     for leaf in scalars(node):
         if leaf.is_template:
             yield from names_in(parse_template(leaf.text)).uses
@@ -158,7 +174,9 @@ def _text_of(template: t.Template, leaf: Scalar) -> t.Expression:
             pieces.append(part.expression)
         else:
             help = "write it as one `{{ … }}`, such as `{{ a if b else c }}`, or put it into the workbook's task"
-            raise Refusal("P117", leaf.span, "an argument of a workbook call cannot hold statements (`{% … %}`)", help)
+            raise ExpansionError(
+                "P117", leaf.span, "an argument of a workbook call cannot hold statements (`{% … %}`)", help
+            )
     if not pieces:
         return t.Const(_NOWHERE, "")
     if len(pieces) == 1 and isinstance(pieces[0], t.Const) and isinstance(pieces[0].value, str):
@@ -179,7 +197,7 @@ def _first_field(use: Use) -> t.Expression:
 
 
 def _read_from(path: t.Expression) -> t.Expression:
-    """Return what a field is read from; `x.get('key')` reads from `x`."""
+    """Return the expression that a field is read from; `x.get('key')` reads from `x`."""
     if isinstance(path, t.Call):
         path = path.node
     assert isinstance(path, t.Getattr | t.Getitem)  # a use is a name and fields
@@ -206,7 +224,7 @@ def _bound_names(template: t.Template) -> frozenset[str]:
 def _require_unbound(expression: t.Expression, bound: frozenset[str], leaf: Scalar) -> None:
     caught = sorted(name.name for name in t.walk(expression) if isinstance(name, t.Name) and name.name in bound)
     if caught:
-        raise Refusal(
+        raise ExpansionError(
             "P117",
             leaf.span,
             f"the template binds `{caught[0]}`, which an argument of its call reads as something else",

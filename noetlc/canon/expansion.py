@@ -3,49 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from noetlc.canon import sugar
-from noetlc.canon.allowance import Allowance, require_few_calls
-from noetlc.canon.arguments import Arguments
-from noetlc.canon.flow import flow_of
+from noetlc.canon.arguments import ArgumentInliner, Arguments
+from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls
+from noetlc.canon.flow import flow_of, without_dead_flow
 from noetlc.canon.layering import Knobs, effective_knobs
-from noetlc.canon.reach import without_dead_flow
-from noetlc.canon.refusal import Refusal
-from noetlc.canon.rewriting import rewritten_block, rewritten_task, with_policy
-from noetlc.canon.steadiness import require_steady
-from noetlc.canon.synthesis import task as labelled_task
-from noetlc.canon.synthesis import task_spec
+from noetlc.canon.stability import require_stable
+from noetlc.canon.synthesis import labelled_task, with_knobs, with_policy
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 from noetlvm.record import Record
+
+AnyEntry = TypeVar("AnyEntry", ast.Task, ast.Choose, ast.Repeat, ast.Choose | ast.Repeat)
 
 
 class Origin(Record):
     """What the author wrote for a canonical task."""
 
     construct: str
-    """`task fetch`, `choose`, `while`, `until`, or `workbook save` for what the workbook's `save` was put in for."""
+    """`task fetch`, `choose`, `while`, `until`, or `workbook save` for a task that replaces a call of `save`."""
     span: Span
     call: Span | None = None
-    """For what a workbook call was replaced by: the call."""
+    """The workbook call that the task replaces."""
 
 
-class Setting(Record):
-    """What a list of entries is expanded in."""
+class ExpansionContext(Record):
+    """Arguments, spec layers and label prefix in force while one entry list is expanded."""
 
     arguments: Arguments
     layers: tuple[Knobs, ...]
     caller: str = ""
-    """The label of the workbook call that the list is put in for; empty for a step's own."""
+    """The label of the workbook call that the list replaces; empty for a step's own list."""
     is_lone: bool = False
-    """The list is one task without a label, and goes by the caller's."""
+    """The list is one task without a label, which gets the caller's."""
     workbook_task: str = ""
     call: Span | None = None
     policy: ast.TaskPolicy | None = None
-    """The call's own policy, for the one task that it stands for; its names and labels are the caller's."""
+    """The call's own policy, for the one task that replaces it; its names and labels are the caller's."""
     path: tuple[str, ...] = ()
-    """The workbook tasks that are being put in, outermost first."""
+    """The workbook tasks that are being inlined, outermost first."""
 
     def label(self, local: str) -> str:
         """Return the canonical form of a label."""
@@ -53,11 +52,15 @@ class Setting(Record):
             return local
         return self.caller if self.is_lone else f"{self.caller}.{local}"
 
+    def inlined(self, entry: AnyEntry) -> AnyEntry:
+        """Return an entry of the workbook with the call's arguments; the entries inside it are left to be expanded."""
+        return ArgumentInliner(self.arguments, self.label).rewrite(entry) if self.caller else entry
+
     def origin(self, construct: str, span: Span) -> Origin:
         return Origin(f"workbook {self.workbook_task}" if self.workbook_task else construct, span, self.call)
 
 
-class Pipeline(Record):
+class ExpandedPipeline(Record):
     """A step's tasks in canonical form."""
 
     tasks: tuple[ast.Task, ...]
@@ -69,106 +72,98 @@ def expand_pipeline(
     entries: tuple[ast.PipelineEntry, ...],
     workbook: Mapping[str, ast.WorkbookTask],
     layers: tuple[Knobs, ...],
-    allowance: Allowance,
-) -> Pipeline:
+    budget: ExpansionBudget,
+) -> ExpandedPipeline:
     """Return a step's entries as labelled tasks."""
-    expansion = _Expansion(workbook, allowance)
-    expansion.entries(entries, "", Setting(Arguments(allowance), layers))
+    expansion = _Expansion(workbook, budget)
+    expansion.entries(entries, "", ExpansionContext(Arguments(budget), layers))
     tasks = without_dead_flow(expansion.tasks)
-    return Pipeline(tasks, {name: expansion.origins[name] for name in map(_label, tasks)})
+    return ExpandedPipeline(tasks, {name: expansion.origins[name] for name in map(_label, tasks)})
 
 
 class _Expansion:
-    def __init__(self, workbook: Mapping[str, ast.WorkbookTask], allowance: Allowance) -> None:
+    def __init__(self, workbook: Mapping[str, ast.WorkbookTask], budget: ExpansionBudget) -> None:
         self.workbook = workbook
-        self.allowance = allowance
+        self.budget = budget
         self.tasks: list[ast.Task] = []
         self.origins: dict[str, Origin] = {}
 
-    def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, setting: Setting) -> None:
-        """Expand one list; `prefix` stands before the labels that are generated in it."""
-        counts = {"choose": 0, "while": 0, "until": 0}
-        for position, entry in enumerate(entries, 1):
+    def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, context: ExpansionContext) -> None:
+        """Expand one list; `prefix` begins the labels that are generated in it."""
+        for entry, label in ast.labelled(entries, prefix):
             if isinstance(entry, ast.Task):
-                self._task(entry, entry.label.text if entry.label else f"{prefix}task_{position}", setting)
-                continue
-            word = sugar.word_of(entry)
-            counts[word] += 1
-            self._block(entry, f"{prefix}{word}_{counts[word]}", setting)
-
-    def _block(self, block: ast.Choose | ast.Repeat, local: str, setting: Setting) -> None:
-        origin = setting.origin(sugar.word_of(block), block.span)
-        label = setting.label(local)
-        rewritten = rewritten_block(block, setting.arguments) if setting.caller else block
-        for piece in sugar.expand(rewritten, label):
-            if isinstance(piece, sugar.Body):
-                self.entries(piece.entries, local + piece.prefix.removeprefix(label), setting)
+                self._task(entry, label, context)
             else:
-                self._emit(piece, origin)
+                self._block(entry, label, context)
 
-    def _task(self, written: ast.Task, local: str, setting: Setting) -> None:
-        label = setting.label(local)
-        task = rewritten_task(written, setting.arguments, setting.label) if setting.caller else written
-        if setting.policy:
-            task = with_policy(task, setting.policy)
+    def _block(self, block: ast.Choose | ast.Repeat, local: str, context: ExpansionContext) -> None:
+        origin = context.origin(block.word, block.span)
+        for expanded in sugar.expand(context.inlined(block), context.label(local)):
+            if isinstance(expanded, sugar.Body):
+                self.entries(expanded.entries, f"{local}.{expanded.name}.", context)
+            else:
+                self._emit(expanded, origin)
+
+    def _task(self, written: ast.Task, local: str, context: ExpansionContext) -> None:
+        label = context.label(local)
+        task = context.inlined(written)
+        if context.policy:
+            task = with_policy(task, context.policy)
         if task.kind and task.kind.text == "workbook":
-            self._call(task, label, setting)
+            self._call(task, label, context)
             return
-        origin = setting.origin(f"task {label}", task.span)
-        if flow_of(task) is not None:
-            self._emit(labelled_task(task, label=label, spec=task.spec), origin)
-            return
-        policy = task.spec.policy if task.spec else None
-        span = task.spec.span if task.spec else task.span
-        spec = task_spec(span, effective_knobs(task, setting.layers), policy)
-        self._emit(labelled_task(task, label=label, spec=spec), origin)
+        origin = context.origin(f"task {label}", task.span)
+        spec = task.spec
+        if flow_of(task) is None:
+            spec = with_knobs(task.spec, task.span, effective_knobs(task, context.layers))
+        self._emit(labelled_task(task, label, spec), origin)
 
-    def _call(self, call: ast.Task, label: str, setting: Setting) -> None:
-        """Put the tasks of the workbook in place of a call."""
-        name, entries = self._called(call, setting)
-        arguments = setting.arguments.overlaid(_given(call))
-        require_steady(entries, arguments, self.workbook)
+    def _call(self, call: ast.Task, label: str, context: ExpansionContext) -> None:
+        """Replace a call by the tasks of the workbook."""
+        name, entries = self._called(call, context)
+        arguments = context.arguments.overlaid(_given(call))
+        require_stable(entries, arguments, self.workbook)
         is_lone = len(entries) == 1 and isinstance(entries[0], ast.Task) and entries[0].label is None
-        inner = Setting(
+        inner = ExpansionContext(
             arguments=arguments,
-            layers=(*setting.layers, call.spec.extra if call.spec else ()),
+            layers=(*context.layers, call.spec.extra if call.spec else ()),
             caller=label,
             is_lone=is_lone,
             workbook_task=name,
-            call=setting.call or call.span,
+            call=context.call or call.span,
             policy=_policy_for(entries, call),
-            path=(*setting.path, name),
+            path=(*context.path, name),
         )
         if not is_lone:
             self._emit(sugar.mark(call.span, label), Origin(f"workbook {name}", call.span, inner.call))
         self.entries(entries, "", inner)
 
-    def _called(self, call: ast.Task, setting: Setting) -> tuple[str, tuple[ast.PipelineEntry, ...]]:
+    def _called(self, call: ast.Task, context: ExpansionContext) -> tuple[str, tuple[ast.PipelineEntry, ...]]:
         named = call.get_extra("task")
         if not isinstance(named, Scalar) or named.is_template or named.text not in self.workbook:
-            raise Refusal(
+            raise ExpansionError(
                 "P107",
                 call.span,
                 "this call names no task of the workbook",
                 "write `task:` and a name of `workbook.tasks`",
             )
-        if named.text in setting.path:
-            cycle = " → ".join((*setting.path, named.text))
-            raise Refusal(
+        if named.text in context.path:
+            cycle = " → ".join((*context.path, named.text))
+            raise ExpansionError(
                 "P108", named.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
             )
-        require_few_calls(setting.path, named.span)
+        require_few_calls(context.path, named.span)
         return named.text, self.workbook[named.text].entries
 
     def _emit(self, task: ast.Task, origin: Origin) -> None:
         label = _label(task)
         if label in self.origins:
-            help = "give the task that you labelled so another label"
-            raise Refusal(
-                "P116", task.key_span("kind"), f"two places of the pipeline would have the label `{label}`", help
+            help = "give your task another label"
+            raise ExpansionError(
+                "P116", task.key_span("kind"), f"two tasks of the pipeline would have the label `{label}`", help
             )
         if origin.call:
-            self.allowance.take_task(origin.call)
+            self.budget.take_task(origin.call)
         self.origins[label] = origin
         self.tasks.append(task)
 
@@ -184,21 +179,23 @@ def _given(call: ast.Task) -> nodes.Mapping | None:
         return given
     if isinstance(given, Scalar) and given.value is None:
         return None
-    raise Refusal(
+    raise ExpansionError(
         "P117", given.span, "the arguments of a workbook call must be written out", "write `args:` as a mapping"
     )
 
 
 def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.TaskPolicy | None:
-    """Return the policy of a call, which the one task that it stands for gets."""
+    """Return the policy of a call, for the one task that replaces it."""
     policy = call.spec.policy if call.spec else None
     if policy is None:
         return None
     first = entries[0] if len(entries) == 1 else None
     if not isinstance(first, ast.Task):
         help = "put the policy on a task of the list, or call a workbook task that is a single one"
-        raise Refusal("P119", policy.span, "a list of tasks has no outcome of its own for this policy to judge", help)
+        raise ExpansionError(
+            "P119", policy.span, "a list of tasks has no outcome of its own for this policy to judge", help
+        )
     if first.spec and first.spec.policy:
         help = "keep one of the two policies"
-        raise Refusal("P119", policy.span, "both the call and the task of the workbook have a policy", help)
+        raise ExpansionError("P119", policy.span, "both the call and the task of the workbook have a policy", help)
     return policy

@@ -1,11 +1,11 @@
-"""Effective specs (S38): what a task's `spec` comes to when every scope around it has had its say.
+"""Effective specs (S38): a task's own `spec` merged over those of every scope around it.
 
 From the outside in: the defaults of the tool's kind, `executor.spec`, `step.spec`, the `spec` of each loop, the `spec`
 of a workbook call, the task's own. Mappings merge, and the inner value wins; anything else, lists too, is replaced.
 `policy` and the keys that have a meaning of their own at their scope take no part.
 
-A key of an outer scope that names a tool kind holds knobs for tasks of that kind (`executor.spec.http.timeout`). It
-comes right after the other knobs of its scope, so it wins over them and gives way to everything further in.
+A key of an outer scope that names a tool kind holds knobs for tasks of that kind (`executor.spec.http.timeout`). It is
+merged right after the other knobs of its scope: it overrides them, and inner scopes override it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[Knobs, ...]:
 
 
 def effective_knobs(task: ast.Task, outer: Iterable[Knobs]) -> Knobs:
-    """Return the knobs that hold for a task, its kind's defaults first."""
+    """Return a task's effective knobs, its kind's defaults first."""
     kind = task.kind.text if task.kind else ""
     merged: dict[str, Entry] = {}
     for layer in (
@@ -53,7 +53,7 @@ def _defaults(kind: str, span: Span) -> Knobs:
 
 
 def _for_kind(kind: str, outer: Iterable[Knobs]) -> Iterator[Knobs]:
-    """Yield each outer scope as two layers: what is for every task, then what is for this kind of task."""
+    """Yield each outer scope as two layers: knobs of every task, then knobs of this kind of task."""
     for layer in outer:
         yield tuple(knob for knob in layer if knob.key.text != FLOW and not _is_scoped(knob))
         for knob in layer:
@@ -80,7 +80,7 @@ def _merge(outer: Node, inner: Node) -> Node:
 
 
 def _literal(node: Node) -> Node:
-    """Keep what looks like a template text: under `executor` nothing is evaluated, in a task's spec it would be."""
+    """Quote templates: under `executor` nothing is evaluated, and in a task's spec it would be."""
     if isinstance(node, Sequence):
         return Sequence(node.span, tuple(_literal(item) for item in node.items))
     if isinstance(node, Mapping):

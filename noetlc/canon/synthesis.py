@@ -1,4 +1,4 @@
-"""Makes syntax nodes that nobody wrote. Each gets the place of the construct that it stands for."""
+"""Makes and completes syntax nodes that the author did not write. Each gets the place of what it stands for."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Entry, Node, Scalar, ScalarValue
 from noetlc.syntax.span import Span
+from noetlvm.record import changed
 
-_BEFORE_INPUTS = ("kind", "desc")
-"""What stands before a task's inputs; `spec` stands after them."""
-
-_NAMES_ITSELF = frozenset({"choose", "while", "until"})
+_BLOCK_WORDS = frozenset({"choose", "while", "until"})
 """Labels that cannot be a task's key, because they would begin a block there."""
+
+_INPUTS = 3
+_RANKS = {"name": 0, "kind": 1, "desc": 2, "spec": 4}
+"""The order of a task's keys; its inputs stand in the author's order, before `spec`."""
 
 
 def scalar(span: Span, value: ScalarValue) -> Scalar:
@@ -22,7 +24,9 @@ def scalar(span: Span, value: ScalarValue) -> Scalar:
 
 
 def value_node(span: Span, value: object) -> Node:
-    """Make the node of plain data."""
+    """Make the node of plain data; a node in it stays as it is."""
+    if isinstance(value, Scalar | nodes.Sequence | nodes.Mapping):
+        return value
     if isinstance(value, Mapping):
         return nodes.Mapping(span, tuple(entry(span, str(key), item) for key, item in value.items()))
     if isinstance(value, list | tuple):
@@ -41,35 +45,32 @@ def keys(span: Span, names: Iterable[str]) -> dict[str, Span]:
     return dict.fromkeys(names, span)
 
 
-def kept(written: Mapping[str, Span], names: Iterable[str]) -> dict[str, Span]:
-    """Return the places of those keys that are still there."""
-    wanted = frozenset(names)
-    return {name: span for name, span in written.items() if name in wanted}
-
-
-def task(
-    like: ast.Task, *, label: str, extra: tuple[Entry, ...] | None = None, spec: ast.TaskSpec | None = None
-) -> ast.Task:
-    """Make a labelled task of another one: its kind and description, other inputs, another spec."""
-    inputs = like.extra if extra is None else extra
-    name = ("name",) if label in _NAMES_ITSELF else ()
-    order = (*name, *_BEFORE_INPUTS, *(item.key.text for item in inputs), "spec")
-    present = {"kind": like.kind, "desc": like.desc, "spec": spec}
-    named = scalar(like.label.span if like.label else like.key_span("kind"), label)
-    return ast.Task(
-        span=like.span,
-        keys={name: like.key_span(name) for name in order if present.get(name, True) is not None},
-        extra=inputs,
-        label=named,
-        kind=like.kind,
-        desc=like.desc,
+def labelled_task(task: ast.Task, label: str, spec: ast.TaskSpec | None) -> ast.Task:
+    """Return a task under a label and with another spec, its keys in one order: kind, desc, inputs, spec."""
+    inputs = {item.key.text for item in task.extra}
+    names = [key for key in task.keys if key in inputs or key not in ("name", "spec")]
+    names += ["name"] if label in _BLOCK_WORDS else []
+    names += ["spec"] if spec else []
+    names.sort(key=lambda key: _INPUTS if key in inputs else _RANKS.get(key, _INPUTS))
+    return changed(
+        task,
+        keys={key: task.key_span(key) for key in names},
+        label=scalar(task.label.span if task.label else task.key_span("kind"), label),
         spec=spec,
     )
 
 
-def task_spec(span: Span, knobs: tuple[Entry, ...], policy: ast.TaskPolicy | None) -> ast.TaskSpec | None:
-    """Make a task's spec; None where it would say nothing."""
-    if not knobs and policy is None:
+def with_knobs(spec: ast.TaskSpec | None, span: Span, knobs: tuple[Entry, ...]) -> ast.TaskSpec | None:
+    """Return a task's spec with these open fields; None where it would be empty."""
+    spec = spec or ast.TaskSpec(span=span)
+    replaced = {item.key.text for item in spec.extra}
+    rest = {key: place for key, place in spec.keys.items() if key not in replaced}
+    if not knobs and not rest:
         return None
-    names = [*(knob.key.text for knob in knobs), *(("policy",) if policy is not None else ())]
-    return ast.TaskSpec(span=span, keys=keys(span, names), extra=knobs, policy=policy)
+    return changed(spec, keys={**keys(spec.span, (knob.key.text for knob in knobs)), **rest}, extra=knobs)
+
+
+def with_policy(task: ast.Task, policy: ast.TaskPolicy) -> ast.Task:
+    """Give a task a policy."""
+    spec = task.spec or ast.TaskSpec(span=policy.span)
+    return changed(task, spec=changed(spec, keys={**spec.keys, "policy": policy.span}, policy=policy))

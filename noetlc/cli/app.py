@@ -1,24 +1,18 @@
-"""The commands of `noetlc`. A new command is a function in a file of its own, both of its name, and a line here."""
+"""The commands of `noetlc`. A new command is a function of this package, both of one name, and a line here."""
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from noetlc import __version__
-from noetlvm.command_line.declared import Command, Program
-
-
-def _find(name: str) -> Command:
-    command: Command = getattr(import_module(f"noetlc.cli.{name}"), name)
-    return command
-
+from noetlvm.command_line.declared import Program
 
 PROGRAM = Program(
     name="noetlc",
     version=__version__,
     about="The compiler toolchain for NoETL playbooks.",
+    package="noetlc.cli",
     commands=(
         "lint",
+        "migrate",
         "explain",
         "parse",
         "schema",
@@ -32,5 +26,4 @@ PROGRAM = Program(
         "asm",
         "strip",
     ),
-    find=_find,
 )

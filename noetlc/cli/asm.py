@@ -25,11 +25,13 @@ def asm(
     \b
     Exit codes: 0 written, 1 the text is no valid program, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.bundle.files import assemble_file, write_file
+    from noetlc.bundle.files import assemble_file
+    from noetlc.files import write_file
+    from noetlvm.command_line.process import FAILURE, SUCCESS
 
     data, problem = assemble_file(text, verified=not unverified)
     if problem is not None:
         print(problem, file=sys.stderr)
-        return 1
+        return FAILURE
     write_file(output, data)
-    return 0
+    return SUCCESS

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+
+if TYPE_CHECKING:
+    from noetlc.finding import Finding
+    from noetlc.lint.check import CheckedFile
 
 
 def canon(
@@ -26,6 +30,28 @@ def canon(
     \b
     Exit codes: 0 printed, 1 the playbook has errors (they are shown as lint shows them), 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.bundle.canonical import canon as run_canon
+    from noetlc.files import write_file
+    from noetlc.session import Session
+    from noetlvm.command_line.process import FAILURE, SUCCESS
+    from noetlvm.record import changed
 
-    return run_canon(path, output, config)
+    session = Session((path,), config)
+    (checked,) = session.check()
+    text, errors = canonical_text(checked)
+    if text is None:
+        session.report([changed(checked, findings=errors)])
+        return FAILURE
+    write_file(output, text.encode("utf-8", "backslashreplace"))
+    return SUCCESS
+
+
+def canonical_text(checked: CheckedFile) -> tuple[str | None, tuple[Finding, ...]]:
+    """Return a checked file's canonical form as YAML; or None and the errors that prevent it."""
+    from noetlc.canon.canonicalize import canonicalize
+    from noetlc.finding import Severity
+    from noetlc.syntax.playbook_printer import print_playbook
+
+    errors = tuple(finding for finding in checked.findings if finding.severity is Severity.ERROR)
+    if checked.playbook is None or errors:
+        return None, errors
+    return print_playbook(canonicalize(checked.playbook, checked.source).playbook), ()

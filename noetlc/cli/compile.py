@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+
+if TYPE_CHECKING:
+    from noetlc.compile import Compiled
+
+
+class EmitKind(StrEnum):
+    """What to make of the playbooks."""
+
+    NBC = "nbc"
+    ASM = "asm"
+    CANON = "canon"
+    JSON = "json"
 
 
 def compile(
@@ -18,7 +32,7 @@ def compile(
     ] = None,
     strip: Annotated[bool, Option("--strip", help="Leave out the debug map; the id stays the same.")] = False,
     werror: Annotated[bool, Option("--werror", help="Stop at warnings too.")] = False,
-    emit: Annotated[str, Option(metavar="nbc|asm|canon|json", help="What to make.")] = "nbc",
+    emit: Annotated[EmitKind, Option(help="What to make.")] = EmitKind.NBC,
     config: Annotated[
         str | None,
         Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
@@ -27,7 +41,8 @@ def compile(
 ) -> int:
     """Check playbooks and compile them into one bundle.
 
-    Errors stop it, also those that a comment silences. Everything but a bundle goes to standard output.
+    Errors stop it. Severities and ignores count as in lint, but for errors that leave nothing to compile. Everything
+    but a bundle goes to standard output.
 
     \b
     Examples:
@@ -39,9 +54,60 @@ def compile(
     \b
     Exit codes: 0 compiled, 1 the playbooks have errors, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.bundle.build import Emit, Order, compile_files
-    from noetlc.lint.cannot_run import CannotRun, suggestion
+    from pathlib import Path
 
-    if emit not in list(Emit):
-        raise CannotRun(f"nothing is called `{emit}`: --emit takes {', '.join(Emit)}.{suggestion(emit, list(Emit))}")
-    return compile_files(Order(tuple(files), output, strip, werror, Emit(emit), config, quiet))
+    from noetlc.files import STDIO, write_file
+    from noetlc.session import Session
+    from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+
+    if files == [STDIO] and emit is EmitKind.NBC and output is None:
+        raise CommandError("a bundle of standard input needs a file: add `-o FILE`, or `-o -` for standard output")
+    session = Session(files, config)
+    compiled = session.compile()
+    session.report(compiled.files, quiet=quiet)
+    if compiled.program is None or (werror and compiled.has_warnings):
+        return FAILURE
+    if output is None and emit is EmitKind.NBC:
+        output = str(Path(files[0]).with_suffix(".nbc"))
+    write_file(output, _emitted(compiled, emit, stripped=strip))
+    if emit is EmitKind.NBC and output != STDIO and not quiet:
+        print(_summary(compiled, output, stripped=strip), file=sys.stderr)
+    return SUCCESS
+
+
+def _emitted(compiled: Compiled, emit: EmitKind, *, stripped: bool) -> bytes:
+    assert compiled.program is not None
+    if emit is EmitKind.NBC:
+        return _bundle(compiled, stripped=stripped)
+    if emit is EmitKind.CANON:
+        from noetlc.syntax.playbook_printer import print_playbook
+
+        return "---\n".join(print_playbook(form.playbook) for form in compiled.canonical).encode()
+    if emit is EmitKind.ASM:
+        from noetlc.assembly.disassembler import disassemble
+
+        return disassemble(compiled.program, source_lines=not stripped).encode()
+    import json
+
+    from noetlc.bundle.inspection import program_data
+    from noetlvm.bytecode.codec.container import bundle_id
+
+    data = _bundle(compiled, stripped=stripped)
+    listing = {"id": bundle_id(data), "bytes": len(data), **program_data(compiled.program)}
+    return (json.dumps(listing, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _bundle(compiled: Compiled, *, stripped: bool) -> bytes:
+    from noetlvm.bytecode.codec.container import strip
+
+    return strip(compiled.data) if stripped else compiled.data
+
+
+def _summary(compiled: Compiled, output: str | None, *, stripped: bool) -> str:
+    from noetlc.report.report import counted
+    from noetlvm.bytecode.codec.container import bundle_id
+
+    assert compiled.program is not None
+    steps = counted(sum(len(playbook.steps) for playbook in compiled.program.playbooks), "step")
+    size = len(_bundle(compiled, stripped=stripped))
+    return f"noetlc: {output}: {steps}, {size:,} bytes, id {bundle_id(compiled.data)[:16]}"

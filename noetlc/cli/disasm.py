@@ -23,8 +23,9 @@ def disasm(
     \b
     Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.bundle.files import open_bundle, write_file
-    from noetlvm.bytecode.text.disassembler import disassemble
+    from noetlc.assembly.disassembler import disassemble
+    from noetlc.bundle.files import open_bundle
+    from noetlc.files import write_file
 
     program, _ = open_bundle(bundle)
     write_file(output, disassemble(program, source_lines=not no_source).encode())

@@ -44,12 +44,13 @@ def explain(
 
 def _find(name: str) -> type[Rule]:
     """Return the rule with this code or name, in any case."""
-    from noetlc.lint.cannot_run import CannotRun, suggestion
     from noetlc.rules.catalogue import all_rules
     from noetlc.rules.codes import current_codes
+    from noetlvm.command_line.process import CommandError
+    from noetlvm.nearest import suggestion
 
     known = {key: rule for rule in all_rules() for key in (rule.code, rule.name)}
     for key, rule in known.items():
         if key.casefold() == name.casefold() or current_codes(name.upper()) == (key,):
             return rule
-    raise CannotRun(f"no rule is called `{name}`.{suggestion(name, known)} `noetlc explain` lists all rules")
+    raise CommandError(f"no rule is called `{name}`.{suggestion(name, known)} `noetlc explain` lists all rules")

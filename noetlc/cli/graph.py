@@ -48,11 +48,12 @@ def graph(
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.graph.run import Format, Order
     from noetlc.graph.run import graph as run_graph
-    from noetlc.lint.cannot_run import CannotRun, suggestion
+    from noetlvm.command_line.process import CommandError
+    from noetlvm.nearest import suggestion
 
     if format not in list(Format):
         known = ", ".join(Format)
-        raise CannotRun(f"no format is called `{format}`: --format takes {known}.{suggestion(format, list(Format))}")
+        raise CommandError(f"no format is called `{format}`: --format takes {known}.{suggestion(format, list(Format))}")
     words = tuple(word.strip() for given in fail_on or () for word in given.split(",") if word.strip())
     way = path if path is not None else (start, end) if start is not None or end is not None else None
     return run_graph(Order(tuple(files), Format(format), output, words, way, diff, unfold, playbook))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from noetlc.lint.options import Color, FailOn, Options
+from noetlc.files import STDIN_NAME
+from noetlc.finding import Severity
+from noetlc.lint.run import Color, LintOptions, LintRun
 from noetlc.report.formats import Format
 from noetlc.rules.codes import current_codes
+from noetlc.settings import FailOn, Settings, settings_for
 from noetlvm.command_line.declared import Argument, Option
 
 
@@ -25,6 +28,7 @@ def lint(
     fail_on: Annotated[
         FailOn | None, Option(help="Lowest severity that makes the exit code 1. [default: error]")
     ] = None,
+    min_severity: Annotated[Severity | None, Option(help="Lowest severity to report. [default: note]")] = None,
     fix: Annotated[bool, Option("--fix", help="Apply safe fixes to the files.")] = False,
     unsafe_fixes: Annotated[
         bool, Option("--unsafe-fixes", help="With --fix or --diff: also fixes that may change meaning.")
@@ -57,42 +61,52 @@ def lint(
     \b
     Examples:
       noetlc lint                              every playbook in this folder and below
-      noetlc lint flows/etl.yaml --fix         mend what can be mended safely
+      noetlc lint flows/etl.yaml --fix         apply safe fixes
       noetlc lint flows --format sarif --output lint.sarif
       cat etl.yaml | noetlc lint - --stdin-filename etl.yaml
 
     \b
     Exit codes: 0 clean, 1 findings, 2 could not run.
-    `noetlc explain CODE` tells the story behind a finding.
+    `noetlc explain CODE` explains a finding.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.lint.run import lint as run_lint
-
-    options = Options(
-        paths=tuple(paths or ()),
-        format=format,
-        output=output,
+    given = tuple(paths or ())
+    around = (stdin_filename,) if stdin_filename and "-" in given else given
+    settings = _override(
+        settings_for(around, config),
         select=_codes(select),
         ignore=_codes(ignore),
         fail_on=fail_on,
+        min_severity=min_severity,
+        max_document_bytes=max_document_bytes,
+    )
+    options = LintOptions(
+        paths=given,
+        format=format,
+        output=output,
         fix=fix,
         unsafe_fixes=unsafe_fixes,
         diff=diff,
         baseline=baseline,
         write_baseline=write_baseline,
-        config=config,
         cache=not no_cache,
         jobs=jobs,
         statistics=statistics,
         quiet=quiet,
         color=color,
-        max_document_bytes=max_document_bytes,
-        stdin_filename=stdin_filename,
+        stdin_name=stdin_filename or STDIN_NAME,
     )
-    return run_lint(options)
+    return LintRun(options, settings).run()
+
+
+def _override(settings: Settings, **given: Any) -> Settings:
+    """Put options over the configuration. `--select` also drops the configured `ignore`."""
+    if given["select"] is not None and given["ignore"] is None:
+        given["ignore"] = ()
+    return settings._replace(**{name: value for name, value in given.items() if value is not None})
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...] | None:
-    """Split `P1,P5` and repeated options; None when the option was not given."""
+    """Split `P1,P5` and repeated options; None if the option is absent."""
     if not given:
         return None
     words = [word.strip() for codes in given for word in codes.split(",")]

@@ -21,11 +21,11 @@ def parse(
     \b
     Exit codes: 0 it parses, 1 it has problems, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.lint.cannot_run import CannotRun
     from noetlc.parse import parse_file
+    from noetlvm.command_line.process import CommandError
 
     if format not in ("json", "yaml"):
-        raise CannotRun(f"there is no format `{format}`: use json or yaml")
+        raise CommandError(f"there is no format `{format}`: use json or yaml")
     parsed = parse_file(path)
     print(parsed.as_json() if format == "json" else parsed.as_yaml(), end="")
     return 1 if parsed.problems else 0

@@ -19,17 +19,9 @@ def schema(
       # yaml-language-server: $schema=./playbook.schema.json
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json
-    from pathlib import Path
 
-    from noetlc.lint.cannot_run import CannotRun
+    from noetlc.files import write_file
     from noetlc.schema import playbook_schema
 
-    text = json.dumps(playbook_schema(), indent=2, ensure_ascii=False) + "\n"
-    if output is None:
-        print(text, end="")
-        return 0
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CannotRun(f"cannot write {output}: {error.strerror}") from None
+    write_file(output, (json.dumps(playbook_schema(), indent=2, ensure_ascii=False) + "\n").encode())
     return 0

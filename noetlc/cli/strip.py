@@ -23,7 +23,8 @@ def strip(
     \b
     Exit codes: 0 written, 2 could not run: no file, or no valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.bundle.files import open_bundle, write_file
+    from noetlc.bundle.files import open_bundle
+    from noetlc.files import write_file
     from noetlvm.bytecode.codec.container import strip as without_debug
 
     _, data = open_bundle(bundle)

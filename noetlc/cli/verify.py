@@ -24,12 +24,12 @@ def verify(
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
 
-    from noetlc.bundle.files import verdict
+    from noetlc.bundle.files import verify_file
 
-    verdicts = [verdict(path) for path in bundles]
+    results = [verify_file(path) for path in bundles]
     if json:
-        print(json_module.dumps([one.to_json() for one in verdicts], indent=2))
+        print(json_module.dumps([one.to_json() for one in results], indent=2))
     else:
-        for one in verdicts:
+        for one in results:
             print(str(one), file=sys.stderr if one.error is not None else sys.stdout)
-    return 1 if any(one.error for one in verdicts) else 0
+    return 1 if any(one.error for one in results) else 0

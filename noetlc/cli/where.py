@@ -33,12 +33,13 @@ def where(
     import json as json_module
 
     from noetlc.bundle.files import open_bundle
-    from noetlc.bundle.whereabouts import everything, find
-    from noetlc.lint.cannot_run import CannotRun, suggestion
+    from noetlc.bundle.source_map import everything, find
+    from noetlvm.command_line.process import CommandError
+    from noetlvm.nearest import suggestion
 
     program, _ = open_bundle(bundle)
     if program.debug is None:
-        raise CannotRun(f"{bundle} has been stripped of its debug map: compile the playbook without --strip")
+        raise CommandError(f"{bundle} has been stripped of its debug map: compile the playbook without --strip")
     found = find(program, label)
     if json:
         print(json_module.dumps([one.to_json() for one in found], indent=2))

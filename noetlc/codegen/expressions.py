@@ -1,7 +1,7 @@
 """Templates and values to expressions: the entry points of expression code.
 
 A text that is exactly one `{{ … }}` gives that expression's value, any other template gives text (S8). A YAML value
-gives code that builds it, or one constant where no template stands in it.
+gives code that builds it, or one constant if it contains no template.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from noetlc.codegen.cannot_lower import CannotLower
 from noetlc.codegen.operations import Operations
-from noetlc.codegen.stack_code import Piece, StackCode, expression_of
+from noetlc.codegen.stack_code import CodeBlock, LoweringError, StackCode, expression_of
 from noetlc.codegen.statements import Statements
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
@@ -42,9 +41,9 @@ def lower_template(
 ) -> Lowered:
     """Return the code of one template; its offsets are those of the template's own text.
 
-    `visible` are the namespaces that exist where the template stands (S11); every other name is a bare one. A guard
+    `visible` are the namespaces of the template's position (S11); every other name is a bare one. A guard
     ends in the truth of its value (S9). With `require`, an undefined value is an error that names this field (S10).
-    Raises CannotLower for what has no code.
+    Raises LoweringError for what has no code.
     """
     code = StackCode()
     _template(code, template, visible, require)
@@ -64,24 +63,21 @@ def lower_guard(scalar: nodes.Scalar, text: str, visible: frozenset[str]) -> Low
     offsets = scalar_offsets(text, scalar)
     try:
         guard = _guard(scalar.text, visible)
-    except CannotLower as error:
+    except LoweringError as error:
         raise error.moved_to(_moved(error.span, offsets)) from None
     return Lowered(guard.expression, tuple([offsets[at] for at in guard.offsets]))
 
 
 @lru_cache(maxsize=TEMPLATES_KEPT)
 def _guard(text: str, visible: frozenset[str]) -> Lowered:
-    """Return the code of a template as a guard. The same few stand in every playbook, so it is kept."""
+    """Return the code of a template as a guard. Cached: playbooks repeat the same few guards."""
     return lower_template(parse_template(text), visible=visible, guard=True)
 
 
 def lower_verdict(
     choices: Sequence[tuple[nodes.Scalar | None, bool]], span: Span, text: str, visible: frozenset[str]
 ) -> Lowered:
-    """Return a guard out of rules: the verdict of the first whose `when` holds; one without always does.
-
-    Where none holds, the verdict is false.
-    """
+    """Return one guard for rules: the verdict of the first whose `when` holds or is absent, else false."""
     code = StackCode()
     end = code.label()
     for when, verdict in choices:
@@ -105,7 +101,7 @@ def lower_verdict(
 def lower_value(node: nodes.Node, text: str, visible: frozenset[str], field: str = "") -> Lowered:
     """Return the code that builds a YAML value; every template in it must be defined (S10).
 
-    `field` is what to call the value in an error; what stands deeper is called `field.key` and `field[0]`.
+    `field` names the value in errors; nested values are `field.key` and `field[0]`.
     """
     code = StackCode()
     _Values(code, text, visible, required=True).lower(node, field)
@@ -113,7 +109,7 @@ def lower_value(node: nodes.Node, text: str, visible: frozenset[str], field: str
 
 
 def expression_reads(expression: Expression, name: str) -> bool:
-    """Tell whether an expression reads a namespace."""
+    """True if an expression reads a namespace."""
     return any(i.opcode.name == "NAME" and i.operands[0] == name for i in expression.code)
 
 
@@ -142,22 +138,21 @@ class _Values:
             self._code.emit("LIST", len(node.items), at=node.span.start)
         else:
             for entry in node.entries:
-                self._code.emit("CONST", entry.key.text, at=entry.key.span.start)
                 self._value(entry.value, f"{field}.{entry.key.text}" if field else entry.key.text)
-            self._code.emit("MAP", len(node.entries), at=node.span.start)
+            self._code.emit("RECORD", [entry.key.text for entry in node.entries], at=node.span.start)
 
     def _leaf(self, scalar: nodes.Scalar, field: str) -> None:
         offsets = scalar_offsets(self._text, scalar)
         try:
             piece = _piece(scalar.text, self._visible, field if self._required else None)
-        except CannotLower as error:
+        except LoweringError as error:
             raise error.moved_to(_moved(error.span, offsets)) from None
         self._code.splice(piece, offsets)
 
 
 @lru_cache(maxsize=TEMPLATES_KEPT)
-def _piece(text: str, visible: frozenset[str], require: str | None) -> Piece:
-    """Return code that pushes a template's value. Playbooks repeat themselves, so it is kept."""
+def _piece(text: str, visible: frozenset[str], require: str | None) -> CodeBlock:
+    """Return code that pushes a template's value. Cached: playbooks repeat their templates."""
     code = StackCode()
     _template(code, parse_template(text), visible, require)
     return code.finish()
@@ -166,7 +161,7 @@ def _piece(text: str, visible: frozenset[str], require: str | None) -> Piece:
 def _template(code: StackCode, template: t.Template, visible: frozenset[str], require: str | None) -> None:
     """Push a template's value."""
     for problem in template.problems:
-        raise CannotLower(problem.span, problem.message, problem.help)
+        raise LoweringError(problem.span, problem.message, problem.help)
     operations = Operations(code, template.text, visible)
     if template.is_single:
         output = template.parts[0]
@@ -187,12 +182,14 @@ def _finished(code: StackCode, at: int) -> Lowered:
 
 
 def _find_templates(node: nodes.Node, found: set[int]) -> bool:
-    """Note the nodes that are templates or hold one, and tell whether `node` is one of them."""
+    """Collect the nodes that are or contain templates; return whether `node` is one of them."""
     if isinstance(node, nodes.Scalar):
         has_template = node.is_template
     else:
         below = node.items if isinstance(node, nodes.Sequence) else [entry.value for entry in node.entries]
-        has_template = sum(_find_templates(item, found) for item in below) > 0  # every one is looked at
+        has_template = (
+            sum(_find_templates(item, found) for item in below) > 0
+        )  # no short circuit: every item is visited
     if has_template:
         found.add(id(node))
     return has_template

@@ -1,7 +1,7 @@
-"""Which names a template has bound at each place, and to what: its own variables, its `for` blocks, or the outside.
+"""Resolves names inside a template: its own variables, the `loop` of its `for` blocks, or names from outside.
 
-Frames nest as in Jinja2: a `for` body (anew in each round), its `else` and a `set` block have frames of their own, an
-`if` has none. A name that a frame has not yet assigned means what it means outside the frame.
+Scopes nest as in Jinja2: a `for` body (a new one each round), its `else` and a `set` block have scopes of their own,
+an `if` has none. A name that a scope has not assigned yet resolves in the scope outside it.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ class Slot(NamedTuple):
     number: int
 
 
-class ForLoop(NamedTuple):
-    """The `loop` of a for block: how many iterators lie below its own on the stack."""
+class ForBlock(NamedTuple):
+    """The `loop` of a `for` block: the number of iterators below its own on the stack."""
 
     height: int
 
 
-class Frame:
+class TemplateScope:
     """One scope."""
 
     __slots__ = ("assigned", "loop", "outer", "slots")
 
-    def __init__(self, outer: Frame | None, loop: ForLoop | None = None) -> None:
+    def __init__(self, outer: TemplateScope | None, loop: ForBlock | None = None) -> None:
         self.outer = outer
         self.loop = loop
         self.slots: dict[str, int] = {}
         self.assigned: set[str] = set()
-        """Names that have a value on every path to this place."""
+        """Names that are assigned on every path to the current position."""
 
-    def find(self, name: str) -> Slot | ForLoop | None:
-        """Return what a name is bound to, or None if it comes from outside the template."""
-        frame: Frame | None = self
+    def find(self, name: str) -> Slot | ForBlock | None:
+        """Return the binding of a name, or None if it comes from outside the template."""
+        frame: TemplateScope | None = self
         while frame is not None:
             if frame.loop is not None and name == FOR_LOOP:
                 return frame.loop
@@ -61,7 +61,7 @@ def target_names(target: t.Expression) -> Iterator[str]:
 
 
 def possibly_assigned(parts: Parts) -> dict[str, None]:
-    """Return the names that parts may assign in the frame they stand in, in order."""
+    """Return the names that parts may assign in their own scope, in order."""
     found: dict[str, None] = {}
     for part in parts:
         if isinstance(part, t.Set | t.SetBlock):
@@ -73,7 +73,7 @@ def possibly_assigned(parts: Parts) -> dict[str, None]:
 
 
 def surely_assigned(parts: Parts) -> frozenset[str]:
-    """Return the names that parts assign whichever way they go."""
+    """Return the names that parts assign on every path."""
     found: set[str] = set()
     for part in parts:
         if isinstance(part, t.Set | t.SetBlock):
@@ -84,5 +84,5 @@ def surely_assigned(parts: Parts) -> frozenset[str]:
 
 
 def bodies(part: t.If) -> list[Parts]:
-    """Return what the branches of an `if` hold, its `else` last, present or not."""
+    """Return the bodies of an `if`, its `else` last, present or not."""
     return [*(branch.body for branch in part.branches), part.otherwise]

@@ -1,53 +1,52 @@
-"""Steps to transitions: the gate, the loops, the ways out, and the pipeline between them."""
+"""Steps to transitions: the gate, the loops, the pipeline and the arcs."""
 
 from __future__ import annotations
 
+from typing import cast
+
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
-from noetlc.codegen.pipeline import Surroundings, lower_pipeline
-from noetlc.codegen.plain_data import node_data, struct_data
-from noetlc.codegen.visible import visible_names
+from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
 from noetlc.syntax import ast, nodes
 from noetlvm.bytecode.program import Arc, Expression, LoopHeader, Pipeline, Transition, Value
-from noetlvm.language.scopes import Position
+from noetlvm.language.scopes import Position, visible_names
 from noetlvm.record import Record
 
 PARALLEL_WIDTH = 32
 """Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
 
 
-class Place(Record):
-    """Where the code at one address was written: its construct, and an offset for each instruction."""
+class CodeSource(Record):
+    """The source of the code at one address: its construct, and an offset for each instruction."""
 
     construct: str
     offsets: tuple[int, ...]
 
 
-class Written:
-    """What a playbook's text tells of its code: filled while the code is made."""
+class SourceMap:
+    """The sources of a playbook's code, by address: filled during lowering, input of the debug map."""
 
-    __slots__ = ("constructs", "places", "text")
+    __slots__ = ("by_address", "constructs", "text")
 
     def __init__(self, text: str, constructs: dict[str, str]) -> None:
         self.text = text
         self.constructs = constructs
-        """What the author wrote for a generated label, by `step/label`."""
-        self.places: dict[str, Place] = {}
-        """By the address of the code."""
+        """The construct behind a generated label, by `step/label`."""
+        self.by_address: dict[str, CodeSource] = {}
 
-    def note(self, address: str, construct: str, *offsets: int) -> None:
-        """Keep where the code at an address was written."""
-        self.places[address] = Place(construct, offsets)
+    def add(self, address: str, construct: str, *offsets: int) -> None:
+        """Record the source of the code at an address."""
+        self.by_address[address] = CodeSource(construct, offsets)
 
     def expression(self, address: str, construct: str, lowered: Lowered) -> Expression:
-        """Keep where an expression was written, and return it."""
-        self.note(address, construct, *lowered.offsets)
+        """Record the source of an expression and return the expression."""
+        self.add(address, construct, *lowered.offsets)
         return lowered.expression
 
 
-def lower_step(step: ast.Step, name: str, written: Written) -> Transition:
+def lower_step(step: ast.Step, name: str, sources: SourceMap) -> Transition:
     """Return a step's transition; `name` is the step's address."""
     assert step.step is not None  # lint: every step has a name
-    written.note(name, "step", step.step.span.start)
+    sources.add(name, "step", step.step.span.start)
     policy = step.spec.policy if step.spec else None
     admit = policy.admit if policy else None
     router = step.next
@@ -55,13 +54,13 @@ def lower_step(step: ast.Step, name: str, written: Written) -> Transition:
     failure = policy.failure if policy else None
     return Transition(
         name=step.step.text,
-        admit=_admit(admit, f"{name}/admit", written),
+        admit=_admit(admit, f"{name}/admit", sources),
         drops_denied=_is(admit.on_deny if admit else None, "drop"),
-        loops=tuple(_loop(loop, level, name, written) for level, loop in enumerate(step.loops, 1)),
+        loops=tuple(_loop(loop, level, name, sources) for level, loop in enumerate(step.loops, 1)),
         best_effort=_is(failure.mode if failure else None, "best_effort"),
-        pipeline=_pipeline(step, f"{name}/tool", written),
+        pipeline=_pipeline(step, f"{name}/tool", sources),
         inclusive=_is(mode, "inclusive"),
-        arcs=tuple(_arc(arc, f"{name}/arc.{n}", written) for n, arc in enumerate(_arcs(step), 1)),
+        arcs=tuple(_arc(arc, f"{name}/arc.{n}", sources) for n, arc in enumerate(_arcs(step), 1)),
         settings=_settings(step),
     )
 
@@ -74,8 +73,8 @@ def _arcs(step: ast.Step) -> tuple[ast.Arc, ...]:
     return (step.next.arcs or ()) if step.next else ()
 
 
-def _admit(admit: ast.Admit | None, address: str, written: Written) -> Expression | None:
-    """Return one guard for all rules: the first that holds decides, and without one nobody is let in (S30)."""
+def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> Expression | None:
+    """Return one guard for all rules: the first that holds decides; if none does, the token is denied (S30)."""
     if admit is None:
         return None
     choices: list[tuple[nodes.Scalar | None, bool]] = []
@@ -86,10 +85,10 @@ def _admit(admit: ast.Admit | None, address: str, written: Written) -> Expressio
     if choices and choices[0] == (None, True):
         return None
     visible = visible_names(Position.ADMIT, in_loop=False)
-    return written.expression(address, "admit", lower_verdict(choices, admit.span, written.text, visible))
+    return sources.expression(address, "admit", lower_verdict(choices, admit.span, sources.text, visible))
 
 
-def _loop(loop: ast.Loop, level: int, name: str, written: Written) -> LoopHeader:
+def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap) -> LoopHeader:
     assert loop.in_ is not None  # lint: a loop has both
     assert loop.iterator is not None
     spec = loop.spec
@@ -99,8 +98,8 @@ def _loop(loop: ast.Loop, level: int, name: str, written: Written) -> LoopHeader
     is_parallel = _is(mode, "parallel")
     visible = visible_names(Position.LOOP_IN, in_loop=level > 1)
     return LoopHeader(
-        collection=written.expression(
-            f"{name}/loop.{level}/in", "loop", lower_value(loop.in_, written.text, visible, "in")
+        collection=sources.expression(
+            f"{name}/loop.{level}/in", "loop", lower_value(loop.in_, sources.text, visible, "in")
         ),
         iterator=loop.iterator.text,
         parallel=is_parallel,
@@ -119,21 +118,21 @@ def _reducers(reducers: ast.Reducers | None) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((entry.key.text, str(node_data(entry.value))) for entry in entries))
 
 
-def _arc(arc: ast.Arc, address: str, written: Written) -> Arc:
+def _arc(arc: ast.Arc, address: str, sources: SourceMap) -> Arc:
     assert arc.step is not None  # lint: an arc leads to a step
-    written.note(address, "arc", arc.step.span.start)
+    sources.add(address, "arc", arc.step.span.start)
     guard = args = None
     if arc.when is not None:
         visible = visible_names(Position.ARC_WHEN, in_loop=False)
-        guard = written.expression(f"{address}/when", "arc", lower_guard(arc.when, written.text, visible))
+        guard = sources.expression(f"{address}/when", "arc", lower_guard(arc.when, sources.text, visible))
     if arc.args is not None and arc.args.entries:
         visible = visible_names(Position.ARC_ARGS, in_loop=False)
-        args = written.expression(f"{address}/args", "arc", lower_value(arc.args, written.text, visible, "args"))
+        args = sources.expression(f"{address}/args", "arc", lower_value(arc.args, sources.text, visible, "args"))
     reads_event = guard is not None and expression_reads(guard, "event")
     return Arc(arc.step.text, guard, args, handles_failure=reads_event)
 
 
-def _pipeline(step: ast.Step, address: str, written: Written) -> Pipeline | None:
+def _pipeline(step: ast.Step, address: str, sources: SourceMap) -> Pipeline | None:
     tasks = tuple(entry for entry in step.tool or () if isinstance(entry, ast.Task))
     if not tasks:
         return None
@@ -141,17 +140,17 @@ def _pipeline(step: ast.Step, address: str, written: Written) -> Pipeline | None
     prefix = f"{step.step.text}/"
 
     def construct_of(label: str) -> str:
-        return written.constructs.get(prefix + label, f"task {label}")
+        return sources.constructs.get(prefix + label, f"task {label}")
 
-    lowered = lower_pipeline(tasks, Surroundings(written.text, bool(step.loops), construct_of))
-    written.note(address, "tool", *(origin.offset for origin in lowered.origins))
+    lowered = lower_pipeline(tasks, PipelineContext(sources.text, bool(step.loops), construct_of))
+    sources.add(address, "tool", *(origin.offset for origin in lowered.origins))
     for number, index, operand in lowered.operands:
-        written.expression(f"{address}.{number}.{index}", lowered.origins[number].construct, operand)
+        sources.expression(f"{address}.{number}.{index}", lowered.origins[number].construct, operand)
     return lowered.pipeline
 
 
 def _settings(step: ast.Step) -> dict[str, Value]:
-    """Return what the runtime may obey besides: hints that are no part of the code."""
+    """Return the settings of a step that are not code: limits and hints for the runtime."""
     policy = step.spec.policy if step.spec else None
     found = struct_data(policy, "admit", "failure")
     hints: dict[str, Value] = {
@@ -176,3 +175,33 @@ def _router_hints(router: ast.Router | None) -> Value:
     policy: Value = struct_data(spec.policy if spec else None)
     rest: dict[str, Value] = struct_data(spec, "mode", "policy")
     return rest | {"policy": policy} if policy else rest
+
+
+# ---- objects as plain data, for settings that the compiler passes on unread
+
+
+def node_data(node: nodes.Node) -> Value:
+    """Return a YAML node as data."""
+    return cast("Value", nodes.plain(node))
+
+
+def entries_data(entries: tuple[nodes.Entry, ...]) -> dict[str, Value]:
+    """Return the fields of a mapping as data, in the order written."""
+    return {entry.key.text: node_data(entry.value) for entry in entries}
+
+
+def struct_data(struct: ast.Struct | None, *without: str) -> dict[str, Value]:
+    """Return an object as data, except for the keys in `without`.
+
+    Its words are sorted by name, then follow its open fields as written, so the order of words makes no difference.
+    """
+    if struct is None:
+        return {}
+    found: dict[str, Value] = {}
+    for key in sorted(struct.keys):
+        value = None if key in without else getattr(struct, ast.attribute(key), None)
+        if isinstance(value, ast.Struct):
+            found[key] = struct_data(value)
+        elif isinstance(value, nodes.Scalar | nodes.Sequence | nodes.Mapping):
+            found[key] = node_data(value)
+    return found | entries_data(tuple(entry for entry in struct.extra if entry.key.text not in without))

@@ -1,13 +1,12 @@
-"""Expressions to stack code: one small method for each kind of node, found by a table. Statements are elsewhere."""
+"""Expressions to stack code: a table from node types to methods. `statements.py` lowers statements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from noetlc.codegen.cannot_lower import CannotLower
-from noetlc.codegen.folding import Folding
-from noetlc.codegen.names_in_scope import Frame, Slot
-from noetlc.codegen.stack_code import Label, StackCode
+from noetlc.analysis.folding import Folding
+from noetlc.codegen.names_in_scope import Slot, TemplateScope
+from noetlc.codegen.stack_code import JumpLabel, LoweringError, StackCode
 from noetlc.syntax import template_ast as t
 from noetlvm.bytecode.isa import NAMES
 from noetlvm.language.filters import FILTERS, FUNCTIONS
@@ -15,7 +14,7 @@ from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import TESTS
 
 UNDEFINED_TEXT_MAX = 80
-"""Characters of the source that an undefined value shows of itself."""
+"""Characters of source text in the description of an undefined value."""
 
 _BINARY = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "//": "FLOORDIV", "%": "MOD", "**": "POW"}
 
@@ -26,9 +25,9 @@ class Operations:
     def __init__(self, code: StackCode, text: str, visible: frozenset[str]) -> None:
         self.code = code
         self.folding = Folding()
-        self.frame = Frame(None)
+        self.scope = TemplateScope(None)
         self.iterators = 0
-        """How many for blocks' iterators lie on the stack."""
+        """Number of `for` iterators on the stack."""
         self._text = text
         self._visible = visible
 
@@ -40,12 +39,14 @@ class Operations:
             return
         lower = _LOWER.get(type(node))
         if lower is None:
-            raise CannotLower(node.span, "this could not be read as an expression", "run `noetlc lint` on the playbook")
+            raise LoweringError(
+                node.span, "this could not be read as an expression", "run `noetlc lint` on the playbook"
+            )
         lower(self, node)
 
     def read(self, name: str, at: int) -> None:
-        """Emit code that pushes what a name stands for here."""
-        bound = self.frame.find(name)
+        """Emit code that pushes the value of a name."""
+        bound = self.scope.find(name)
         if isinstance(bound, Slot):
             self.code.emit("LOCAL", bound.number, at=at)
         elif bound is not None:
@@ -79,7 +80,7 @@ class Operations:
         elif isinstance(index, t.Const) and isinstance(index.value, str):
             self._emit("ATTR", index.value, node=index)
         elif isinstance(index, t.Tuple) and any(isinstance(item, t.Slice) for item in index.items):
-            self._emit("POP", node=index)  # no data is cut in two directions at once
+            self._emit("POP", node=index)  # data has no two-dimensional slices
             self._undefined(node)
         else:
             self.lower(index)
@@ -115,10 +116,10 @@ class Operations:
         if isinstance(callee, t.Getattr):
             self.lower(callee.node)
             self._apply("METHOD", callee.name, METHODS, node)
-        elif isinstance(callee, t.Name) and self.frame.find(callee.name) is None:
+        elif isinstance(callee, t.Name) and self.scope.find(callee.name) is None:
             self._apply("CALL", callee.name, FUNCTIONS, node)
         else:
-            raise CannotLower(callee.span, "only functions and methods can be called", "remove the parentheses")
+            raise LoweringError(callee.span, "only functions and methods can be called", "remove the parentheses")
 
     def _filter(self, node: t.Filter) -> None:
         if node.node is not None:
@@ -130,9 +131,11 @@ class Operations:
         self._apply("TEST", node.name, TESTS, node)
 
     def _apply(self, opcode: str, name: str, known: Mapping[str, object], node: t.Call | t.Filter | t.Test) -> None:
-        """Emit the arguments and the call. A name is checked here too, since code may name nothing else."""
+        """Emit the arguments and the call. The name is checked again: the verifier refuses unknown ones."""
         if name not in known:
-            raise CannotLower(node.span, f"there is no `{name}` in templates", "`noetlc lint` says what to use instead")
+            raise LoweringError(
+                node.span, f"there is no `{name}` in templates", "`noetlc lint` says what to use instead"
+            )
         for argument in node.args:
             self.lower(argument)
         for keyword in node.kwargs:
@@ -167,22 +170,22 @@ class Operations:
         self._emit("CONCAT", len(node.operands), node=node)
 
     def _compare(self, node: t.Compare) -> None:
-        """A chain keeps each middle operand for the next comparison and stops at the first that fails.
+        """A chain duplicates each middle operand for the next comparison and stops at the first that fails.
 
-        Each way out has its own place, one inside the other, so that the code stays a nest of blocks.
+        Each exit has its own label, nested in the one before, so that the code is a nest of blocks.
         """
         *chained, last = node.ops
         self.lower(node.left)
-        ways_out: list[Label] = []
+        exits: list[JumpLabel] = []
         for operand in chained:
             self.lower(operand.expression)
             self._emit("DUP", node=operand)
             self._emit("ROT3", node=operand)
             self.code.emit("COMPARE", operand.op, at=operand.op_span.start)
-            ways_out.append(self.code.label())
-            self._emit("KEEP_UNLESS", ways_out[-1], node=operand)
+            exits.append(self.code.label())
+            self._emit("KEEP_UNLESS", exits[-1], node=operand)
         self._last_comparison(last)
-        for stopped in reversed(ways_out):
+        for stopped in reversed(exits):
             end = self.code.label()
             self._emit("JUMP", end, node=node)
             self.code.place(stopped)
@@ -209,16 +212,16 @@ class Operations:
         self.code.place(end)
 
     def _undecided(self, operands: tuple[t.Expression, ...], passed: bool) -> list[t.Expression]:
-        """Leave out operands that are always passed by, and those that are never reached."""
-        kept: list[t.Expression] = []
+        """Return the operands without those that never decide and those that are never evaluated."""
+        undecided: list[t.Expression] = []
         for operand in operands[:-1]:
             truth = self.folding.truth(operand)
             if truth is passed:
                 continue
-            kept.append(operand)
+            undecided.append(operand)
             if truth is not None:
-                return kept
-        return [*kept, operands[-1]]
+                return undecided
+        return [*undecided, operands[-1]]
 
     def _cond(self, node: t.Cond) -> None:
         truth = self.folding.truth(node.test)
@@ -239,8 +242,8 @@ class Operations:
         else:
             self.lower(chosen)
 
-    def branch(self, test: t.Expression, otherwise: Label) -> None:
-        """Emit a jump that is taken where the test does not hold."""
+    def branch(self, test: t.Expression, otherwise: JumpLabel) -> None:
+        """Emit a jump to `otherwise` for when the test does not hold."""
         if isinstance(test, t.Not):
             self.lower(test.node)
             self._emit("JUMP_IF", otherwise, node=test)

@@ -7,40 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noetlc.canon.flow import Flow, flow_of
+from noetlc.canon.flow import FlowTask, flow_of
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value
-from noetlc.codegen.pipeline_code import Label, LoweredPipeline, Origin, PipelineCode
-from noetlc.codegen.visible import visible_names
+from noetlc.codegen.pipeline_code import InstructionOrigin, LoweredPipeline, PipelineCode
+from noetlc.codegen.stack_code import JumpLabel
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
-from noetlvm.language.scopes import Position
+from noetlvm.language.scopes import Position, visible_names
 from noetlvm.record import Record
 
 ATTEMPTS = 3
 """Runs of a task in all, where a `retry` does not say (S14)."""
 
 
-class Surroundings(Record):
-    """What the tasks of a pipeline stand in."""
+class PipelineContext(Record):
+    """Source text, loop flag and construct names shared by a pipeline's tasks."""
 
     text: str
-    """The text of the file, for the places of what is written in it."""
+    """The text of the file, for source offsets."""
     in_loop: bool
     construct_of: Callable[[str], str]
-    """Tells what the author wrote for a label: `task fetch`, `choose`, `workbook save`."""
+    """Returns the construct behind a label: `task fetch`, `choose`, `workbook save`."""
 
 
-def lower_pipeline(tasks: tuple[ast.Task, ...], around: Surroundings) -> LoweredPipeline:
+def lower_pipeline(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPipeline:
     """Return the code of a list of labelled tasks."""
     code = PipelineCode()
     places = {label_of(task): code.label() for task in tasks}
     end = code.label()
     afters = [*(places[label_of(task)] for task in tasks[1:]), end]
-    last = Origin(0, "")
+    last = InstructionOrigin(0, "")
     for task, after in zip(tasks, afters, strict=True):
-        last = Origin(_name_span(task).start, around.construct_of(label_of(task)))
+        last = InstructionOrigin(_name_span(task).start, context.construct_of(label_of(task)))
         code.place(places[label_of(task)])
-        _TaskCode(code, task, places, after, around, last).lower()
+        _TaskCode(code, task, places, after, context, last).lower()
     code.place(end)
     code.emit("END", origin=last)
     return code.finish()
@@ -61,10 +61,10 @@ class _TaskCode(Record):
 
     code: PipelineCode
     task: ast.Task
-    places: dict[str, Label]
-    after: Label
-    around: Surroundings
-    origin: Origin
+    places: dict[str, JumpLabel]
+    after: JumpLabel
+    context: PipelineContext
+    origin: InstructionOrigin
 
     def lower(self) -> None:
         flow = flow_of(self.task)
@@ -98,15 +98,15 @@ class _TaskCode(Record):
         return self._value(knobs, Position.TASK_INPUT, "spec")
 
     def _value(self, node: nodes.Node, position: Position, field: str) -> Lowered:
-        return lower_value(node, self.around.text, visible_names(position, self.around.in_loop), field)
+        return lower_value(node, self.context.text, visible_names(position, self.context.in_loop), field)
 
     def _guard(self, when: nodes.Scalar, position: Position) -> Lowered:
-        return lower_guard(when, self.around.text, visible_names(position, self.around.in_loop))
+        return lower_guard(when, self.context.text, visible_names(position, self.context.in_loop))
 
     def _skip_beforehand(self, rules: list[ast.PolicyRule]) -> list[ast.PolicyRule] | None:
-        """Test the leading rules that skip without asking for an outcome (S17).
+        """Lower the leading rules that skip without reading `outcome`: they run before the call (S17).
 
-        Return the rules that are left, or None if the task is always skipped.
+        Return the remaining rules, or None if the task is always skipped.
         """
         while rules and _only_skips(rules[0]):
             rule = rules[0]
@@ -132,7 +132,7 @@ class _TaskCode(Record):
         self.code.place(failed)
         self._emit("FAIL")
 
-    def _policy(self, rules: list[ast.PolicyRule], call: Label) -> None:
+    def _policy(self, rules: list[ast.PolicyRule], call: JumpLabel) -> None:
         for rule in rules:
             then = rule.else_.then if rule.else_ else rule.then
             if rule.when is None:
@@ -144,7 +144,7 @@ class _TaskCode(Record):
             self.code.place(no_match)
         self._emit("CONTINUE", self.after)
 
-    def _then(self, then: ast.Then, call: Label) -> None:
+    def _then(self, then: ast.Then, call: JumpLabel) -> None:
         written = (self._patch(then.set_iter, "set_iter"), self._patch(then.set_ctx, "set_ctx"))
         if any(written):
             self._emit("PATCH", *written, at=then.span)
@@ -154,36 +154,36 @@ class _TaskCode(Record):
     def _patch(self, patch: nodes.Mapping | None, field: str) -> Lowered | None:
         return self._value(patch, Position.TASK_PATCH, field) if patch and patch.entries else None
 
-    def _continue(self, then: ast.Then, call: Label) -> None:
+    def _continue(self, then: ast.Then, call: JumpLabel) -> None:
         self._emit("CONTINUE", self.after, at=then.span)
 
-    def _skip(self, then: ast.Then, call: Label) -> None:
+    def _skip(self, then: ast.Then, call: JumpLabel) -> None:
         self._emit("SKIP", self.after, at=then.span)
 
-    def _jump(self, then: ast.Then, call: Label) -> None:
+    def _jump(self, then: ast.Then, call: JumpLabel) -> None:
         self._emit("JUMP_TO", self._target(then), at=then.span)
 
-    def _break(self, then: ast.Then, call: Label) -> None:
+    def _break(self, then: ast.Then, call: JumpLabel) -> None:
         self._emit("BREAK", at=then.span)
 
-    def _fail(self, then: ast.Then, call: Label) -> None:
+    def _fail(self, then: ast.Then, call: JumpLabel) -> None:
         self._emit("FAIL", at=then.span)
 
-    def _retry(self, then: ast.Then, call: Label) -> None:
+    def _retry(self, then: ast.Then, call: JumpLabel) -> None:
         attempts = _integer(then.attempts, ATTEMPTS)
         backoff = then.backoff.text if then.backoff else "none"
         delay = self._value(then.delay, Position.TASK_DELAY, "delay") if then.delay else None
         self._emit("RETRY", attempts, backoff, delay, call, at=then.span)
         self._emit("FAIL", at=then.span)
 
-    def _target(self, then: ast.Then) -> Label:
+    def _target(self, then: ast.Then) -> JumpLabel:
         assert then.to is not None  # lint: a jump has a target, and it exists
         return self.places[then.to.text]
 
     # ---- sugar
 
-    def _lower_flow(self, flow: Flow) -> None:
-        """A place in the flow: a mark that may begin or count rounds and decide where to go on; no tool runs."""
+    def _lower_flow(self, flow: FlowTask) -> None:
+        """Lower a flow task: a mark that may reset or count rounds and branch; no tool runs."""
         self._emit("MARK", label_of(self.task))
         if flow.reset is not None:
             self._emit("RESET", self.code.counter(flow.reset))
@@ -198,7 +198,7 @@ class _TaskCode(Record):
 
 _CONTINUE = ast.Then(span=Span(0, 0))
 
-_DIRECTIVES: dict[str, Callable[[_TaskCode, ast.Then, Label], None]] = {
+_DIRECTIVES: dict[str, Callable[[_TaskCode, ast.Then, JumpLabel], None]] = {
     "continue": _TaskCode._continue,
     "skip": _TaskCode._skip,
     "jump": _TaskCode._jump,

@@ -1,7 +1,7 @@
-"""Builds the code of one pipeline: instructions, labels, expressions as operands, and where each was written.
+"""Builds the code of one pipeline: instructions, labels, expressions as operands, and their sources.
 
-Code is written down plainly and tidied at the end: jumps to jumps go straight to where they lead, and what nothing
-reaches is left out, because the verifier wants every instruction to be reachable.
+Code is optimised at the end: jumps to jumps are threaded, and unreachable instructions are removed, because the
+verifier requires every instruction to be reachable.
 """
 
 from __future__ import annotations
@@ -10,29 +10,24 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.codegen.expressions import Lowered
+from noetlc.codegen.stack_code import JumpLabel
 from noetlvm.bytecode.isa import PIPELINE, Flow, Opcode, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
 
-class Label(NamedTuple):
-    """A place in the code that a jump may name before it is known."""
-
-    number: int
-
-
-class Origin(NamedTuple):
-    """Where an instruction comes from: the offset in the file, and what the author wrote there."""
+class InstructionOrigin(NamedTuple):
+    """The source of an instruction: its offset in the file, and the construct there."""
 
     offset: int
     construct: str
 
 
 class LoweredPipeline(Record):
-    """A pipeline, where its instructions come from, and where those of its operands do."""
+    """A pipeline, the sources of its instructions, and its expression operands."""
 
     pipeline: Pipeline
-    origins: tuple[Origin, ...]
+    origins: tuple[InstructionOrigin, ...]
     operands: tuple[tuple[int, int, Lowered], ...]
     """Instruction, operand, expression."""
 
@@ -42,15 +37,15 @@ class _Line(NamedTuple):
 
     opcode: Opcode
     operands: tuple[object, ...]
-    origin: Origin
-    labels: tuple[Label, ...]
-    """The labels that stand before it."""
+    origin: InstructionOrigin
+    labels: tuple[JumpLabel, ...]
+    """The labels with its address."""
 
     @property
-    def target(self) -> Label | None:
+    def target(self) -> JumpLabel | None:
         if self.opcode.flow in (Flow.NEXT, Flow.END):
             return None
-        return next(operand for operand in self.operands if isinstance(operand, Label))
+        return next(operand for operand in self.operands if isinstance(operand, JumpLabel))
 
     @property
     def is_goto(self) -> bool:
@@ -62,22 +57,22 @@ class PipelineCode:
 
     def __init__(self) -> None:
         self._lines: list[_Line] = []
-        self._waiting: list[Label] = []
+        self._waiting: list[JumpLabel] = []
         self._labels = 0
         self._counters: dict[str, int] = {}
 
-    def emit(self, name: str, *operands: object, origin: Origin) -> None:
-        """Add an instruction. An expression is given as `Lowered`, a target as `Label`."""
+    def emit(self, name: str, *operands: object, origin: InstructionOrigin) -> None:
+        """Add an instruction. An expression is given as `Lowered`, a target as `JumpLabel`."""
         self._lines.append(_Line(PIPELINE[name], operands, origin, tuple(self._waiting)))
         self._waiting.clear()
 
-    def label(self) -> Label:
-        """Make a label that stands nowhere yet."""
+    def label(self) -> JumpLabel:
+        """Make a label without an address."""
         self._labels += 1
-        return Label(self._labels - 1)
+        return JumpLabel(self._labels - 1)
 
-    def place(self, label: Label) -> None:
-        """Let a label stand before the next instruction; there must be one."""
+    def place(self, label: JumpLabel) -> None:
+        """Give a label the address of the next instruction; there must be one."""
         self._waiting.append(label)
 
     def counter(self, name: str) -> int:
@@ -85,8 +80,8 @@ class PipelineCode:
         return self._counters.setdefault(name, len(self._counters))
 
     def finish(self) -> LoweredPipeline:
-        """Return the tidied code with its labels resolved."""
-        lines = _tidied(self._lines)
+        """Return the optimised code with its labels resolved."""
+        lines = _optimised(self._lines)
         places = {label: index for index, line in enumerate(lines) for label in line.labels}
         code = tuple(Instruction(line.opcode, tuple(_operands(line, places))) for line in lines)
         operands = tuple(
@@ -108,9 +103,9 @@ class PipelineCode:
         return max(used, default=-1) + 1
 
 
-def _operands(line: _Line, places: dict[Label, int]) -> Iterator[object]:
+def _operands(line: _Line, places: dict[JumpLabel, int]) -> Iterator[object]:
     for operand in line.operands:
-        if isinstance(operand, Label):
+        if isinstance(operand, JumpLabel):
             yield places[operand]
         elif isinstance(operand, Lowered):
             yield operand.expression
@@ -118,32 +113,33 @@ def _operands(line: _Line, places: dict[Label, int]) -> Iterator[object]:
             yield operand
 
 
-def _tidied(lines: list[_Line]) -> list[_Line]:
-    """Return the same code without detours and unreachable instructions."""
+def _optimised(lines: list[_Line]) -> list[_Line]:
+    """Return the same code without jumps to jumps and unreachable instructions."""
     while any(line.is_goto for line in lines):
-        tidier = _without_empty_jumps(_reachable(_threaded(lines)))
-        if len(tidier) == len(lines):
-            return tidier
-        lines = tidier
+        shorter = _without_empty_jumps(_reachable(_threaded(lines)))
+        if len(shorter) == len(lines):
+            return shorter
+        lines = shorter
     return _reachable(lines)
 
 
 def _threaded(lines: list[_Line]) -> list[_Line]:
-    """Let whatever leads to a GOTO lead to where that goes."""
+    """Jump threading: a jump to a GOTO becomes a jump to its target."""
     places = {label: line for line in lines for label in line.labels}
 
-    def final(label: Label) -> Label:
+    def final(label: JumpLabel) -> JumpLabel:
         seen = {label}
         while places[label].is_goto:
             target = places[label].target
             if target is None or target in seen:
-                return label  # an endless loop of jumps stays one
+                return label  # an endless loop of jumps is not changed
             seen.add(target)
             label = target
         return label
 
     return [
-        line._replace(operands=tuple(final(o) if isinstance(o, Label) else o for o in line.operands)) for line in lines
+        line._replace(operands=tuple(final(o) if isinstance(o, JumpLabel) else o for o in line.operands))
+        for line in lines
     ]
 
 
@@ -165,14 +161,14 @@ def _reachable(lines: list[_Line]) -> list[_Line]:
 
 
 def _without_empty_jumps(lines: list[_Line]) -> list[_Line]:
-    """Leave out each GOTO to the instruction that follows it; its labels move on to that one."""
-    kept: list[_Line] = []
-    moved: tuple[Label, ...] = ()
+    """Remove each GOTO to the instruction that follows it; that one gets its labels."""
+    found: list[_Line] = []
+    moved: tuple[JumpLabel, ...] = ()
     for line, following in zip(lines, [*lines[1:], None], strict=True):
         labels = moved + line.labels
         if following is not None and line.is_goto and line.target in following.labels:
             moved = labels
             continue
-        kept.append(line._replace(labels=labels))
+        found.append(line._replace(labels=labels))
         moved = ()
-    return kept
+    return found

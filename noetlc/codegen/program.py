@@ -1,11 +1,10 @@
-"""Playbooks to a program: the nets, what surrounds them, and the debug map over all of it."""
+"""Playbooks to a program: their nets, their settings, and the debug map."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from noetlc.codegen.net import Place, Written, lower_step
-from noetlc.codegen.plain_data import entries_data, struct_data
+from noetlc.codegen.net import CodeSource, SourceMap, entries_data, lower_step, struct_data
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Source
 from noetlvm.bytecode.addresses import addresses
@@ -13,7 +12,7 @@ from noetlvm.bytecode.program import Credential, DebugEntry, DebugMap, Mark, Pla
 from noetlvm.record import Record, changed
 
 FIRST_STEP = "start"
-"""The step that gets the first token where the playbook does not say and a step has this name (S4)."""
+"""The default entry step, if a step has this name (S4)."""
 
 
 class Unit(Record):
@@ -22,9 +21,9 @@ class Unit(Record):
     playbook: ast.Playbook
     source: Source
     file: str
-    """What the debug map calls the file."""
+    """The name of the file in the debug map."""
     constructs: dict[str, str]
-    """What the author wrote for a generated label, by `step/label`."""
+    """The construct behind a generated label, by `step/label`."""
 
     @property
     def path(self) -> str:
@@ -33,18 +32,18 @@ class Unit(Record):
 
 
 class LoweredPlaybook(Record):
-    """A playbook's code, and where each piece of it was written."""
+    """A playbook's code and its sources."""
 
     unit: Unit
     playbook: Playbook
-    places: dict[str, Place]
+    sources: dict[str, CodeSource]
     """By the address of the code within the playbook."""
 
 
 def lower_playbook(unit: Unit) -> LoweredPlaybook:
-    """Return the code of one playbook. Raises CannotLower for what has none."""
+    """Return the code of one playbook. Raises LoweringError."""
     playbook = unit.playbook
-    written = Written(unit.source.text, unit.constructs)
+    sources = SourceMap(unit.source.text, unit.constructs)
     metadata, executor = playbook.metadata, playbook.executor
     spec = executor.spec if executor else None
     steps = playbook.workflow or ()
@@ -58,13 +57,13 @@ def lower_playbook(unit: Unit) -> LoweredPlaybook:
         no_next_is_error=bool(spec and spec.no_next_is_error and spec.no_next_is_error.value is True),
         workload=entries_data(playbook.workload.entries) if playbook.workload else {},
         keychain=tuple(_credential(credential) for credential in playbook.keychain or ()),
-        steps=tuple(lower_step(step, _text(step.step), written) for step in steps),
+        steps=tuple(lower_step(step, _text(step.step), sources) for step in steps),
     )
-    return LoweredPlaybook(unit, lowered, written.places)
+    return LoweredPlaybook(unit, lowered, sources.by_address)
 
 
 def link(lowered: Sequence[LoweredPlaybook]) -> Program:
-    """Put playbooks into one program; the first is the main one, the others go by their paths."""
+    """Link playbooks into one program; the first is the main one, the others are sorted by path."""
     ordered = [lowered[0], *sorted(lowered[1:], key=lambda one: one.playbook.path)]
     program = Program(tuple(one.playbook for one in ordered))
     return changed(program, debug=_debug(program, ordered))
@@ -92,7 +91,7 @@ def _credential(credential: ast.Credential) -> Credential:
 
 
 class _Marks(dict[int, Mark]):
-    """The marks of one file by offset, made when they are asked for: code has many instructions at one place."""
+    """The marks of one file by offset, made on first use: many instructions share an offset."""
 
     def __init__(self, file: int, source: Source) -> None:
         super().__init__()
@@ -105,13 +104,13 @@ class _Marks(dict[int, Mark]):
 
 
 def _debug(program: Program, lowered: Sequence[LoweredPlaybook]) -> DebugMap:
-    places: dict[str, tuple[Place, _Marks]] = {}
+    sources: dict[str, tuple[CodeSource, _Marks]] = {}
     for index, one in enumerate(lowered):
         marks = _Marks(index, one.unit.source)
         prefix = f"{one.playbook.path}#" if index else ""
-        places.update((prefix + address, (place, marks)) for address, place in one.places.items())
+        sources.update((prefix + address, (source, marks)) for address, source in one.sources.items())
     entries = []
     for address in addresses(program):
-        place, marks = places[address.name]
-        entries.append(DebugEntry(address.name, place.construct, tuple(map(marks.__getitem__, place.offsets))))
+        source, marks = sources[address.name]
+        entries.append(DebugEntry(address.name, source.construct, tuple(map(marks.__getitem__, source.offsets))))
     return DebugMap(tuple(one.unit.file for one in lowered), tuple(entries))

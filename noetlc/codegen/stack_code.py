@@ -1,30 +1,45 @@
-"""Builds the stack code of one expression: instructions, labels, local variables, and where each was written."""
+"""Builds the stack code of one expression: instructions, labels, local variables, and their source offsets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from noetlc.syntax.span import Span
 from noetlvm.bytecode.isa import EXPRESSION, Operand
 from noetlvm.bytecode.program import Expression, Instruction
 
 
-class Label(NamedTuple):
-    """A place in the code that a jump may name before it is known."""
+class LoweringError(Exception):
+    """A construct that has no code. Lint reports it first, so in a checked playbook it is a compiler bug."""
+
+    def __init__(self, span: Span, message: str, help: str) -> None:
+        super().__init__(message)
+        self.span = span
+        self.message = message
+        self.help = help
+
+    def moved_to(self, span: Span) -> LoweringError:
+        """Return the same error at another place: a template's own offsets become the file's."""
+        return LoweringError(span, self.message, self.help)
+
+
+class JumpLabel(NamedTuple):
+    """A jump target whose address may not be known yet."""
 
     number: int
 
 
-class Piece(NamedTuple):
-    """Finished code that may become part of other code."""
+class CodeBlock(NamedTuple):
+    """Finished code, which other code may splice in."""
 
     code: tuple[Instruction, ...]
     offsets: tuple[int, ...]
-    """Where each instruction was written."""
+    """The source offset of each instruction."""
     slots: int
-    """How many local variables it uses."""
+    """Number of local variables."""
     is_movable: bool
-    """It names neither targets nor slots, so it reads the same wherever it stands."""
+    """It has neither jump targets nor slots, so it needs no relocation."""
 
 
 class StackCode:
@@ -37,26 +52,26 @@ class StackCode:
         self._slots = 0
 
     def emit(self, name: str, *operands: object, at: int) -> None:
-        """Add an instruction that was written at the offset `at`."""
+        """Add an instruction whose source is at the offset `at`."""
         self._instructions.append(Instruction(EXPRESSION[name], operands) if operands else _WITHOUT_OPERANDS[name])
         self._offsets.append(at)
 
-    def label(self) -> Label:
-        """Make a label that stands nowhere yet."""
+    def label(self) -> JumpLabel:
+        """Make a label without an address."""
         self._places.append(-1)
-        return Label(len(self._places) - 1)
+        return JumpLabel(len(self._places) - 1)
 
-    def place(self, label: Label) -> None:
-        """Let a label stand before the next instruction."""
+    def place(self, label: JumpLabel) -> None:
+        """Give a label the address of the next instruction."""
         self._places[label.number] = len(self._instructions)
 
     def slot(self) -> int:
-        """Take a local variable. None is taken twice, so that each keeps one type of value."""
+        """Allocate a local variable. None is reused, so each holds one type of value."""
         self._slots += 1
         return self._slots - 1
 
-    def splice(self, piece: Piece, offsets: Sequence[int]) -> None:
-        """Add finished code; the offset of what it calls its offset n is `offsets[n]`."""
+    def splice(self, piece: CodeBlock, offsets: Sequence[int]) -> None:
+        """Add finished code; `offsets` maps its source offsets to those of this code."""
         self._offsets += [offsets[at] for at in piece.offsets]
         if piece.is_movable:
             self._instructions += piece.code
@@ -65,17 +80,17 @@ class StackCode:
         self._instructions += [_moved(instruction, start, first_slot) for instruction in piece.code]
         self._slots += piece.slots
 
-    def finish(self) -> Piece:
+    def finish(self) -> CodeBlock:
         """Return the code with its labels resolved."""
         code = tuple(self._resolved(instruction) for instruction in self._instructions)
         named = {kind for instruction in code for kind in instruction.opcode.operands}
         is_movable = not named & {Operand.TARGET, Operand.SLOT}
-        return Piece(code, tuple(self._offsets), self._slots, is_movable)
+        return CodeBlock(code, tuple(self._offsets), self._slots, is_movable)
 
     def _resolved(self, instruction: Instruction) -> Instruction:
         if not self._places or Operand.TARGET not in instruction.opcode.operands:
             return instruction
-        operands = tuple(self._places[o.number] if isinstance(o, Label) else o for o in instruction.operands)
+        operands = tuple(self._places[o.number] if isinstance(o, JumpLabel) else o for o in instruction.operands)
         return Instruction(instruction.opcode, operands)
 
 
@@ -83,7 +98,7 @@ _WITHOUT_OPERANDS = {name: Instruction(opcode) for name, opcode in EXPRESSION.it
 
 
 def _moved(instruction: Instruction, start: int, first_slot: int) -> Instruction:
-    """Return an instruction as it reads behind `start` others and `first_slot` local variables."""
+    """Relocate an instruction behind `start` others and `first_slot` local variables."""
     shifts = {Operand.TARGET: start, Operand.SLOT: first_slot}
     kinds = instruction.opcode.operands
     if not any(kind in shifts for kind in kinds):
@@ -95,6 +110,6 @@ def _moved(instruction: Instruction, start: int, first_slot: int) -> Instruction
     return Instruction(instruction.opcode, operands)
 
 
-def expression_of(piece: Piece) -> Expression:
+def expression_of(piece: CodeBlock) -> Expression:
     """Return finished code that ends in RETURN as an expression."""
     return Expression(piece.code, piece.slots)

@@ -1,21 +1,20 @@
-"""The parts of a template to stack code: text, `{{ … }}`, `if`, `for` and `set`. What they make is added to a text."""
+"""The parts of a template to stack code: text, `{{ … }}`, `if`, `for` and `set`. Their output is appended to a text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from noetlc.codegen.cannot_lower import CannotLower
 from noetlc.codegen.names_in_scope import (
     FOR_LOOP,
-    ForLoop,
-    Frame,
+    ForBlock,
     Parts,
+    TemplateScope,
     bodies,
     possibly_assigned,
     surely_assigned,
 )
 from noetlc.codegen.operations import Operations
-from noetlc.codegen.stack_code import Label
+from noetlc.codegen.stack_code import JumpLabel, LoweringError
 from noetlc.syntax import template_ast as t
 
 
@@ -28,7 +27,7 @@ class Statements:
         self._require = require
 
     def text(self, parts: Parts, at: int) -> None:
-        """Emit code that pushes the text that parts make."""
+        """Emit code that pushes the text that parts produce."""
         self._code.emit("TEXT_BEGIN", at=at)
         self._parts(parts)
         self._code.emit("TEXT_END", at=at)
@@ -37,7 +36,7 @@ class Statements:
         for part in parts:
             lower = _LOWER.get(type(part))
             if lower is None:
-                raise CannotLower(part.span, "playbooks do not have this statement", "use `if`, `for` or `set`")
+                raise LoweringError(part.span, "playbooks do not have this statement", "use `if`, `for` or `set`")
             lower(self, part)
 
     def _data(self, part: t.Data) -> None:
@@ -61,7 +60,7 @@ class Statements:
         if not part.branches:
             self._parts(part.otherwise)
             return
-        frame = self._operations.frame
+        frame = self._operations.scope
         self._prepare(part, frame)
         before = set(frame.assigned)
         end = self._code.label()
@@ -77,22 +76,22 @@ class Statements:
         frame.assigned = before | set(possibly_assigned((part,)))
 
     def _branch(self, parts: Parts, before: set[str]) -> None:
-        self._operations.frame.assigned = set(before)
+        self._operations.scope.assigned = set(before)
         self._parts(parts)
 
     def _without_constants(self, part: t.If) -> t.If:
-        """Leave out branches that are never taken and those behind one that always is."""
-        kept: list[t.Branch] = []
+        """Return the branches without those that are never taken."""
+        open_branches: list[t.Branch] = []
         for branch in part.branches:
             truth = self._operations.folding.truth(branch.test)
             if truth:
-                return t.If(part.span, tuple(kept), branch.body)
+                return t.If(part.span, tuple(open_branches), branch.body)
             if truth is None:
-                kept.append(branch)
-        return t.If(part.span, tuple(kept), part.otherwise)
+                open_branches.append(branch)
+        return t.If(part.span, tuple(open_branches), part.otherwise)
 
-    def _prepare(self, part: t.If, frame: Frame) -> None:
-        """Give variables that only some branches assign the value that they have without it."""
+    def _prepare(self, part: t.If, frame: TemplateScope) -> None:
+        """Assign variables that only some branches assign their value from outside."""
         sure = frozenset.intersection(*(surely_assigned(body) for body in bodies(part)))
         for name in possibly_assigned((part,)):
             if name not in frame.assigned and name not in sure:
@@ -103,7 +102,7 @@ class Statements:
 
     def _for(self, part: t.For) -> None:
         if part.recursive:
-            raise CannotLower(
+            raise LoweringError(
                 part.span, "a recursive `for` has no code", "nest `for` blocks, or flatten the data in a `python` task"
             )
         self._operations.lower(part.iterable)
@@ -116,13 +115,13 @@ class Statements:
             self._code.emit("POP", at=part.span.start)
             return
         self._code.emit("JUMP_IF", end, at=part.span.start)
-        self._in_frame(None, lambda: self._parts(part.otherwise))
+        self._in_scope(None, lambda: self._parts(part.otherwise))
         self._code.place(end)
 
-    def _rounds(self, part: t.For, done: Label, body: Callable[[], None], *, with_loop: bool) -> None:
-        """Emit what is done with each element of the iterator on the stack; afterwards `done` stands here."""
+    def _rounds(self, part: t.For, done: JumpLabel, body: Callable[[], None], *, with_loop: bool) -> None:
+        """Emit the loop over the iterator on the stack; `done` gets the address after it."""
         operations = self._operations
-        loop = ForLoop(operations.iterators) if with_loop else None
+        loop = ForBlock(operations.iterators) if with_loop else None
         operations.iterators += 1
         again = self._code.label()
         self._code.place(again)
@@ -132,21 +131,21 @@ class Statements:
             self._assign(part.target)
             body()
 
-        self._in_frame(loop, one_round)
+        self._in_scope(loop, one_round)
         self._code.emit("JUMP", again, at=part.span.start)
         self._code.place(done)
         operations.iterators -= 1
 
     def _keep_if(self, part: t.For, test: t.Expression) -> None:
-        """Replace what lies on the stack by a list of those elements for which the test holds.
+        """Replace the collection on the stack by a list of the elements for which the test holds.
 
-        It is done beforehand because `loop` counts only them. In the test, `loop` is still that of the block around.
+        The list is made first because `loop` counts only its elements. In the test, `loop` is the enclosing block's.
         """
         code = self._code
         at = test.span.start
-        kept, item = code.slot(), code.slot()
+        chosen, item = code.slot(), code.slot()
         code.emit("LIST", 0, at=at)
-        code.emit("STORE", kept, at=at)
+        code.emit("STORE", chosen, at=at)
         code.emit("ITER", at=part.iterable.span.start)
         again, done = code.label(), code.label()
         self._operations.iterators += 1
@@ -159,16 +158,16 @@ class Statements:
             self._assign(part.target)
             self._operations.branch(test, again)
 
-        self._in_frame(None, decide)
-        code.emit("LOCAL", kept, at=at)
+        self._in_scope(None, decide)
+        code.emit("LOCAL", chosen, at=at)
         code.emit("LOCAL", item, at=at)
         code.emit("APPEND", at=at)
-        code.emit("STORE", kept, at=at)
+        code.emit("STORE", chosen, at=at)
         code.emit("JUMP", again, at=at)
         code.place(done)
         self._operations.iterators -= 1
         code.emit("POP", at=at)
-        code.emit("LOCAL", kept, at=at)
+        code.emit("LOCAL", chosen, at=at)
 
     # ---- set
 
@@ -177,7 +176,7 @@ class Statements:
         self._assign(part.target)
 
     def _set_block(self, part: t.SetBlock) -> None:
-        self._in_frame(None, lambda: self.text(part.body, part.span.start))
+        self._in_scope(None, lambda: self.text(part.body, part.span.start))
         if part.filter is not None:
             self._operations.lower(part.filter)
         self._assign(part.target)
@@ -192,12 +191,12 @@ class Statements:
             for item in target.items:
                 self._assign(item)
         else:
-            raise CannotLower(
+            raise LoweringError(
                 target.span, "data does not change in place, so only a name can be set", "set a variable of your own"
             )
 
     def _assign_name(self, name: str, at: int) -> None:
-        frame = self._operations.frame
+        frame = self._operations.scope
         if name not in frame.slots:
             frame.slots[name] = self._code.slot()
         self._code.emit("STORE", frame.slots[name], at=at)
@@ -205,16 +204,16 @@ class Statements:
 
     def _refuse_loop(self, target: t.Name) -> None:
         if target.name == FOR_LOOP and self._operations.iterators:
-            raise CannotLower(target.span, "`loop` belongs to the `for` block around it", "choose another name")
+            raise LoweringError(target.span, "`loop` belongs to the `for` block around it", "choose another name")
 
-    def _in_frame(self, loop: ForLoop | None, lower: Callable[[], None]) -> None:
-        """Lower something in a frame of its own, whose variables end with it."""
+    def _in_scope(self, loop: ForBlock | None, lower: Callable[[], None]) -> None:
+        """Lower something in a scope of its own."""
         operations = self._operations
-        operations.frame = Frame(operations.frame, loop)
+        operations.scope = TemplateScope(operations.scope, loop)
         lower()
-        outer = operations.frame.outer
+        outer = operations.scope.outer
         assert outer is not None
-        operations.frame = outer
+        operations.scope = outer
 
 
 _LOWER: dict[type[t.Part], Callable[..., None]] = {

@@ -6,29 +6,17 @@ import json
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from noetlc import __version__
-from noetlc.bundle.files import STANDARD, open_bundle, read_file, write_file
-from noetlc.compile import Compiled, PlaybookFile, compile_playbooks
-from noetlc.finding import Severity
+from noetlc.files import write_file
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.build import nets_of
 from noetlc.graph.difference import only_in, text
-from noetlc.graph.report import GraphReport, Kind
-from noetlc.lint.cannot_run import CannotRun, suggestion
-from noetlc.lint.examine import rows_of
-from noetlc.lint.options import Options
-from noetlc.lint.settings import find_settings
-from noetlc.lint.terms import terms_for
-from noetlc.report.formats import Format as LintFormat
-from noetlc.report.formats import render as render_findings
-from noetlc.report.report import Report
-from noetlvm.bytecode.codec.container import MAGIC
-from noetlvm.bytecode.program import Program
+from noetlc.graph.reading import Drawable, read_nets
+from noetlc.graph.report import GraphReport
+from noetlc.net.findings import Kind
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.nearest import suggestion
 
-CLEAN, FINDINGS = 0, 1
 ALL = "all"
 
 
@@ -42,6 +30,8 @@ class Format(StrEnum):
     PNML = "pnml"
     SVG = "svg"
     HTML = "html"
+    GRAPHML = "graphml"
+    NODE_LINK = "node-link"
 
 
 class Order(NamedTuple):
@@ -59,48 +49,37 @@ class Order(NamedTuple):
     """Path of the playbook that is meant; None for the main one."""
 
 
-class Opened(NamedTuple):
-    """A file that was read: its program, and the text of each source by what the debug map calls it."""
-
-    name: str
-    program: Program
-    sources: dict[str, str]
-
-
-class HasErrors(Exception):  # noqa: N818 - it reads as what it says
-    """The playbook has errors, so that there is no net. They have been told."""
-
-
 def graph(order: Order) -> int:
-    """Carry out one command line and return the exit code."""
+    """Run one command line and return the exit code."""
     fail_on = _kinds(order.fail_on)
     _require_files(order)
-    try:
-        opened = [_open(file) for file in order.files]
-    except HasErrors:
-        return FINDINGS
-    reports = [_report(one, order.playbook) for one in opened]
+    needs_code = order.unfold or order.format is Format.HTML
+    read = [read_nets(file, needs_code) for file in order.files]
+    errors = FAILURE if any(one.has_errors for one in read) else SUCCESS
+    if not all(one.nets for one in read):
+        return FAILURE
+    reports = [_report(one, order.playbook) for one in read]
     if order.diff:
-        return _show_difference(order, reports[0], reports[1], fail_on)
+        return max(errors, _show_difference(order, reports[0], reports[1], fail_on))
     report = reports[0]
     if order.path is not None:
-        return _show_path(order, report, *order.path)
+        return max(errors, _show_path(order, report, *order.path))
     if order.format is Format.TEXT and order.output is None and sys.stdout.isatty():
         from noetlc.graph.formats.terminal import show
 
         show(report)
     else:
-        _write(order, _rendered(order, report, opened[0].sources))
-    return FINDINGS if _fails(report, fail_on) else CLEAN
+        _write(order, _rendered(order, report, read[0].sources))
+    return FAILURE if _fails(report, fail_on) else errors
 
 
 def _require_files(order: Order) -> None:
     if order.diff and len(order.files) != 2:
-        raise CannotRun("--diff compares two files: noetlc graph --diff OLD NEW")
+        raise CommandError("--diff compares two files: noetlc graph --diff OLD NEW")
     if not order.diff and len(order.files) != 1:
-        raise CannotRun("name one playbook or bundle; two only with --diff")
+        raise CommandError("name one playbook or bundle; two only with --diff")
     if (order.diff or order.path) and order.format not in (Format.TEXT, Format.JSON):
-        raise CannotRun("--diff, --path, --from and --to print text, or json with --format json")
+        raise CommandError("--diff, --path, --from and --to print text, or json with --format json")
 
 
 def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
@@ -108,7 +87,7 @@ def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
     for word in words:
         if word not in known:
             names = ", ".join(known)
-            raise CannotRun(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
+            raise CommandError(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
     return frozenset(Kind) if ALL in words else frozenset(Kind(word) for word in words)
 
 
@@ -119,49 +98,13 @@ def _fails(report: GraphReport, fail_on: frozenset[Kind]) -> bool:
 # ---- reading
 
 
-def _open(file: str) -> Opened:
-    if _is_bundle(file):
-        program, _ = open_bundle(file)
-        return Opened(file, program, {})
-    options = Options(paths=(file,))
-    terms = terms_for(options, find_settings((file,)))
-    data = read_file(file, terms.limits.document_bytes_max)
-    compiled = compile_playbooks([PlaybookFile("<stdin>" if file == STANDARD else file, data)], terms)
-    if compiled.program is None:
-        _tell_errors(compiled)
-        raise HasErrors
-    debug = compiled.program.debug
-    names = debug.files if debug else ()
-    return Opened(file, compiled.program, {n: c.source.text for n, c in zip(names, compiled.files, strict=True)})
-
-
-def _tell_errors(compiled: Compiled) -> None:
-    """Errors leave no net to look at; warnings are the business of lint."""
-    rows = [row for file in compiled.files for row in rows_of(file) if row.severity is Severity.ERROR]
-    sources = {file.source.path: file.source for file in compiled.files}
-    color = sys.stderr.isatty()
-    report = Report(tuple(rows), tuple(sources), __version__, Severity.ERROR, color, False, sources.get)
-    print(render_findings(LintFormat.TEXT, report), end="", file=sys.stderr)
-
-
-def _is_bundle(file: str) -> bool:
-    if file == STANDARD:
-        return False
-    try:
-        with Path(file).open("rb") as opened:
-            return opened.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        raise CannotRun(f"cannot read {file}: {error.strerror}") from None
-
-
-def _report(opened: Opened, playbook: str | None) -> GraphReport:
-    nets = nets_of(opened.program)
+def _report(read: Drawable, playbook: str | None) -> GraphReport:
     if playbook is None:
-        return analyse(nets[0], opened.name)
-    paths = [net.path for net in nets]
+        return analyse(read.nets[0], read.name)
+    paths = [net.path for net in read.nets]
     if playbook not in paths:
-        raise CannotRun(f"{opened.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
-    return analyse(nets[paths.index(playbook)], opened.name)
+        raise CommandError(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
+    return analyse(read.nets[paths.index(playbook)], read.name)
 
 
 # ---- writing
@@ -174,7 +117,7 @@ def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str
         return html.render(report, order.unfold, sources)
     import importlib
 
-    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")
+    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value.replace('-', '_')}")
     return str(module.render(report, order.unfold))
 
 
@@ -188,7 +131,7 @@ def _show_difference(order: Order, old: GraphReport, new: GraphReport, fail_on: 
         _write(order, json.dumps({"went": went.to_json(), "appeared": appeared.to_json()}, indent=2) + "\n")
     else:
         _write(order, text(went, appeared))
-    return FINDINGS if any(finding.kind in fail_on for finding in appeared.findings) else CLEAN
+    return FAILURE if any(finding.kind in fail_on for finding in appeared.findings) else SUCCESS
 
 
 def _show_path(order: Order, report: GraphReport, start: str | None, end: str | None) -> int:
@@ -203,12 +146,12 @@ def _show_path(order: Order, report: GraphReport, start: str | None, end: str | 
         _write(order, witness_text(witness))
     if witness is None:
         print(f"noetlc: no run leads from {start or 'the entry'} to {end or 'an end'}", file=sys.stderr)
-        return FINDINGS
-    return CLEAN
+        return FAILURE
+    return SUCCESS
 
 
 def _require_steps(report: GraphReport, names: Iterable[str]) -> None:
     known = [step.name for step in report.net.steps]
     for name in names:
         if name not in known:
-            raise CannotRun(f"{report.source} has no step `{name}`.{suggestion(name, known)}")
+            raise CommandError(f"{report.source} has no step `{name}`.{suggestion(name, known)}")

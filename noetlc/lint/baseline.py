@@ -1,7 +1,7 @@
-"""A baseline: the findings a project has decided to live with for now. Later runs report only new ones.
+"""A baseline: findings that a project accepts for now. Later runs report only new ones.
 
-A finding is known again by its file, code and place in the playbook's own words, and by how many of these there are;
-never by its line, so that edits elsewhere in the file bring nothing back.
+A finding is identified by its file, its code, the label path of its position, and how many of these there are; never
+by its line, so that edits elsewhere in the file do not bring it back.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from noetlc.lint.atomic import write_atomically
-from noetlc.lint.cannot_run import CannotRun
-from noetlc.lint.selection import relative_path
+from noetlc.files import write_atomically
 from noetlc.report.row import Row, with_ordinals
 from noetlc.rules.codes import current_codes
+from noetlc.settings import relative_path
+from noetlvm.command_line.process import CommandError
 from noetlvm.record import Record
 
 _VERSION = 1
@@ -25,7 +25,7 @@ Key = tuple[str, str, str]
 
 
 class Baseline(Record):
-    """How many findings of each kind and place are accepted."""
+    """How many findings of each key are accepted."""
 
     folder: str
     accepted: dict[Key, int]
@@ -41,30 +41,30 @@ def read_baseline(file: Path) -> Baseline:
         data: Any = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         hint = " Write one with `--write-baseline`." if isinstance(error, FileNotFoundError) else ""
-        raise CannotRun(f"cannot read the baseline {file}: {error.strerror}.{hint}") from error
+        raise CommandError(f"cannot read the baseline {file}: {error.strerror}.{hint}") from error
     except (ValueError, RecursionError) as error:
-        raise CannotRun(f"the baseline {file} is not JSON: {error}. {_AGAIN}") from error
+        raise CommandError(f"the baseline {file} is not JSON: {error}. {_AGAIN}") from error
     try:
         if data["version"] != _VERSION:
-            raise CannotRun(f"the baseline {file} has version {data['version']!r}, not {_VERSION}. {_AGAIN}")
+            raise CommandError(f"the baseline {file} has version {data['version']!r}, not {_VERSION}. {_AGAIN}")
         accepted = {
             (_text(e["path"]), current_codes(_text(e["code"]))[0], _text(e["label"])): _count(e["count"])
             for e in data["findings"]
         }
     except (KeyError, TypeError, ValueError) as error:
-        raise CannotRun(f"the baseline {file} is damaged: {type(error).__name__}: {error}. {_AGAIN}") from error
+        raise CommandError(f"the baseline {file} is damaged: {type(error).__name__}: {error}. {_AGAIN}") from error
     return Baseline(_folder(file), accepted)
 
 
 def write_baseline(file: Path, rows: Iterable[Row], linted: Iterable[str]) -> int:
-    """Record today's findings. Entries of files that this run has not looked at, and that still exist, are kept."""
+    """Record the current findings. Entries of other files that still exist stay in the baseline."""
     folder = _folder(file)
-    looked_at = {relative_path(path, folder) for path in linted}
+    checked = {relative_path(path, folder) for path in linted}
     accepted = Counter(_key(row, folder) for row in rows)
     count = accepted.total()
     if file.exists():
         earlier = read_baseline(file).accepted.items()
-        accepted.update({key: n for key, n in earlier if key[0] not in looked_at and Path(folder, key[0]).exists()})
+        accepted.update({key: n for key, n in earlier if key[0] not in checked and Path(folder, key[0]).exists()})
     findings = [
         {"path": p, "code": c, "label": label, "count": accepted[p, c, label]} for p, c, label in sorted(accepted)
     ]
@@ -72,7 +72,7 @@ def write_baseline(file: Path, rows: Iterable[Row], linted: Iterable[str]) -> in
         text = json.dumps({"version": _VERSION, "findings": findings}, indent=2) + "\n"
         write_atomically(str(file), text.encode())
     except OSError as error:
-        raise CannotRun(f"cannot write the baseline {file}: {error.strerror}") from error
+        raise CommandError(f"cannot write the baseline {file}: {error.strerror}") from error
     return count
 
 

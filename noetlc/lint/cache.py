@@ -1,13 +1,13 @@
 """Results of earlier runs, so that an unchanged file is not checked again.
 
-A result is known by the file's content and by everything else that it depends on (`key`: the compiler's own files,
-installed tool kinds, limits); the file's time stamps only save reading it. Findings are kept as they are before
-selection, ignoring by configuration and baseline, so one result serves every command line. The cache is one JSON file
-for each working folder, replaced atomically: of two runs at once the later wins, and a damaged file is no cache.
+A result depends on the file's content and on the cache's key (the compiler's own files, installed tool kinds, limits);
+time stamps only save reading the file. Findings are stored before configuration and baseline are applied, so one result
+serves every command line. The cache is one JSON file for each working folder, replaced atomically: of two concurrent
+runs the later wins, and a damaged file counts as no cache.
 """
 
 # Paths stay text here: as the user wrote them, and cheap when there are thousands.
-# ruff: noqa: PTH100, PTH109, PTH110, PTH116, PTH123
+# ruff: noqa: PTH100, PTH109, PTH110, PTH116
 from __future__ import annotations
 
 import hashlib
@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from noetlc.lint.atomic import write_atomically
-from noetlc.lint.terms import Terms
+from noetlc.files import read_bounded, write_atomically
 from noetlc.report.row import Row
+from noetlc.settings import Settings
 from noetlc.syntax.tables import cache_folder
 
 _FORMAT = 1
@@ -34,7 +34,7 @@ Stamp = tuple[int, int, int]
 
 
 class Result(NamedTuple):
-    """What is known of one file: whether it looks like a playbook and, if it was checked, its findings."""
+    """Whether a file looks like a playbook and, if it was checked, its findings."""
 
     digest: str
     is_playbook: bool
@@ -65,18 +65,18 @@ class Cache:
             if rows is None:
                 return None
             return Result(digest, is_playbook, tuple(Row.from_json(row, path) for row in rows))
-        except (KeyError, TypeError, ValueError):  # somebody has been at the file: check again
+        except (KeyError, TypeError, ValueError):  # the cache file was edited: check again
             return None
 
     def remember(self, path: str, stamp: Stamp | None, result: Result) -> None:
-        """Keep a result; `stamp` is the file's from before it was read."""
+        """Store a result; `stamp` was taken before the file was read."""
         rows = None if result.rows is None else [row.to_json() for row in result.rows]
         key = os.path.abspath(path)
         self._files[key] = [_settled(stamp), result.digest, result.is_playbook, rows]
         self._changed = True
 
     def rule_names(self) -> dict[str, str]:
-        """Return the name of each rule by its code; the rules are imported only if no earlier run noted them."""
+        """Return the name of each rule by its code; the rules are imported only if the cache has none."""
         if not self._rules:
             from noetlc.rules.catalogue import all_rules
 
@@ -85,7 +85,7 @@ class Cache:
         return self._rules
 
     def save(self) -> None:
-        """Write what is new. A cache that cannot be written is no error: the next run works a little longer."""
+        """Write new results. A cache that cannot be written is no error: the next run takes longer."""
         if self._file is None or not self._changed:
             return
         files = {path: entry for path, entry in self._files.items() if os.path.exists(path)}
@@ -112,15 +112,15 @@ class Cache:
         return same
 
 
-def open_cache(terms: Terms) -> Cache:
+def open_cache(settings: Settings) -> Cache:
     """Open the cache of the working folder."""
-    key = _key(terms)
+    key = _key(settings)
     scope = hashlib.sha256(os.getcwdb()).hexdigest()[:16]
     file = cache_folder() / f"lint-{scope}.json"
     try:
         data = json.loads(file.read_bytes())
         usable = data["key"] == key and isinstance(data["files"], dict) and isinstance(data["rules"], dict)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # absent or damaged: start afresh
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # absent or damaged: start empty
         usable = False
     return Cache(file, key, data if usable else {})
 
@@ -139,12 +139,6 @@ def stamp_of(path: str) -> Stamp | None:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
-def read_bounded(path: str, limit: int) -> bytes:
-    """Read a file, but not more than one byte beyond the limit: enough to see that it is too large."""
-    with open(path, "rb") as file:
-        return file.read(limit + 1)
-
-
 def content_digest(data: bytes) -> str:
     """Return what identifies a file's content."""
     return hashlib.sha256(data).hexdigest()
@@ -156,8 +150,8 @@ def _settled(stamp: Stamp | None) -> Stamp:
     return stamp
 
 
-def _key(terms: Terms) -> str:
-    parts = [str(_FORMAT), sys.version, terms.identity]
+def _key(settings: Settings) -> str:
+    parts = [str(_FORMAT), sys.version, settings.identity]
     for folder in _OWN_FOLDERS:
         parts += _stamps_below(str(_ROOT / folder))
     for folder in sys.path:  # a tool kind that is installed or removed changes the folder it is installed in

@@ -1,83 +1,92 @@
-"""Checks one playbook: reads it, lays it out, runs every rule. Pure: same text in, same findings out.
+"""Checks one playbook: reads it, runs every rule, applies its ignore comments. Pure: same text, same findings.
 
-Which findings to show (selection, ignores, baselines) is decided elsewhere.
+Which findings are reported, and how severe they are, is decided by `Settings` afterwards, so that one cached result
+serves every configuration.
 """
 
 from __future__ import annotations
 
+from noetlc.analysis.inputs import Respelling
 from noetlc.analysis.model import Model, label_path
+from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding
+from noetlc.lint.ignores import apply_ignores, find_ignores
+from noetlc.report.row import Row, resolve
 from noetlc.rules.catalogue import all_rules
+from noetlc.settings import Settings
 from noetlc.syntax import ast
-from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.problem import Problem
 from noetlc.syntax.span import Source, Span
 from noetlc.syntax.yaml_reader import Document, decode, read_document
 from noetlvm.record import Record
 
-
-class KindPolicy(Record):
-    """Which tool kinds count as known besides those that are installed."""
-
-    allowed: frozenset[str] = frozenset()
-    allow_unknown: bool = False
-
-
-KNOWN_KINDS = KindPolicy()
-"""Only the installed kinds count as known."""
+DEFAULT_SETTINGS = Settings()
 
 
 class CheckedFile(Record):
-    """What one file gave."""
+    """A file, its tree and its findings, ordered by position."""
 
     source: Source
     document: Document
     findings: tuple[Finding, ...]
     playbook: ast.Playbook | None = None
-    """The tree; None where there is none to speak of."""
+    """None where the file has no readable root."""
+    silenced: tuple[Finding, ...] = ()
+    """What an ignore comment covers."""
 
-    def label_path(self, offset: int) -> str:
-        """Return the path of names to what stands at `offset` (for baselines)."""
-        return label_path(self.document.root, offset)
+    def rows(self) -> tuple[Row, ...]:
+        """Return the findings with lines and columns instead of offsets."""
+        root = self.document.root
+        return tuple(resolve(each, self.source, label_path(root, each.span.start)) for each in self.findings)
 
 
-def check_bytes(
-    path: str, data: bytes, limits: ReadLimits = DEFAULT_LIMITS, kinds: KindPolicy = KNOWN_KINDS
-) -> CheckedFile:
-    """Check a file's bytes, whatever they are."""
-    text, problem = decode(data, limits)
+def check_bytes(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:
+    """Check the content of a file, whatever it is."""
+    text, problem = decode(data, settings.limits)
     source = Source(path, text)
     if problem is None:
-        return check_source(source, limits, kinds)
-    return _run(source, Document(None, (problem,), ()), None, (), kinds)
+        return check_source(source, settings)
+    return _checked(source, Document(None, (problem,), ()), None, (), settings)
 
 
-def check_source(source: Source, limits: ReadLimits = DEFAULT_LIMITS, kinds: KindPolicy = KNOWN_KINDS) -> CheckedFile:
-    """Check a text, whatever it is."""
-    document = read_document(source.text, limits)
+def check_source(source: Source, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:
+    """Check a decoded text."""
+    document = read_document(source.text, settings.limits)
     if document.root is None:
-        return _run(source, document, None, (), kinds)
+        return _checked(source, document, None, (), settings)
     parsed = parse_playbook(document.root)
-    return _run(source, document, parsed.playbook, parsed.problems, kinds)
+    if parsed.playbook is None:
+        return _checked(source, document, None, parsed.problems, settings)
+    spelled = canonical_spelling(parsed.playbook)
+    return _checked(source, document, spelled.playbook, parsed.problems, settings, spelled.respellings)
 
 
-def _run(
+def _checked(
     source: Source,
     document: Document,
     playbook: ast.Playbook | None,
     problems: tuple[Problem, ...],
-    kinds: KindPolicy,
+    settings: Settings,
+    respellings: tuple[Respelling, ...] = (),
 ) -> CheckedFile:
     model = Model(
         source,
         document,
         playbook or ast.Playbook(span=Span(0, 0)),
         document.problems + problems,
-        kinds.allowed,
-        kinds.allow_unknown,
+        frozenset(settings.tool_kinds),
+        settings.allow_unknown_kinds,
+        respellings,
     )
-    whole = playbook is not None and not document.is_damaged
-    findings = {finding: None for rule in all_rules() if whole or rule.on_damaged for finding in rule().check(model)}
-    ordered = sorted(findings, key=lambda finding: (finding.span, finding.code, finding.message))
-    return CheckedFile(source, document, tuple(ordered), playbook)
+    findings = run_rules(model, on_damaged_only=playbook is None or document.is_damaged)
+    ignores = find_ignores(source.text, document.scalar_spans)
+    reported, silenced = apply_ignores(findings, ignores, source, all_rules_ran=not document.is_damaged)
+    return CheckedFile(source, document, tuple(reported), playbook, tuple(silenced))
+
+
+def run_rules(model: Model, *, on_damaged_only: bool) -> list[Finding]:
+    """Return what the rules find, each finding once, ordered by position."""
+    rules = [rule for rule in all_rules() if rule.on_damaged or not on_damaged_only]
+    findings = {finding: None for rule in rules for finding in rule().check(model)}
+    return sorted(findings, key=lambda finding: (finding.span, finding.code, finding.message))

@@ -1,6 +1,6 @@
-"""Which files a run is about: turns files, folders and globs from the command line into an ordered list.
+"""Expands files, folders and globs of the command line into an ordered list of files.
 
-It looks at names only; whether a YAML file that was merely found is a playbook is decided when it is read.
+Only names count here; whether a YAML file found in a folder is a playbook is decided when it is read.
 """
 
 # Paths stay text here: as the user wrote them, and cheap when there are thousands.
@@ -11,31 +11,30 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from noetlc.lint.globs import matches
-from noetlc.lint.selection import relative_path
+from noetlc.globs import matches
+from noetlc.settings import relative_path
 
-STDIN = "-"
 _YAML = (".yaml", ".yml")
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 _WILDCARDS = frozenset("*?[")
 
 
 class Target(NamedTuple):
-    """A file to lint. One that the user named is linted whatever is in it; one that was found must be a playbook."""
+    """A file to lint. A named one is linted whatever it contains; one found in a folder must be a playbook."""
 
     path: str
     named: bool
 
 
 class Found(NamedTuple):
-    """The files to lint, in order, and what is wrong with paths that lead to none."""
+    """The files to lint, in order, and a problem for each path that leads to none."""
 
     targets: tuple[Target, ...]
     problems: tuple[str, ...]
 
 
 def discover(paths: Iterable[str], exclude: tuple[str, ...], folder: str) -> Found:
-    """Expand what the user named. `exclude` patterns are relative to `folder` and spare files named outright."""
+    """Expand paths. `exclude` patterns are relative to `folder` and do not apply to files named outright."""
     targets: dict[str, Target] = {}
     problems = []
     for path in paths:
@@ -72,7 +71,7 @@ def _below(top: str, exclude: tuple[str, ...], folder: str) -> Iterator[Target]:
 
 
 def _matching(pattern: str, exclude: tuple[str, ...], folder: str) -> Iterator[Target]:
-    import glob  # the shell has usually done this
+    import glob  # the shell usually expands globs itself
 
     for path in sorted(glob.iglob(pattern, recursive=True)):
         if os.path.isfile(path) and not _excluded(path, exclude, folder):

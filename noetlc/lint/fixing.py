@@ -1,7 +1,7 @@
 """Applies fixes to a file's text: in rounds, because one fix may make room for the next.
 
-Fixes that touch each other wait for the next round. A round after which the text can no longer be read is taken
-back. Nothing here reads or writes files.
+Fixes that touch each other wait for the next round. A round that adds an error is discarded. Nothing here reads or
+writes files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ROUNDS_MAX = 10
 _READING = "P00"
 """The family of findings about YAML itself: a fix must not bring a new one."""
 Check = Callable[[str], list[Finding]]
-"""Returns the findings of a text that this run reports: only they are fixed."""
+"""Returns the reported findings of a text: only they are fixed."""
 
 
 class Fixed(Record):
-    """A text after fixing, how many findings the fixes were for, and what went wrong, if anything did."""
+    """A text after fixing, how many findings were fixed, and a problem if there was one."""
 
     text: str
     count: int = 0
@@ -29,7 +29,7 @@ class Fixed(Record):
 
 
 def fix_text(text: str, check: Check, *, unsafe: bool) -> Fixed:
-    """Apply fixes until there are none, or none that helps."""
+    """Apply fixes until none is left or none helps."""
     newline = _newline_of(text)
     count = 0
     findings = check(text)
@@ -49,7 +49,7 @@ def fix_text(text: str, check: Check, *, unsafe: bool) -> Fixed:
 
 
 def apply_edits(text: str, edits: Iterable[Edit], newline: str = "\n") -> str:
-    """Replace each edit's span, the last one first so that the other offsets stay true."""
+    """Replace each edit's span, the last one first so that the other offsets stay valid."""
     for edit in sorted(set(edits), key=lambda edit: edit.span, reverse=True):
         replacement = edit.text.replace("\r\n", "\n").replace("\n", newline)
         text = text[: edit.span.start] + replacement + text[edit.span.end :]
@@ -77,7 +77,7 @@ def _compatible(fixes: Iterable[Fix]) -> list[Fix]:
 
 
 def _touches(span: Span, taken: list[Span]) -> bool:
-    """Say whether a span overlaps or adjoins one of those taken, which are in order and apart."""
+    """Return whether a span overlaps or adjoins one of `taken`, which are sorted and disjoint."""
     index = bisect_left(taken, span)
     neighbours = taken[max(0, index - 1) : index + 1]
     return any(span.start <= other.end and other.start <= span.end for other in neighbours)

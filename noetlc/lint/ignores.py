@@ -2,7 +2,7 @@
 
 A comment at the end of a line is about that line; one alone on its line is about the next. Where a scalar runs over
 several lines, in which no comment can stand, the comment on its first line is about all of it. An ignore that
-silences nothing is itself a finding, so that none outlives its reason.
+silences nothing is itself a finding.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Ignore(NamedTuple):
     last_line: int
     whole_file: bool
     removal: Edit
-    """What takes the comment away, with the space or the line that it stands on."""
+    """Removes the comment, with the space or the line around it."""
     codes_span: Span | None = None
     """Where the list of codes stands."""
     has_reason: bool = False
-    """Whether somebody wrote more into the comment than the ignore."""
+    """Whether the comment holds text besides the ignore."""
     problem: str | None = None
-    """Why the comment silences nothing whatever it is about."""
+    """Why the comment silences nothing at all."""
 
 
 def find_ignores(text: str, scalar_spans: Iterable[Span]) -> list[Ignore]:
-    """Return the ignore comments of a file. What looks like one inside a scalar (by its span) is text."""
+    """Return the ignore comments of a file; inside a scalar (given by its span) a `#` starts no comment."""
     if _MARK not in text:
         return []
     source = Source("", text)
@@ -58,23 +58,35 @@ def find_ignores(text: str, scalar_spans: Iterable[Span]) -> list[Ignore]:
     return [_read(comment, source, scalars, leading_end) for comment in _comments(text, scalars) if _MARK in comment[0]]
 
 
-def silence(
+class Sorted(NamedTuple):
+    """The findings of a file after its ignore comments."""
+
+    reported: list[Finding]
+    silenced: list[Finding]
+
+
+def apply_ignores(
     findings: Iterable[Finding], ignores: Sequence[Ignore], source: Source, *, all_rules_ran: bool
-) -> list[Finding]:
-    """Drop the findings that are ignored and, if all rules had their say, add one for each idle ignore."""
+) -> Sorted:
+    """Separate the findings that a comment silences and, if all rules ran, add one for each unused comment."""
     if not ignores:
-        return list(findings)
+        return Sorted(list(findings), [])
     ledger = _Ledger(ignores)
-    kept = [finding for finding in findings if not ledger.silences(finding.code, _line(finding, source))]
-    if not all_rules_ran:
-        return kept
-    idle = [finding for ignore in ignores if (finding := _unused(ignore, ledger.used[ignore])) is not None]
-    kept += [finding for finding in idle if not ledger.silences_by_name(finding.code, _line(finding, source))]
-    return sorted(kept, key=lambda finding: (finding.span, finding.code))
+    result = Sorted([], [])
+    for finding in findings:
+        is_silenced = ledger.silences(finding.code, _line(finding, source))
+        (result.silenced if is_silenced else result.reported).append(finding)
+    if all_rules_ran:
+        unused = [found for ignore in ignores if (found := _unused(ignore, ledger.used[ignore])) is not None]
+        result.reported.extend(
+            found for found in unused if not ledger.silences_by_name(found.code, _line(found, source))
+        )
+        result.reported.sort(key=lambda finding: (finding.span, finding.code))
+    return result
 
 
 class _Ledger:
-    """Which ignores cover what, and which of their codes were needed. Looked up by line, never searched."""
+    """Which ignores cover what, and which of their codes were used. Indexed by line and by code."""
 
     def __init__(self, ignores: Sequence[Ignore]) -> None:
         self.used: dict[Ignore, set[str]] = {ignore: set() for ignore in ignores}
@@ -85,11 +97,11 @@ class _Ledger:
                 self._enter(ignore)
 
     def silences(self, code: str, line: int) -> bool:
-        """Say whether a finding of this code that starts on this line is silenced, and note by what."""
+        """Return whether a finding on this line is silenced, and mark what silences it as used."""
         return self._note(self._covering(code, line))
 
     def silences_by_name(self, code: str, line: int) -> bool:
-        """Say the same, but let only ignores count that name exactly this code."""
+        """Like `silences`, but only by ignores that name exactly this code."""
         return self._note([(ignore, match) for ignore, match in self._covering(code, line) if match == code])
 
     def _enter(self, ignore: Ignore) -> None:
@@ -114,7 +126,7 @@ class _Ledger:
 
 
 class _Scalars:
-    """The stretches of text in which a `#` starts no comment, in order."""
+    """The ranges of text in which a `#` starts no comment, in order."""
 
     def __init__(self, source: Source, spans: Iterable[Span]) -> None:
         self._source = source
@@ -202,7 +214,7 @@ def _line(finding: Finding, source: Source) -> int:
 
 def _unused(ignore: Ignore, used: set[str]) -> Finding | None:
     if ignore.problem is not None:
-        return Finding(UNUSED_IGNORE, Severity.NOTE, ignore.span, ignore.problem, "Mend the comment or remove it.")
+        return Finding(UNUSED_IGNORE, Severity.NOTE, ignore.span, ignore.problem, "Correct the comment or remove it.")
     idle = [code for code in ignore.codes if code not in used and code != UNUSED_IGNORE]
     if not idle and (ignore.codes or used):
         return None
@@ -217,7 +229,7 @@ def _unused(ignore: Ignore, used: set[str]) -> Finding | None:
 
 
 def _shortening(ignore: Ignore, left: list[str]) -> Fix | None:
-    """Take the idle codes away. A comment in which somebody wrote a reason is not removed by a machine."""
+    """Remove the unused codes. A comment that gives a reason is left to a person."""
     if left and ignore.codes_span is not None:
         return Fix("Remove the codes that silence nothing", (Edit(ignore.codes_span, ",".join(left)),), safe=True)
     return None if ignore.has_reason else Fix("Remove the comment", (ignore.removal,), safe=True)

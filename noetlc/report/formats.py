@@ -1,4 +1,4 @@
-"""The table of output formats. A new format is a file beside this one with a `render`, and a line in each table."""
+"""The table of output formats. A new format is a member of `Format` and a row of `FORMATS`."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ class Format(StrEnum):
     JUNIT = "junit"
 
 
-FORMATS: dict[Format, str] = {
-    Format.TEXT: "noetlc.report.text",
-    Format.CONCISE: "noetlc.report.concise",
-    Format.JSON: "noetlc.report.json_array",
-    Format.JSONL: "noetlc.report.json_lines",
-    Format.SARIF: "noetlc.report.sarif",
-    Format.GITHUB: "noetlc.report.github",
-    Format.GITLAB: "noetlc.report.gitlab",
-    Format.JUNIT: "noetlc.report.junit",
+FORMATS: dict[Format, tuple[str, str]] = {
+    Format.TEXT: ("text", "render"),
+    Format.CONCISE: ("lines", "concise"),
+    Format.JSON: ("json_formats", "array"),
+    Format.JSONL: ("json_formats", "lines"),
+    Format.SARIF: ("sarif", "render"),
+    Format.GITHUB: ("lines", "github"),
+    Format.GITLAB: ("json_formats", "gitlab"),
+    Format.JUNIT: ("junit", "render"),
 }
-"""Where each format's `render(report) -> str` lives; only the one asked for is imported."""
+"""Module of `noetlc.report` and function `(report) -> str` of each format; only the one in use is imported."""
 
 
 def render(format: Format, report: Report) -> str:
     """Return the report in one format, ending with a line break unless it is empty."""
-    text: str = import_module(FORMATS[format]).render(report)
+    module, function = FORMATS[format]
+    text: str = getattr(import_module(f"noetlc.report.{module}"), function)(report)
     return text

@@ -38,7 +38,7 @@ def _suite(path: str, rows: list[Row], report: Report) -> str:
 
 
 def _case(row: Row, name: str, report: Report) -> str:
-    place = f"{row.place.line}:{row.place.column}"
+    place = f"{row.range.line}:{row.range.column}"
     body = _escaped(f"{row.path}:{place}: {row.severity} {row.code} {row.message}\n{row.help}")
     if report.fails(row):
         inner = f'<failure type="{row.severity}" message="{_escaped(row.message)}">{body}</failure>'

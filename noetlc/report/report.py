@@ -1,11 +1,11 @@
-"""What a renderer gets: the rows of a run and what belongs to them. And what renderers do alike."""
+"""The input of every output format, and what the formats share."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from noetlc.finding import Severity
 from noetlc.report.row import Row
@@ -15,7 +15,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def no_source(path: str) -> Source | None:
-    """Know no text, for reports that show none."""
+    """Return no text, for reports without excerpts."""
     return None
 
 
@@ -30,12 +30,26 @@ class Report(NamedTuple):
     """The lowest severity that fails; None when nothing does."""
     color: bool = False
     quiet: bool = False
+    width: int | None = None
+    """Columns of the terminal; None if the report does not go to one."""
     source: Callable[[str], Source | None] = no_source
-    """Gives the text of a linted file, for excerpts; None when it is gone."""
+    """Returns the text of a linted file, for excerpts; None if it is gone."""
 
     def fails(self, row: Row) -> bool:
-        """Say whether this finding alone makes lint fail."""
+        """Return whether this finding alone makes lint fail."""
         return self.fail_on is not None and row.severity.rank >= self.fail_on.rank
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Return the columns of the terminal that a stream leads to; None if it leads to none."""
+    if not stream.isatty():
+        return None
+    import os
+
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except OSError:
+        return None
 
 
 def visible(text: str) -> str:
@@ -52,3 +66,21 @@ def severity_counts(rows: Iterable[Row]) -> str:
     """Return `3 errors, 1 warning`."""
     counts = Counter(row.severity for row in rows)
     return ", ".join(counted(counts[severity], severity.value) for severity in Severity if counts[severity])
+
+
+def summary(report: Report) -> str:
+    """Return the counts of findings and files, and how many findings have a safe fix."""
+    if not report.rows:
+        return f"No findings in {counted(len(report.paths), 'file')}."
+    files = len({row.path for row in report.rows})
+    safe = sum(row.fix is not None and row.fix.safe for row in report.rows)
+    fixable = f" ({safe} can be fixed with --fix)" if safe else ""
+    return f"{severity_counts(report.rows)} in {counted(files, 'file')}{fixable}"
+
+
+def statistics(report: Report, names: dict[str, str]) -> str:
+    """Return how often each rule fired, the most frequent first."""
+    counts = Counter(row.code for row in report.rows)
+    width = len(str(max(counts.values(), default=0)))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return "".join(f"{count:>{width}}  {code}  {names.get(code, '')}\n" for code, count in ranked)

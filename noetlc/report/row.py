@@ -1,7 +1,7 @@
-"""A finding as it leaves the compiler: offsets resolved to lines and columns, nothing left to look up.
+"""A finding with lines and columns instead of offsets, as reports print it, the cache stores it and JSON shows it.
 
-Rows are what reports print, what the cache keeps and what `--format json` shows; their JSON form is a public
-interface. A row holds no source text, so it stays small.
+Rules and fixes work with offsets (`Finding`); a row needs no source text to be printed. Its JSON form is a public
+interface.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from noetlc.syntax.span import Source, Span
 
 
-class Place(NamedTuple):
+class Range(NamedTuple):
     """A range of text; lines and columns count from 1, columns count characters, the end is exclusive."""
 
     line: int
@@ -35,26 +35,26 @@ class Place(NamedTuple):
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Place:
+    def from_json(cls, data: dict[str, Any]) -> Range:
         return cls(int(data["line"]), int(data["column"]), int(data["end_line"]), int(data["end_column"]))
 
 
 class RelatedRow(NamedTuple):
-    """A second place that explains the finding."""
+    """A second position that explains the finding."""
 
     message: str
-    place: Place
+    range: Range
 
 
 class EditRow(NamedTuple):
-    """Replace the text at `place` by `text`."""
+    """Replace the text at `range` by `text`."""
 
-    place: Place
+    range: Range
     text: str
 
 
 class FixRow(NamedTuple):
-    """What would remove the finding."""
+    """Edits that remove the finding."""
 
     description: str
     safe: bool
@@ -62,18 +62,18 @@ class FixRow(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One finding, resolved."""
+    """One finding of one file."""
 
     code: str
     severity: Severity
     message: str
     help: str
     path: str
-    place: Place
+    range: Range
     related: tuple[RelatedRow, ...]
     fix: FixRow | None
     label: str
-    """Where in the playbook, in its own words (`workflow.fetch.next`): survives edits that move lines."""
+    """Label path of the position (`workflow.fetch.next`): survives edits that move lines."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as `--format json` shows it."""
@@ -83,9 +83,9 @@ class Row(NamedTuple):
             "message": self.message,
             "help": self.help,
             "path": self.path,
-            **self.place.to_json(),
+            **self.range.to_json(),
             "label": self.label,
-            "related": [{"message": r.message, "path": self.path, **r.place.to_json()} for r in self.related],
+            "related": [{"message": r.message, "path": self.path, **r.range.to_json()} for r in self.related],
             "fix": None if self.fix is None else _fix_to_json(self.fix),
         }
 
@@ -98,8 +98,8 @@ class Row(NamedTuple):
             data["message"],
             data["help"],
             path,
-            Place.from_json(data),
-            tuple(RelatedRow(r["message"], Place.from_json(r)) for r in data["related"]),
+            Range.from_json(data),
+            tuple(RelatedRow(r["message"], Range.from_json(r)) for r in data["related"]),
             None if data["fix"] is None else _fix_from_json(data["fix"]),
             data["label"],
         )
@@ -107,10 +107,10 @@ class Row(NamedTuple):
 
 def resolve(finding: Finding, source: Source, label: str) -> Row:
     """Turn a finding's offsets into lines and columns."""
-    related = tuple(RelatedRow(r.message, _place(r.span, source)) for r in finding.related)
+    related = tuple(RelatedRow(r.message, _range(r.span, source)) for r in finding.related)
     fix = None if finding.fix is None else _resolve_fix(finding.fix, source)
-    place = _place(finding.span, source)
-    return Row(finding.code, finding.severity, finding.message, finding.help, source.path, place, related, fix, label)
+    range = _range(finding.span, source)
+    return Row(finding.code, finding.severity, finding.message, finding.help, source.path, range, related, fix, label)
 
 
 def with_ordinals(rows: Iterable[Row]) -> list[tuple[Row, int]]:
@@ -132,19 +132,19 @@ def fingerprint(row: Row, ordinal: int) -> str:
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _place(span: Span, source: Source) -> Place:
-    return Place(*source.position(span.start), *source.position(span.end))
+def _range(span: Span, source: Source) -> Range:
+    return Range(*source.position(span.start), *source.position(span.end))
 
 
 def _resolve_fix(fix: Fix, source: Source) -> FixRow:
-    return FixRow(fix.description, fix.safe, tuple(EditRow(_place(e.span, source), e.text) for e in fix.edits))
+    return FixRow(fix.description, fix.safe, tuple(EditRow(_range(e.span, source), e.text) for e in fix.edits))
 
 
 def _fix_to_json(fix: FixRow) -> dict[str, Any]:
-    edits = [{**edit.place.to_json(), "text": edit.text} for edit in fix.edits]
+    edits = [{**edit.range.to_json(), "text": edit.text} for edit in fix.edits]
     return {"description": fix.description, "safe": fix.safe, "edits": edits}
 
 
 def _fix_from_json(data: dict[str, Any]) -> FixRow:
-    edits = tuple(EditRow(Place.from_json(edit), edit["text"]) for edit in data["edits"])
+    edits = tuple(EditRow(Range.from_json(edit), edit["text"]) for edit in data["edits"])
     return FixRow(data["description"], bool(data["safe"]), edits)

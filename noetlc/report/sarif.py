@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from noetlc.report.report import Report
-from noetlc.report.row import FixRow, Place, Row, fingerprint, with_ordinals
+from noetlc.report.row import FixRow, Range, Row, fingerprint, with_ordinals
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
 
@@ -49,14 +49,14 @@ def _result(row: Row, ordinal: int, indexes: dict[str, int]) -> dict[str, Any]:
         "ruleId": row.code,
         "level": row.severity.value,
         "message": {"text": f"{row.message}\n{row.help}" if row.help else row.message},
-        "locations": [{**_location(row.path, row.place), "logicalLocations": [{"fullyQualifiedName": row.label}]}],
+        "locations": [{**_location(row.path, row.range), "logicalLocations": [{"fullyQualifiedName": row.label}]}],
         "partialFingerprints": {"noetlcLabelPath/v1": fingerprint(row, ordinal)},
     }
     if row.code in indexes:
         result["ruleIndex"] = indexes[row.code]
     if row.related:
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": related.message}, **_location(row.path, related.place)}
+            {"id": number, "message": {"text": related.message}, **_location(row.path, related.range)}
             for number, related in enumerate(row.related)
         ]
     if row.fix is not None:
@@ -66,14 +66,14 @@ def _result(row: Row, ordinal: int, indexes: dict[str, int]) -> dict[str, Any]:
 
 def _fix(path: str, fix: FixRow) -> dict[str, Any]:
     replacements = [
-        {"deletedRegion": _region(edit.place), "insertedContent": {"text": edit.text}} for edit in fix.edits
+        {"deletedRegion": _region(edit.range), "insertedContent": {"text": edit.text}} for edit in fix.edits
     ]
     change = {"artifactLocation": _artifact(path), "replacements": replacements}
     return {"description": {"text": fix.description}, "artifactChanges": [change]}
 
 
-def _location(path: str, place: Place) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": _artifact(path), "region": _region(place)}}
+def _location(path: str, range: Range) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": _artifact(path), "region": _region(range)}}
 
 
 def _artifact(path: str) -> dict[str, str]:
@@ -82,10 +82,10 @@ def _artifact(path: str) -> dict[str, str]:
     return {"uri": f"file://{uri}" if uri.startswith("/") else uri}
 
 
-def _region(place: Place) -> dict[str, int]:
+def _region(range: Range) -> dict[str, int]:
     return {
-        "startLine": place.line,
-        "startColumn": place.column,
-        "endLine": place.end_line,
-        "endColumn": place.end_column,
+        "startLine": range.line,
+        "startColumn": range.column,
+        "endLine": range.end_line,
+        "endColumn": range.end_column,
     }

@@ -10,6 +10,7 @@ class UnknownKey(ProblemRule):
     code = "P020"
     name = "unknown-key"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "An object has a key that the language does not know there."
     why = (
         "A misspelt key is a setting that never takes effect: the retry that never happens, the timeout that is not "

@@ -10,9 +10,8 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping
-from noetlc.syntax.playbook_parser import OBJECTS, SUGAR, TITLES
+from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
 from noetlc.syntax.problem import ProblemKind
-from noetlc.syntax.required import REQUIRED
 from noetlc.syntax.span import Span, holds_any
 from noetlc.syntax.tree import structs
 

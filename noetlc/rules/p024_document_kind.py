@@ -15,6 +15,7 @@ class DocumentKind(Rule):
     code = "P024"
     name = "document-kind"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "`kind` is not `Playbook`."
     why = "The kind tells catalogues and tools what the file is. With another word they pass it by."
     bad = """

@@ -13,6 +13,7 @@ class RootVars(ClaimRule):
     code = "P025"
     name = "root-vars"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A playbook has `vars` at its root."
     why = (
         "Variables that everybody may change at any time make a run impossible to replay. Inputs are `workload`, which "

@@ -8,8 +8,8 @@ from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model, TaskView, thens
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
+from noetlvm.nearest import nearest
 
 
 class UnknownJumpTarget(Rule):

@@ -8,9 +8,9 @@ from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import find_kind, kind_names, why_unusable
+from noetlvm.nearest import nearest
 
 _LEFT_TO_OTHERS = frozenset({"sink"})
 """Kinds of the older dialect: their own rules say what became of them."""
@@ -20,6 +20,7 @@ class UnknownToolKind(Rule):
     code = "P106"
     name = "unknown-tool-kind"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task's `kind` is not a known tool."
     why = (
         "No worker can run the task. Kinds come with the virtual machine or from installed packages; a kind that only "

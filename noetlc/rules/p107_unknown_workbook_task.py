@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
+from noetlvm.nearest import did_you_mean
 
 
 class UnknownWorkbookTask(Rule):

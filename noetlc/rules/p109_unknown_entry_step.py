@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
+from noetlvm.nearest import did_you_mean
 
 
 class UnknownEntryStep(Rule):

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
+from noetlvm.nearest import did_you_mean
 
 
 class UndeclaredCredential(Rule):
     code = "P110"
     name = "undeclared-credential"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "`auth` or `keychain.<name>` uses a credential that `keychain` does not declare."
     why = (
         "Credentials are resolved before the first step, from the declarations at the root. One that is not declared "

@@ -8,11 +8,11 @@ from noetlc.analysis.inputs import fits, inputs, typed_tasks
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.nodes import Entry, Scalar
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
 from noetlvm.language.tool_kind import Input
+from noetlvm.nearest import did_you_mean
 
 _TITLES = {
     "string": "a string",
@@ -29,6 +29,7 @@ class InputType(Rule):
     code = "P115"
     name = "input-type"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task input is not of the type, or not one of the words, that its tool takes."
     why = "The tool refuses it on every call. A template may stand for any type, because its value is known only later."
     bad = """

@@ -8,10 +8,10 @@ from noetlc.analysis.calls import applications
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
 from noetlvm.language.filters import FILTERS
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import REJECTED_TESTS, TESTS
+from noetlvm.nearest import nearest
 
 
 class UnknownTest(Rule):

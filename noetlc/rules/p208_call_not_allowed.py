@@ -10,10 +10,10 @@ from noetlc.analysis.names import TemplateNames
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.span import Span
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FUNCTIONS
 from noetlvm.language.methods import METHODS, REJECTED_METHODS
+from noetlvm.nearest import did_you_mean
 
 _PYTHON_INTERNAL = re.compile(r"__\w+__")
 

@@ -10,10 +10,10 @@ from noetlc.analysis.names import Reading, Use
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.span import Span
 from noetlvm.language.events import BOUNDARY
 from noetlvm.language.scopes import FIELDS, Field, Position, Shape
+from noetlvm.nearest import nearest
 
 _SIDES_SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDER = frozenset({"<", "<=", ">", ">="})
@@ -61,6 +61,7 @@ class ImpossibleComparison(Rule):
     code = "P211"
     name = "impossible-comparison"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A field with a known set of values, or a known type, is compared with something it can never be."
     why = (
         "The guard is false for every outcome there is, so the retry never happens or the arc never fires, and nothing "

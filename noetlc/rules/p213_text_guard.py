@@ -22,6 +22,7 @@ class TextGuard(Rule):
     code = "P213"
     name = "text-guard"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A `when` is a text instead of one `{{ … }}`, so it holds whatever happens."
     why = (
         "A text that is not empty counts as true. The rule always matches, the arc always fires, and the rules after "

@@ -9,10 +9,10 @@ from noetlc.analysis.model import Model, Site
 from noetlc.analysis.names import Access, Reading, Use
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
 from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, Position, Shape, given_fields
 from noetlvm.language.tool_kind import ToolKind
 from noetlvm.language.tool_kinds import builtin_kinds, find_kind
+from noetlvm.nearest import nearest
 
 _SCALARS = {
     Shape.TEXT: "text",

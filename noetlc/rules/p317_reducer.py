@@ -8,8 +8,8 @@ from noetlc.analysis.model import Model, Owner, loop_mode, patches, thens
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.span import Span
+from noetlvm.nearest import did_you_mean
 
 
 class Reducer(Rule):

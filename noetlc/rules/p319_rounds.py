@@ -47,10 +47,10 @@ class Rounds(Rule):
                     yield from self._check(block.max)
 
     def _check(self, written: Scalar) -> Iterator[Finding]:
+        from noetlc.canon.errors import ExpansionError
         from noetlc.canon.flow import rounds_of
-        from noetlc.canon.refusal import Refusal
 
         try:
             rounds_of(written)
-        except Refusal as refusal:
+        except ExpansionError as refusal:
             yield self.finding(refusal.span, refusal.message, refusal.help)

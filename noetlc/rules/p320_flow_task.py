@@ -37,10 +37,10 @@ class FlowTask(Rule):
                 yield from self._check(view.task)
 
     def _check(self, task: ast.Task) -> Iterator[Finding]:
+        from noetlc.canon.errors import ExpansionError
         from noetlc.canon.flow import flow_of
-        from noetlc.canon.refusal import Refusal
 
         try:
             flow_of(task)
-        except Refusal as refusal:
+        except ExpansionError as refusal:
             yield self.finding(refusal.span, refusal.message, refusal.help)

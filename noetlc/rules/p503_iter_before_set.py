@@ -10,8 +10,8 @@ from noetlc.analysis.names import Access, Reading, Use
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
-from noetlc.syntax.nearest import did_you_mean
 from noetlvm.language.scopes import Position, given_fields
+from noetlvm.nearest import did_you_mean
 from noetlvm.record import Record
 
 

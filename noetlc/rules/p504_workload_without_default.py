@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nearest import nearest
+from noetlvm.nearest import nearest
 
 
 class WorkloadWithoutDefault(Rule):

@@ -16,28 +16,28 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 
 if TYPE_CHECKING:
-    from noetlc.canon.refusal import Refusal
+    from noetlc.canon.errors import ExpansionError
 
 
 class RefusalRule(Rule):
     """Base of the rules that tell of the refusals with their code."""
 
     def check(self, model: Model) -> Iterator[Finding]:
-        for refusal in _refusals(model):
+        for refusal in _expansion_errors(model):
             if refusal.code == self.code:
                 yield self.finding(refusal.span, refusal.message, refusal.help)
 
 
 @lru_cache(maxsize=1)  # the rules of one model ask one after the other
-def _refusals(model: Model) -> tuple[Refusal, ...]:
+def _expansion_errors(model: Model) -> tuple[ExpansionError, ...]:
     steps = [step for step in model.steps if any(map(_is_expanded, step.tool or ()))]
     if not steps or model.problems:
         return ()
     if any(template.problems for _, template in model.template_sites):
         return ()  # told by other rules, and nothing can be put into what cannot be read
-    from noetlc.canon.refusals import refusals
+    from noetlc.canon.canonicalize import expansion_errors
 
-    return refusals(model.playbook, steps)
+    return expansion_errors(model.playbook, steps)
 
 
 def _is_expanded(entry: ast.PipelineEntry) -> bool:

@@ -1,4 +1,4 @@
-"""What a lint rule is. One rule, one file beside this one; its page and its examples stand in the file."""
+"""What a lint rule is. One rule, one file beside this one; its page and its examples are in the file."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ class Rule:
     summary: ClassVar[str]
     """One sentence: what the rule finds."""
     why: ClassVar[str]
-    """A paragraph: what goes wrong at night if nobody finds it."""
+    """A paragraph: what goes wrong if it is not corrected."""
     bad: ClassVar[str]
     """A playbook, or a list of steps, in which the rule fires."""
     good: ClassVar[str]
-    """The same, mended."""
+    """The same, corrected."""
     covers: ClassVar[tuple[str, ...]] = ()
     """Sentences of the language definition that the rule enforces, such as `formal §13` or `S18`."""
     claims: ClassVar[frozenset[tuple[str, str]]] = frozenset()
     """Unknown keys, as (object, key), that this rule explains better than the general rule does."""
 
     on_damaged: ClassVar[bool] = False
-    """Whether the rule still speaks where part of the file could not be read: not if something absent may be unread."""
+    """Whether the rule also runs on a file that could be read in part only: not if it looks for what is absent."""
+
+    stops_compiler: ClassVar[bool] = True
+    """Whether code generation relies on the rule: its errors stop the compiler whatever comments or settings say."""
 
     def check(self, model: Model) -> Iterator[Finding]:
         """Yield what this rule finds in one playbook."""

@@ -7,6 +7,7 @@ key is absent. Values that are data stay YAML nodes. `keys` holds the place of e
 from __future__ import annotations
 
 import keyword
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -38,7 +39,7 @@ class Struct(Record):
 
 
 class Metadata(Struct):
-    """What the playbook is called and where the catalogue keeps it."""
+    """The name of the playbook and its path in the catalogue."""
 
     name: Scalar | None = None
     path: Scalar | None = None
@@ -59,7 +60,7 @@ class ExecutorDefaults(Struct):
 
 
 class ExecutorResults(Struct):
-    """How results are kept."""
+    """How results are stored."""
 
     reference_first: Scalar | None = None
 
@@ -99,23 +100,23 @@ class Executor(Struct):
     spec: ExecutorSpec | None = None
 
 
-class Verdict(Struct):
-    """What an admission rule says."""
+class AdmitThen(Struct):
+    """The decision of an admission rule."""
 
     allow: Scalar | None = None
 
 
 class AdmitElse(Struct):
-    """The verdict when no rule before it matched."""
+    """The decision if no rule before it matched."""
 
-    then: Verdict | None = None
+    then: AdmitThen | None = None
 
 
 class AdmitRule(Struct):
     """One admission rule."""
 
     when: Scalar | None = None
-    then: Verdict | None = None
+    then: AdmitThen | None = None
     else_: AdmitElse | None = None
 
 
@@ -135,7 +136,7 @@ class Lifecycle(Struct):
 
 
 class Failure(Struct):
-    """What a failed iteration means for the step."""
+    """How a failed iteration affects the step."""
 
     mode: Scalar | None = None
 
@@ -274,6 +275,11 @@ class Choose(Struct):
 
     choose: tuple[Branch, ...] = ()
 
+    @property
+    def word(self) -> Literal["choose"]:
+        """The key that begins the block."""
+        return "choose"
+
 
 class Repeat(Struct):
     """`while` tests before each round, `until` after each."""
@@ -378,6 +384,11 @@ def attribute(key: str) -> str:
     return f"{key}_" if keyword.iskeyword(key) else key
 
 
+def yaml_key(attribute: str) -> str:
+    """Return the YAML key that an attribute holds; the inverse of `attribute`."""
+    return "apiVersion" if attribute == "api_version" else attribute.rstrip("_")
+
+
 def nested_tasks(entries: tuple[PipelineEntry, ...]) -> Iterator[Task]:
     """Yield every task of a pipeline, those inside sugar included, in the order written."""
     for entry in entries:
@@ -397,12 +408,34 @@ def nested_blocks(entries: tuple[PipelineEntry, ...]) -> Iterator[Choose | Repea
                 yield from nested_blocks(body)
 
 
-def bodies(entry: Choose | Repeat) -> Iterator[tuple[PipelineEntry, ...]]:
+def bodies(block: Choose | Repeat) -> Iterator[tuple[PipelineEntry, ...]]:
     """Yield the task lists inside a sugar block."""
-    if isinstance(entry, Repeat):
-        yield entry.do or ()
+    for _, body in named_bodies(block):
+        yield body
+
+
+def named_bodies(block: Choose | Repeat) -> Iterator[tuple[str, tuple[PipelineEntry, ...]]]:
+    """Yield the task lists inside a sugar block, each with its part of the labels generated in it (S40)."""
+    if isinstance(block, Repeat):
+        yield "do", block.do or ()
         return
-    for branch in entry.choose:
-        yield branch.then or ()
+    for number, branch in enumerate(block.choose, 1):
+        if branch.then is not None or branch.else_ is None:
+            yield f"when_{number}", branch.then or ()
         if branch.else_:
-            yield branch.else_.then or ()
+            yield "else", branch.else_.then or ()
+
+
+def labelled(entries: tuple[PipelineEntry, ...], prefix: str = "") -> Iterator[tuple[PipelineEntry, str]]:
+    """Yield each entry of a list with its label: the written one, or one generated from its position (S5, S40).
+
+    Lint, jumps, the canonical form and the bundle all take their labels from here. `prefix` is the list's own:
+    empty for a step's list, `choose_1.when_2.` for the list inside a branch.
+    """
+    counts: Counter[str] = Counter()
+    for position, entry in enumerate(entries, 1):
+        if isinstance(entry, Task):
+            yield entry, entry.label.text if entry.label else f"{prefix}task_{position}"
+        else:
+            counts[entry.word] += 1
+            yield entry, f"{prefix}{entry.word}_{counts[entry.word]}"

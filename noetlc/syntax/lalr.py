@@ -1,8 +1,8 @@
 """A small LALR driver that runs the parse tables lark computes from the grammars in `grammar/`.
 
-Lark reads the grammars and builds the tables; this module only walks them. Two needs ask for a driver of our own:
-the choice of a token depends on what the parser could really shift (a key is a keyword only where the grammar has
-one), and a linter's start-up cannot pay for importing lark. It must know nothing about YAML or templates.
+Lark reads the grammars and builds the tables; this module only runs them. Why a driver of our own:
+the choice of a token depends on what the parser can shift (a key is a keyword only where the grammar has one), and
+importing lark would double a linter's start-up time. It knows nothing about YAML or templates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Production(Record):
 
     name: str
     size: int
-    kept: tuple[tuple[int, bool], ...]
+    positions: tuple[tuple[int, bool], ...]
     """Child positions that stay in the tree, each with whether its own children are spliced in place of it."""
     inlined: bool
     """The rule's name starts with an underscore: its children go to the parent."""
@@ -163,12 +163,11 @@ class Parser:
         self._states.append(self._grammar.states[self._states[-1]][production.name])
 
     def _shape(self, production: Production, values: list[Any]) -> Any:
-        kept = production.kept
-        if kept and kept[0][1]:
-            children = values[kept[0][0]]  # the spliced list is ours alone: growing it in place keeps repeats linear
-            rest = kept[1:]
-        else:
-            children, rest = [], kept
+        rest = production.positions
+        children: list[Any] = []
+        if rest and rest[0][1]:
+            children = values[rest[0][0]]  # nothing else refers to the spliced list: growing it keeps repeats linear
+            rest = rest[1:]
         for index, spliced in rest:
             if spliced:
                 children.extend(values[index])

@@ -1,6 +1,6 @@
-"""YAML nodes: what a document holds before anybody asks whether it is a playbook.
+"""YAML nodes: the content of a document, before it is parsed as a playbook.
 
-Aliases are resolved by sharing the anchored node, so a node's span is always where its text stands.
+Aliases are resolved by sharing the anchored node, so a node's span is always the place of its text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Scalar(Record):
 
     @property
     def is_template(self) -> bool:
-        """Tell whether the text has template marks (S8)."""
+        """True if the text has template marks (S8)."""
         return isinstance(self.value, str) and _TEMPLATE_MARK.search(self.text) is not None
 
 

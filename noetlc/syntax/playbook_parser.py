@@ -1,8 +1,8 @@
 """From YAML nodes to the playbook's syntax tree, along `grammar/playbook.lark`.
 
-A node becomes a token only in the light of what the parser can shift: the key `spec` is a word in a step and plain
-data among a task's inputs. What the grammar cannot take is recorded as a problem and left out, and parsing goes on,
-so one run finds every mistake and there is always a tree.
+Which token a node becomes depends on what the parser can shift: the key `spec` is a word in a step and plain data among
+a task's inputs. A node that the grammar does not accept is recorded as a problem and skipped, so one run finds every
+mistake and there is always a tree.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from noetlc.syntax import ast
 from noetlc.syntax.lalr import Parser, Production
-from noetlc.syntax.nearest import nearest
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
-from noetlvm.record import Record
+from noetlvm.nearest import nearest
+from noetlvm.record import Record, changed
 
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = "LBRACE", "RBRACE", "LSQB", "RSQB"
 _PUNCTUATION = frozenset({_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST})
@@ -40,7 +40,7 @@ OBJECTS: dict[str, type[ast.Struct]] = {
     "admit": ast.Admit,
     "admit_rule": ast.AdmitRule,
     "admit_else": ast.AdmitElse,
-    "verdict": ast.Verdict,
+    "verdict": ast.AdmitThen,
     "lifecycle": ast.Lifecycle,
     "failure": ast.Failure,
     "emit": ast.Emit,
@@ -116,7 +116,27 @@ TITLES: dict[str, str] = {
     "rules": "a policy rule",
     "arcs": "an arc",
 }
-"""What each object, and each item of a list, is called in messages."""
+"""The names of objects and list items in messages."""
+
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "playbook": ("apiVersion", "kind", "metadata", "workflow"),
+    "metadata": ("name", "path"),
+    "credential": ("name", "kind"),
+    "step": ("step",),
+    "admit": ("rules",),
+    "admit_else": ("then",),
+    "verdict": ("allow",),
+    "loop": ("in", "iterator"),
+    "task": ("kind",),
+    "labelled_task": ("kind",),
+    "branch_else": ("then",),
+    "rounds": ("when", "do"),
+    "router": ("arcs",),
+    "arc": ("step",),
+    "rule_else": ("then",),
+}
+"""Object rules of `grammar/playbook.lark` and their required keys. Where a rule of the linter has more to say about
+an absent key (a policy without `rules`, a `then` without `do`), the key is that rule's and not listed here."""
 
 _TERMINAL_TITLES = {
     "STRING": "a string",
@@ -134,7 +154,7 @@ _TERMINAL_TITLES = {
 
 
 class ParsedPlaybook(Record):
-    """The tree, and what could not be made part of it."""
+    """The tree, and the problems with nodes that are not part of it."""
 
     playbook: ast.Playbook | None
     problems: tuple[Problem, ...]
@@ -150,7 +170,7 @@ def parse_playbook(root: Node) -> ParsedPlaybook:
 
 
 def describe(node: Node) -> str:
-    """Say what a node is, for a message."""
+    """Describe a node in a message."""
     if isinstance(node, Mapping):
         return "a mapping"
     if isinstance(node, Sequence):
@@ -182,7 +202,7 @@ class _Field(NamedTuple):
 
 
 class _Walk:
-    """Feeds one document to the parser and collects what does not fit."""
+    """Feeds one document to the parser and collects problems."""
 
     def __init__(self) -> None:
         grammar = load_grammar("playbook")
@@ -192,7 +212,7 @@ class _Walk:
         self._texts = {name: text for text, name in self._words.items()}
 
     def value(self, node: Node) -> bool:
-        """Feed a node; False where the grammar has no place for it here."""
+        """Feed a node; False if the grammar does not accept it here."""
         if isinstance(node, Mapping):
             return self._mapping(node)
         if isinstance(node, Sequence):
@@ -200,7 +220,7 @@ class _Walk:
         return self._feed_first((self._word(node), _scalar_terminal(node), "ANYTHING"), node)
 
     def wrong_type(self, node: Node, object_name: str, key: str, expected: list[str]) -> None:
-        """Record that a value is not of the type that its place takes."""
+        """Record that a value has the wrong type."""
         words = [self._texts[name] for name in expected if name in self._texts]
         types = [_TERMINAL_TITLES[name] for name in expected if name in _TERMINAL_TITLES]
         wanted = one_of(dict.fromkeys([*(f"`{word}`" for word in words), *types]))
@@ -259,7 +279,7 @@ class _Walk:
             self.wrong_type(entry.value, self.parser.would_reduce(_CLOSE), entry.key.text, expected)
 
     def _unknown_keys(self, keys: list[Scalar], given: set[str]) -> None:
-        """Tell of the keys that the object about to be closed does not have."""
+        """Record the unknown keys of the object that is about to be closed."""
         known = [self._texts[name] for name in self.parser.expected() if name in self._texts]
         object_name = self.parser.would_reduce(_CLOSE)
         title = TITLES.get(object_name, object_name)
@@ -347,9 +367,8 @@ def _normal(key: str, value: Any) -> Any:
 
 def _labelled(children: list[Any]) -> ast.Task:
     node, label, task = children[0], children[1], children[2]
-    return ast.Task(
-        span=node.span, keys=task.keys, extra=task.extra, label=label, kind=task.kind, desc=task.desc, spec=task.spec
-    )
+    labelled: ast.Task = changed(task, span=node.span, label=label)
+    return labelled
 
 
 def _choose(children: list[Any]) -> ast.Choose:
@@ -359,14 +378,8 @@ def _choose(children: list[Any]) -> ast.Choose:
 
 def _repeat(children: list[Any]) -> ast.Repeat:
     node, word, rounds = children[0], children[1], children[2]
-    return ast.Repeat(
-        span=node.span,
-        keys={word.text: word.span, **rounds.keys},
-        word=word.text,
-        when=rounds.when,
-        max=rounds.max,
-        do=rounds.do,
-    )
+    block: ast.Repeat = changed(rounds, span=node.span, keys={word.text: word.span, **rounds.keys}, word=word.text)
+    return block
 
 
 def _workbook_tasks(children: list[Any]) -> tuple[ast.WorkbookTask, ...]:

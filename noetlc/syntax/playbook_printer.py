@@ -1,4 +1,4 @@
-"""Prints a syntax tree as YAML. Reading the text again gives the same tree; comments and layout are not kept."""
+"""Prints a syntax tree as YAML. Reading the text again gives the same tree; comments and layout are lost."""
 
 from __future__ import annotations
 
@@ -47,13 +47,9 @@ def _fields(struct: ast.Struct) -> dict[str, Any]:
     for name in fields_of(type(struct)):
         value = getattr(struct, name)
         if name not in _NOT_KEYS and value is not None:
-            data[_key(name)] = _value(value)
+            data[ast.yaml_key(name)] = _value(value)
     order = {key: index for index, key in enumerate(struct.keys)}
     return dict(sorted(data.items(), key=lambda item: order.get(item[0], -1)))
-
-
-def _key(attribute: str) -> str:
-    return "apiVersion" if attribute == "api_version" else attribute.rstrip("_")
 
 
 def _value(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What reading and parsing can find wrong. A problem is a fact; the rule that owns its kind words it as a finding."""
+"""Problems found by reading and parsing. A problem is a fact; the rule of its kind turns it into a finding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from noetlvm.record import Record
 
 
 class ProblemKind(StrEnum):
-    """Each kind is told to the user by one rule."""
+    """Each kind is reported by one rule."""
 
     NOT_UTF8 = "not-utf8"
     YAML_SYNTAX = "yaml-syntax"
@@ -34,7 +34,7 @@ class Problem(Record):
     message: str
     help: str
     object: str = ""
-    """Grammar rule of the object it stands in, such as `step`."""
+    """Grammar rule of the object that contains it, such as `step`."""
     key: str = ""
     """The key concerned, if there is one."""
     suggestion: str = ""

@@ -1,7 +1,7 @@
-"""Where things stand in a file: offsets, and their lines and columns for people.
+"""Positions in a file: offsets, and their lines and columns for people.
 
 Everything in the compiler carries a `Span` of two character offsets, because offsets are cheap and survive every
-pass. Lines and columns are looked up only when somebody is told about them.
+pass. Lines and columns are computed only for output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Position(NamedTuple):
 
 
 def holds_any(span: Span, offsets: list[int]) -> bool:
-    """Tell whether one of some sorted offsets stands in a span, its end included."""
+    """True if one of some sorted offsets lies in a span, its end included."""
     at = bisect_left(offsets, span.start)
     return at < len(offsets) and offsets[at] <= span.end
 

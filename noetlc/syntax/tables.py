@@ -1,4 +1,4 @@
-"""Finds a grammar's parse tables, or has lark build them and keeps them for next time.
+"""Finds a grammar's parse tables, or has lark build them and caches them.
 
 A wheel carries ready tables in `noetlc/_grammar/`. A source checkout has none, so the first run builds them and
 saves them in the user's cache folder under a name that changes with the grammar. The tables are plain JSON: a
@@ -21,7 +21,7 @@ _SHIPPED = _PACKAGE / "_grammar"
 _CHECKOUT = _PACKAGE.parent / "grammar"
 _TABLE_FORMAT = 1
 
-GRAMMARS = {"playbook": True, "expression": False}
+GRAMMARS = {"playbook": True, "expression": False, "assembly": False}
 """Each grammar, and whether its literals stay in the tree: a playbook's keys carry places, an operator says it all."""
 
 
@@ -91,16 +91,16 @@ def build_tables(name: str, text: str) -> dict[str, Any]:
 
 
 def _encode_rule(rule: Any) -> list[Any]:
-    kept = []
+    positions = []
     for index, symbol in enumerate(rule.expansion):
         if symbol.is_term:
             if rule.options.keep_all_tokens or not symbol.filter_out:
-                kept.append([index, False])
+                positions.append([index, False])
         else:
-            kept.append([index, symbol.name.startswith("_")])
+            positions.append([index, symbol.name.startswith("_")])
     name = str(rule.origin.name)
     collapses = bool(rule.options.expand1) and not rule.alias
-    return [name, len(rule.expansion), kept, name.startswith("_"), collapses, rule.alias or name]
+    return [name, len(rule.expansion), positions, name.startswith("_"), collapses, rule.alias or name]
 
 
 def _decode(tables: dict[str, Any]) -> Grammar:
@@ -110,11 +110,13 @@ def _decode(tables: dict[str, Any]) -> Grammar:
     )
 
 
-def _decode_rule(name: str, size: int, kept: list[list[Any]], inlined: bool, collapses: bool, label: str) -> Production:
-    keeps_all = kept == [[index, False] for index in range(size)]
+def _decode_rule(
+    name: str, size: int, positions: list[list[Any]], inlined: bool, collapses: bool, label: str
+) -> Production:
+    keeps_all = positions == [[index, False] for index in range(size)]
     passes = keeps_all and collapses and size == 1
     builds = keeps_all and not passes and not inlined
-    spliced = tuple((index, splices) for index, splices in kept)
+    spliced = tuple((index, splices) for index, splices in positions)
     return Production(name, size, spliced, inlined, collapses, label, builds, passes)
 
 

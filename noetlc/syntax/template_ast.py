@@ -1,7 +1,7 @@
 """The syntax tree of a template: the text of one YAML scalar with `{{ … }}` or `{% … %}` in it.
 
-Every node has a span of offsets in the template's own text; whoever knows where the scalar stands maps them into the
-file. An expression's span holds its parentheses, so the text under a span reads as the same expression. Nodes are
+Every node has a span of offsets in the template's own text; the caller maps them to
+the file. An expression's span holds its parentheses, so the text under a span reads as the same expression. Nodes are
 named as Jinja2 names them. Nothing here knows what a name, a filter or a test means.
 """
 
@@ -36,7 +36,7 @@ class Expression(Node):
 
 
 class Error(Expression):
-    """Stands where something could not be read; a problem tells why."""
+    """Placeholder for text that could not be parsed; a problem says why."""
 
 
 class Name(Expression):
@@ -272,7 +272,7 @@ class SetBlock(Part):
 
 
 class Unsupported(Part):
-    """A statement that playbooks do not have, such as `{% macro %}`; a problem tells so."""
+    """A statement that playbooks do not have, such as `{% macro %}`; there is a problem for it."""
 
     keyword: str
 

@@ -2,7 +2,7 @@
 
 A child is a node, the `Span` of a token, or one of the small tuples below that exist only until their parent is
 built. The builder also checks the few things that the grammar leaves to it, and bounds the height of the tree so that
-whoever walks it may recurse. It must not read tokens or recover: that is the parser's business.
+a walk over it may recurse. It does not read tokens or recover: the parser does.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from noetlc.syntax import template_ast as ast
+from noetlc.syntax.input import EXPRESSION_DEPTH_MAX
 from noetlc.syntax.lalr import Production
-from noetlc.syntax.limits import EXPRESSION_DEPTH_MAX
 from noetlc.syntax.span import Span
 from noetlvm.record import changed
 

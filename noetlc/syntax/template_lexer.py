@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
-from noetlc.syntax.limits import EXPRESSION_DEPTH_MAX
+from noetlc.syntax.input import EXPRESSION_DEPTH_MAX
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
 

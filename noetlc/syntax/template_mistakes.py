@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from noetlc.syntax.nearest import did_you_mean
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import TemplateProblem
 from noetlc.syntax.template_lexer import ENDS, Opening, Token, Trouble, patterns
+from noetlvm.nearest import did_you_mean
 
 STATEMENTS = ("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "raw", "endraw")
 OTHER_STATEMENTS = frozenset(

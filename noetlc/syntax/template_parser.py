@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from noetlc.syntax import template_mistakes as mistakes
+from noetlc.syntax.input import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_TOKENS_MAX
 from noetlc.syntax.lalr import Parser
-from noetlc.syntax.limits import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_TOKENS_MAX
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
 from noetlc.syntax.template_ast import (

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from noetlc.syntax.core_values import CORE_TAGS, plain_value, tagged_value
-from noetlc.syntax.limits import DEFAULT_LIMITS, ReadLimits
+from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, ScalarValue, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span

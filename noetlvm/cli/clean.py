@@ -1,19 +1,23 @@
-"""What `noetlvm clean` does: removes stored results that no event refers to, such as those of a run that was killed."""
+"""`noetlvm clean`: removes stored results that no event refers to, such as those of a killed run."""
 
 from __future__ import annotations
 
 from noetlvm.cli.data_text import as_json
 from noetlvm.cli.database import database_path, results_of, writing
-from noetlvm.cli.refused import Refused
+from noetlvm.cli.options import Database, Json
+from noetlvm.command_line.process import CommandError
 
 
-def clean_results(db: str | None, *, as_json_object: bool) -> int:
-    """Remove orphans, say how many, and return the exit code. Holds the database, so that nobody makes new ones."""
+def clean(db: Database = None, as_json_object: Json = False) -> int:
+    """Remove stored results that no event refers to.
+
+    Example: noetlvm clean --db executions.db
+    """
     from noetlvm.results.interface import reachable
 
     path = database_path(db)
     if not path.is_file():
-        raise Refused(f"there is no database {path}; --db names another")
+        raise CommandError(f"there is no database {path}; --db names another")
     results = results_of(path)
     with writing(path) as store:
         removed = results.collect_garbage(reachable(store.references(), results))

@@ -1,4 +1,4 @@
-"""What `noetlvm cancel` and `noetlvm pause` do: ask the process that runs an execution, or do it where none does."""
+"""Cancels or pauses an execution: by a request to the process that runs it, or directly if none does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from noetlvm.cli.database import database_path, find_execution, reading, results_of, writing
-from noetlvm.cli.refused import Refused
+from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import Action, LockedError
 
 if TYPE_CHECKING:
@@ -22,25 +22,25 @@ def control_execution(text: str, action: Action, db: str | None) -> int:
     with reading(db) as reader:
         row = find_execution(reader, text)
     if row.ended is not None:
-        raise Refused(f"{row.execution_id} has ended as {row.status}; there is nothing to {action}")
+        raise CommandError(f"{row.execution_id} has ended as {row.status}; there is nothing to {action}")
     try:
         _do(path, row, action)
     except LockedError:
-        _ask(path, row, action)
+        _send(path, row, action)
         return 0
     print(f"{row.execution_id}: {_DONE[action]}", file=sys.stderr)
     return 0
 
 
-def _ask(path: Path, row: Execution, action: Action) -> None:
+def _send(path: Path, row: Execution, action: Action) -> None:
     from noetlvm.store.sqlite import send_request
 
     send_request(path, row.execution_id, action)
-    print(f"{row.execution_id}: the process that runs it was asked to {action} it", file=sys.stderr)
+    print(f"{row.execution_id}: the process that runs it will {action} it", file=sys.stderr)
 
 
 def _do(path: Path, row: Execution, action: Action) -> None:
-    """Nobody runs it, so it is ours to write to."""
+    """Apply the action here, because no process runs the execution."""
     import asyncio
 
     from noetlvm.bytecode.errors import BundleError
@@ -59,4 +59,4 @@ def _do(path: Path, row: Execution, action: Action) -> None:
         try:
             asyncio.run(meet())
         except (BundleError, NotFoundError) as problem:
-            raise Refused(f"what is stored of {row.execution_id} cannot be read: {problem}") from None
+            raise CommandError(f"what is stored of {row.execution_id} cannot be read: {problem}") from None

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from noetlvm.cli.refused import Refused
+from noetlvm.command_line.process import CommandError
+from noetlvm.nearest import nearest
 
 if TYPE_CHECKING:
     from noetlvm.results.files import FileResults
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 VARIABLE = "NOETLVM_DB"
 _NAMED = 3
 """Executions that are named where an identifier is not clear."""
-_ALIKE = 0.9
-"""How alike identifiers are that somebody may have confused: those of one hour begin alike."""
+_SLIPS = 2
+"""Typing slips in an identifier; more would confuse the identifiers of one hour, which begin alike."""
 
 
 def database_path(given: str | None) -> Path:
@@ -67,7 +68,7 @@ def find_execution(reader: Reader, text: str | None) -> Execution:
     if text is None:
         latest = [row for row in reader.executions(limit=20) if not row.parent] or reader.executions(limit=1)
         if not latest:
-            raise Refused("the database has no execution yet; `noetlvm run playbook.yaml` makes one")
+            raise CommandError("the database has no execution yet; `noetlvm run playbook.yaml` makes one")
         return latest[0]
     found = reader.find(text, _NAMED + 1)
     if len(found) == 1:
@@ -75,17 +76,15 @@ def find_execution(reader: Reader, text: str | None) -> Execution:
     if found:
         several = f"{len(found)}" if len(found) <= _NAMED else f"more than {_NAMED}"
         ids = ", ".join(row.execution_id for row in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
-        raise Refused(f"`{text}` may be any of {several} executions; write more of the identifier: {ids}")
-    raise Refused(f"there is no execution `{text}`; {_hint(reader, text)}")
+        raise CommandError(f"`{text}` may be any of {several} executions; write more of the identifier: {ids}")
+    raise CommandError(f"there is no execution `{text}`; {_hint(reader, text)}")
 
 
 def _hint(reader: Reader, text: str) -> str:
     """Say what was probably meant: an identifier that is nearly the same, or a playbook's latest execution."""
-    from difflib import get_close_matches
-
     rows = reader.executions()
     for row in rows:
         if text in (row.name, row.path):
             return f"the latest of `{text}` is {row.execution_id}"
-    near = get_close_matches(text, [row.execution_id for row in rows], n=1, cutoff=_ALIKE)
-    return f"did you mean `{near[0]}`?" if near else "`noetlvm list` shows those that there are"
+    near = nearest(text, [row.execution_id for row in rows], slips=_SLIPS)
+    return f"did you mean `{near}`?" if near else "`noetlvm list` lists the executions"

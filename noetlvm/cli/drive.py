@@ -1,4 +1,4 @@
-"""Drives an engine for a command: opens the store, shows what happens, hears Ctrl-C, and says how it ended."""
+"""Runs an engine for a command: opens the store, shows progress, handles signals, and prints the ending."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.cli.data_text import as_json, counted
-from noetlvm.cli.database import results_of, writing
-from noetlvm.cli.refused import Refused
+from noetlvm.cli.database import database_path, results_of, writing
+from noetlvm.cli.options import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
-from noetlvm.command_line.exit_codes import CANNOT_RUN, INTERRUPTED
-from noetlvm.command_line.process import settle
+from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
@@ -24,11 +23,13 @@ if TYPE_CHECKING:
     from noetlvm.server.credentials import Credentials, Resolve
     from noetlvm.store.interface import Durability, Store
 
-FAILED = 1
+
+Begin: TypeAlias = "Callable[[Engine], Sequence[str]]"
+"""Starts executions and returns their ids."""
 
 
-class Manner(Record):
-    """How to run."""
+class RunOptions(Record):
+    """The options of `run` and `resume`."""
 
     database: Path
     durability: Durability = "full"
@@ -37,21 +38,36 @@ class Manner(Record):
     as_json: bool = False
     quiet: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        db: str | None,
+        durability: DurabilityLevel,
+        max_parallel: int | None,
+        keychain: list[str] | None,
+        *,
+        as_json: bool,
+        quiet: bool,
+    ) -> RunOptions:
+        """Read the options of a command line."""
+        level: Durability = "relaxed" if durability is DurabilityLevel.RELAXED else "full"
+        return cls(database_path(db), level, max_parallel, tuple(keychain or ()), as_json=as_json, quiet=quiet)
 
-def drive(manner: Manner, begin: Callable[[Engine], Sequence[str]], folder: Path | None = None) -> int:
+
+def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
     """Run what `begin` starts until it ends or is stopped, tell how, and return the exit code.
 
     `folder` is where the playbook's files are, if that is known.
     """
-    with writing(manner.database, manner.durability) as store:
-        with view_for(shows=not (manner.quiet or manner.as_json)) as view:
-            endings = _endings(manner, store, begin, view)
+    with writing(options.database, options.durability) as store:
+        with view_for(shows=not (options.quiet or options.as_json)) as view:
+            endings = _endings(options, store, begin, view)
         for ending in endings:
-            _tell(manner, store, ending, folder)
+            _tell(options, store, ending, folder)
     return _exit_code(endings)
 
 
-def _endings(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[str]], view: Quiet) -> list[Ending]:
+def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
@@ -59,23 +75,23 @@ def _endings(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[st
 
     settle()
     try:
-        return asyncio.run(_run(manner, store, begin, view))
+        return asyncio.run(_run(options, store, begin, view))
     except (BadRequestError, NotFoundError, UnresolvedError) as problem:
-        raise Refused(str(problem)) from None
+        raise CommandError(str(problem)) from None
     except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
-        raise Refused(f"what is stored cannot be read: {problem}") from None
+        raise CommandError(f"what is stored cannot be read: {problem}") from None
 
 
-async def _run(manner: Manner, store: Store, begin: Callable[[Engine], Sequence[str]], view: Quiet) -> list[Ending]:
+async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
     from noetlvm.engine.engine import MAX_PARALLEL, Engine
     from noetlvm.tools.runner import ToolRunner
 
     engine = Engine(
         store,
-        results_of(manner.database, manner.durability),
-        ToolRunner(manner.keychain),
-        resolve=resolver(manner.keychain),
-        max_parallel=manner.max_parallel or MAX_PARALLEL,
+        results_of(options.database, options.durability),
+        ToolRunner(options.keychain),
+        resolve=resolver(options.keychain),
+        max_parallel=options.max_parallel or MAX_PARALLEL,
         observers=(view.hear,),
     )
     begun = begin(engine)
@@ -107,11 +123,11 @@ def resolver(options: tuple[str, ...]) -> Resolve:
     def resolve(declared: Any) -> Credentials:
         if not declared:
             return Credentials()
-        from noetlvm.keychain.resolve import MissingEntry, resolve
+        from noetlvm.keychain.resolve import MissingEntryError, resolve
 
         try:
             keychain = resolve(declared, options)
-        except MissingEntry as problem:
+        except MissingEntryError as problem:
             raise UnresolvedError(str(problem)) from None
         return Credentials(keychain.entries, keychain.secrets)
 
@@ -121,14 +137,14 @@ def resolver(options: tuple[str, ...]) -> Resolve:
 # ---- the end
 
 
-def _tell(manner: Manner, store: Store, ending: Ending, folder: Path | None) -> None:
-    if manner.as_json:
+def _tell(options: RunOptions, store: Store, ending: Ending, folder: Path | None) -> None:
+    if options.as_json:
         print(as_json(_as_data(ending)), flush=True)
         return
     row = store.execution(ending.execution_id)
-    if row is None or (manner.quiet and ending.status == "success"):
+    if row is None or (options.quiet and ending.status == "success"):
         return
-    stream = sys.stderr if manner.quiet else sys.stdout
+    stream = sys.stderr if options.quiet else sys.stdout
     for line in summary(row, ending, first_failure(store, ending), folder):
         print(line, file=stream)
 
@@ -148,8 +164,8 @@ def _exit_code(endings: Sequence[Ending]) -> int:
     if any(_was_refused(ending) for ending in endings):
         return CANNOT_RUN
     if any(ending.status in ("failed", "cancelled") for ending in endings):
-        return FAILED
-    return 0 if all(ending.status == "success" for ending in endings) else INTERRUPTED
+        return FAILURE
+    return SUCCESS if all(ending.status == "success" for ending in endings) else INTERRUPTED
 
 
 def _was_refused(ending: Ending) -> bool:

@@ -1,14 +1,16 @@
-"""What `noetlvm events` prints: the log of an execution, for people or as JSON lines, and as it grows."""
+"""`noetlvm events`: the log of an execution, for people or as JSON lines, and as it grows."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.data_text import as_json, shortened
 from noetlvm.cli.database import find_execution, reading
+from noetlvm.cli.options import Database, Json, LatestExecution
+from noetlvm.command_line.declared import Option
 from noetlvm.data.event import Recorded, envelope
 
 if TYPE_CHECKING:
@@ -17,15 +19,20 @@ if TYPE_CHECKING:
 _FOLLOW_SECONDS = 0.2
 
 
-def show_events(text: str | None, db: str | None, *, follow: bool, as_json_lines: bool) -> int:
-    """Print the events of an execution, with `follow` until it ends, and return the exit code."""
+def events(
+    execution: LatestExecution = None,
+    follow: Annotated[bool, Option("--follow", "-f", help="Go on until the execution ends.")] = False,
+    db: Database = None,
+    as_json_lines: Json = False,
+) -> int:
+    """Print the events of an execution.
+
+    Examples: noetlvm events, noetlvm events 0190f3c2 --follow --json
+    """
     with reading(db) as reader:
-        execution_id = find_execution(reader, text).execution_id
-        told: Callable[[Recorded], str] = _line
-        if as_json_lines:
-            told = lambda recorded: as_json(envelope(execution_id, recorded))  # noqa: E731 - one of two ways to tell
+        execution_id = find_execution(reader, execution).execution_id
         for recorded in _followed(reader, execution_id) if follow else reader.events(execution_id):
-            print(told(recorded), flush=follow)
+            print(as_json(envelope(execution_id, recorded)) if as_json_lines else _line(recorded), flush=follow)
     return 0
 
 

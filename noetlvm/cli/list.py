@@ -1,21 +1,30 @@
-"""What `noetlvm list` prints: the executions of a database, the latest first."""
+"""`noetlvm list`: the executions of a database, the latest first."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from noetlvm.cli.data_text import as_json, duration
 from noetlvm.cli.database import reading
+from noetlvm.cli.options import Database, Json
 from noetlvm.cli.table import Table, print_table
+from noetlvm.command_line.declared import Option
 from noetlvm.data.event import moment
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution
 
 
-def list_executions(db: str | None, limit: int, *, as_json_lines: bool) -> int:
-    """Print the latest executions, and return the exit code."""
+def list(
+    db: Database = None,
+    limit: Annotated[int, Option(min=1, metavar="N", help="How many.")] = 20,
+    as_json_lines: Json = False,
+) -> int:
+    """List executions, the latest first.
+
+    Example: noetlvm list --limit 5
+    """
     with reading(db) as reader:
         rows = reader.executions(limit=limit)
     if as_json_lines:
@@ -28,7 +37,7 @@ def list_executions(db: str | None, limit: int, *, as_json_lines: bool) -> int:
 
 
 def row_data(row: Execution) -> dict[str, Any]:
-    """Return how an execution stands, for programs."""
+    """Return the status of an execution as JSON data."""
     return row._asdict() | {"started": moment(row.started), "ended": row.ended and moment(row.ended)}
 
 

@@ -1,23 +1,23 @@
-"""What `noetlvm replay` does: folds a log from its first event, decides it again, and tells where anything differs."""
+"""`noetlvm replay`: folds a log from its first event, decides it again, and reports the first difference."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from noetlvm.cli.data_text import as_json, shortened
 from noetlvm.cli.database import database_path, find_execution, reading, results_of
-from noetlvm.cli.refused import Refused
+from noetlvm.cli.options import Database, Json, LatestExecution
+from noetlvm.command_line.declared import Option
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
     from noetlvm.machine.replay import Difference
     from noetlvm.server.bundle import Bundle
     from noetlvm.store.interface import Execution, Reader
-
-DIFFERS = 1
 
 _SHOWN_CHARS = 400
 
@@ -29,17 +29,30 @@ class Disagreement(NamedTuple):
     decision: Difference | None = None
 
 
-def replay_execution(text: str | None, bundle_file: str | None, db: str | None, *, as_json_object: bool) -> int:
-    """Fold the log of an execution and decide it again with a bundle, tell what differs, and return the exit code."""
+def replay(
+    execution: LatestExecution = None,
+    bundle: Annotated[
+        str | None, Option(metavar="FILE", help="A .nbc or a playbook, instead of the database's own copy.")
+    ] = None,
+    db: Database = None,
+    as_json_object: Json = False,
+) -> int:
+    """Fold the log of an execution, decide it again, and report the first place where the outcome differs.
+
+    With another bundle it shows where an edit would have changed what happened: recorded outcomes stay as they were.
+    Exit codes: 0 the same, 1 it differs, 2 refused.
+
+    Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json
+    """
     with reading(db) as reader:
-        row = find_execution(reader, text)
-        bundle = _bundle(reader, row, bundle_file)
-        found = [*_of_the_fold(reader, row), *_of_the_decisions(reader, row, bundle, database_path(db))]
+        row = find_execution(reader, execution)
+        decided_with = _bundle(reader, row, bundle)
+        found = [*_of_the_fold(reader, row), *_of_the_decisions(reader, row, decided_with, database_path(db))]
     if as_json_object:
-        print(as_json(_data(row, bundle, found)))
+        print(as_json(_data(row, decided_with, found)))
     else:
-        _tell(row, bundle, found)
-    return DIFFERS if found else 0
+        _report(row, decided_with, found)
+    return FAILURE if found else SUCCESS
 
 
 def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
@@ -52,11 +65,11 @@ def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
         return bundle_of([file])
     data = reader.bundle(row.bundle)
     if data is None:
-        raise Refused(f"the database has no bundle {row.bundle}; name it with --bundle")
+        raise CommandError(f"the database has no bundle {row.bundle}; name it with --bundle")
     try:
         return Bundle.of(data)
     except BundleError as error:
-        raise Refused(f"{row.bundle} is no bundle that can run: {error}") from None
+        raise CommandError(f"{row.bundle} is no bundle that can run: {error}") from None
 
 
 # ---- comparing
@@ -93,10 +106,10 @@ def _of_the_decisions(reader: Reader, row: Execution, bundle: Bundle, database: 
         yield Disagreement(f"event {difference.seq:,} is decided differently", difference)
 
 
-# ---- telling
+# ---- report
 
 
-def _tell(row: Execution, bundle: Bundle, found: list[Disagreement]) -> None:
+def _report(row: Execution, bundle: Bundle, found: list[Disagreement]) -> None:
     if bundle.id != row.bundle:
         note = f"it was recorded with the bundle {row.bundle[:16]} and is decided with {bundle.id[:16]}"
         print(f"{row.execution_id}: {note}", file=sys.stderr)

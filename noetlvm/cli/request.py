@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from noetlvm.cli.refused import Refused
+from noetlvm.command_line.process import CommandError
 from noetlvm.limits import PAYLOAD_FILE_BYTES_MAX
 
 
-def payload(file: str | None, settings: Sequence[str]) -> dict[str, Any]:
+def request_payload(file: str | None, settings: Sequence[str]) -> dict[str, Any]:
     """Return the request's payload: the file's mapping, with each `key=value` written over it."""
     asked = _read(file, "it is merged over the workload") if file else {}
     for setting in settings:
@@ -29,55 +29,55 @@ def _read(file: str, why: str) -> dict[str, Any]:
         with Path(file).open("rb") as opened:
             data = opened.read(PAYLOAD_FILE_BYTES_MAX + 1)
     except OSError as error:
-        raise Refused(f"cannot read {file}: {error.strerror}") from None
+        raise CommandError(f"cannot read {file}: {error.strerror}") from None
     if len(data) > PAYLOAD_FILE_BYTES_MAX:
-        raise Refused(f"{file} is larger than {PAYLOAD_FILE_BYTES_MAX} bytes; pass the name of a file instead")
+        raise CommandError(f"{file} is larger than {PAYLOAD_FILE_BYTES_MAX} bytes; pass the name of a file instead")
     if not data.strip():
-        raise Refused(f"{file} is empty; it must hold a mapping, for it is merged over the workload")
+        raise CommandError(f"{file} is empty; it must hold a mapping, for it is merged over the workload")
     found = (_yaml if file.endswith((".yaml", ".yml")) else _json)(file, data)
     if not isinstance(found, dict):
-        raise Refused(f"{file} must hold a mapping, for {why}")
+        raise CommandError(f"{file} must hold a mapping, for {why}")
     return found
 
 
 def _yaml(file: str, data: bytes) -> Any:
-    from noetlvm.bridge import NotCompiled, read_yaml
+    from noetlvm.bridge import CompilationError, read_yaml
 
     try:
         return read_yaml(file, data)
-    except NotCompiled as problem:
-        raise Refused(str(problem)) from None
+    except CompilationError as problem:
+        raise CommandError(str(problem)) from None
 
 
 def _json(file: str, data: bytes) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_mapping)
     except UnicodeDecodeError:
-        raise Refused(f"{file} is not UTF-8 text; save it as UTF-8") from None
+        raise CommandError(f"{file} is not UTF-8 text; save it as UTF-8") from None
     except json.JSONDecodeError as error:
         place = f"{file}:{error.lineno}:{error.colno}"
-        raise Refused(f"{place}: no JSON: {error.msg}; a YAML file must end in .yaml or .yml") from None
-    except _NotData as problem:
-        raise Refused(f"{file}: {problem}") from None
+        raise CommandError(f"{place}: no JSON: {error.msg}; a YAML file must end in .yaml or .yml") from None
+    except _DataError as problem:
+        raise CommandError(f"{file}: {problem}") from None
     except ValueError:  # the one thing left that Python's reader refuses so
-        raise Refused(f"{file} has a number of too many digits; write it as text") from None
+        raise CommandError(f"{file} has a number of too many digits; write it as text") from None
     except RecursionError:
-        raise Refused(f"{file} is nested too deeply") from None
+        raise CommandError(f"{file} is nested too deeply") from None
 
 
-class _NotData(Exception):  # noqa: N818 - it says what happened
-    """Something that Python's reader would let pass, and that nobody can have meant."""
+class _DataError(Exception):
+    """Data that Python's JSON reader accepts and that must be a mistake."""
 
 
 def _no_number(word: str) -> Any:
-    raise _NotData(f"`{word}` is no JSON; write null, or a text")
+    raise _DataError(f"`{word}` is no JSON; write null, or a text")
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise _NotData(f"the key `{key}` is given twice; keep one of them")
+            raise _DataError(f"the key `{key}` is given twice; keep one of them")
         found[key] = value
     return found
 
@@ -85,13 +85,13 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _set(asked: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     if not equals or not all(key.split(".")):
-        raise Refused(f"--set takes key=value, or outer.inner=value, not `{setting}`")
+        raise CommandError(f"--set takes key=value, or outer.inner=value, not `{setting}`")
     *around, name = key.split(".")
     place = asked
     for outer in around:
         inner = place.setdefault(outer, {})
         if not isinstance(inner, dict):
-            raise Refused(f"--set {setting}: `{outer}` is no mapping, so nothing can be set in it")
+            raise CommandError(f"--set {setting}: `{outer}` is no mapping, so nothing can be set in it")
         place = inner
     place[name] = _value(text)
 
@@ -100,5 +100,5 @@ def _value(text: str) -> Any:
     """Read what looks like JSON as such: numbers, true, null, lists, mappings, quoted text. The rest is text."""
     try:
         return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError, _NotData):
+    except (ValueError, RecursionError, _DataError):
         return text

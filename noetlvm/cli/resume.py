@@ -1,34 +1,51 @@
-"""What `noetlvm resume` does: goes on with executions that a crash, Ctrl-C or a pause left unfinished."""
+"""`noetlvm resume`: goes on with executions that a crash, Ctrl-C or a pause left unfinished."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.database import database_path, find_execution, reading
-from noetlvm.cli.drive import Manner, drive
-from noetlvm.cli.refused import Refused
+from noetlvm.cli.drive import RunOptions, drive
+from noetlvm.cli.options import Database, Durability, DurabilityLevel, EndingJson, Keychain, MaxParallel, Quiet
+from noetlvm.command_line.declared import Argument
+from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import LockedError
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution, Reader
 
 
-def resume_executions(text: str | None, manner: Manner) -> int:
-    """Go on with one execution, or with all that are unfinished, and return the exit code."""
-    if not manner.database.exists():
-        raise Refused(f"there is no database {manner.database}; --db names another")
-    with reading(str(manner.database)) as reader:
-        chosen = _chosen(reader, text)
+def resume(
+    execution: Annotated[
+        str | None,
+        Argument(metavar="[EXECUTION]", help="Identifier, or enough of it. [default: all that are unfinished]"),
+    ] = None,
+    keychain: Keychain = None,
+    db: Database = None,
+    max_parallel: MaxParallel = None,
+    durability: Durability = DurabilityLevel.FULL,
+    as_json: EndingJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Go on with an execution after a crash, Ctrl-C or a pause; without one, with all that are unfinished.
+
+    Examples: noetlvm resume, noetlvm resume 0190f3c2 --json
+    """
+    options = RunOptions.of(db, durability, max_parallel, keychain, as_json=as_json, quiet=quiet)
+    if not options.database.exists():
+        raise CommandError(f"there is no database {options.database}; --db names another")
+    with reading(str(options.database)) as reader:
+        chosen = _chosen(reader, execution)
     if not chosen:
         print("noetlvm: nothing is unfinished", file=sys.stderr)
         return 0
     try:
-        return drive(manner, lambda engine: [engine.resume(row.execution_id) for row in chosen])
+        return drive(options, lambda engine: [engine.resume(row.execution_id) for row in chosen])
     except LockedError:
-        if text is None or chosen[0].status != "paused":
+        if execution is None or chosen[0].status != "paused":
             raise
-    return _ask_its_process(manner, chosen[0])
+    return _ask_its_process(options, chosen[0])
 
 
 def _chosen(reader: Reader, text: str | None) -> list[Execution]:
@@ -46,10 +63,10 @@ def _chosen(reader: Reader, text: str | None) -> list[Execution]:
     return [row]
 
 
-def _ask_its_process(manner: Manner, row: Execution) -> int:
+def _ask_its_process(options: RunOptions, row: Execution) -> int:
     """Ask the process that holds a paused execution to go on with it."""
     from noetlvm.store.sqlite import send_request
 
-    send_request(database_path(str(manner.database)), row.execution_id, "resume")
+    send_request(database_path(str(options.database)), row.execution_id, "resume")
     print(f"noetlvm: {row.execution_id} goes on, in the process that runs it", file=sys.stderr)
     return 0

@@ -1,4 +1,4 @@
-"""What `noetlvm run` does: makes a bundle of what it is given, and lets it run to its end."""
+"""`noetlvm run`: runs a bundle, or playbooks that it compiles first, to the end."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from noetlvm.cli.drive import Manner, drive
-from noetlvm.cli.refused import Refused
+from noetlvm.cli.drive import RunOptions, drive
+from noetlvm.cli.options import Database, Durability, DurabilityLevel, EndingJson, Keychain, MaxParallel, Quiet
+from noetlvm.cli.request import first_ctx, request_payload
+from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import CommandError
+from noetlvm.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from noetlvm.server.bundle import Bundle
@@ -17,27 +21,52 @@ if TYPE_CHECKING:
 SUFFIX = ".nbc"
 
 
-def run_files(files: Sequence[str], payload: dict[str, Any], manner: Manner, ctx: dict[str, Any] | None = None) -> int:
-    """Run a bundle, or playbooks of which the first is the main one, and return the exit code."""
-    bundle = bundle_of(files, quiet=manner.quiet)
-    if not manner.quiet:
-        _note_slips(bundle, payload)
-    return drive(manner, lambda engine: [engine.start(bundle, payload, ctx=ctx)], _folder(files))
+def run(
+    files: Annotated[
+        list[str], Argument(metavar="FILE...", help="A .nbc; or a playbook, and then those that it runs.")
+    ],
+    set: Annotated[
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
+    ] = None,
+    payload: Annotated[
+        str | None, Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")
+    ] = None,
+    ctx: Annotated[
+        str | None, Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")
+    ] = None,
+    keychain: Keychain = None,
+    db: Database = None,
+    max_parallel: MaxParallel = None,
+    durability: Durability = DurabilityLevel.FULL,
+    as_json: EndingJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run a bundle, or a playbook straight from YAML, to its end.
+
+    Ctrl-C once stops it in good order; `noetlvm resume` goes on. Exit codes: 0 success, 1 failed, 2 refused.
+
+    Examples: noetlvm run etl.nbc, noetlvm run etl.yaml --set day=2024-05-01, noetlvm run main.yaml child.yaml
+    --json
+    """
+    options = RunOptions.of(db, durability, max_parallel, keychain, as_json=as_json, quiet=quiet)
+    workload, initial_ctx = request_payload(payload, set or ()), first_ctx(ctx)
+    bundle = bundle_of(files, quiet=quiet)
+    if not quiet:
+        _note_unknown_keys(bundle, workload)
+    return drive(options, lambda engine: [engine.start(bundle, workload, ctx=initial_ctx)], _folder(files))
 
 
-def _note_slips(bundle: Bundle, payload: dict[str, Any]) -> None:
-    """Note a key of the request that the workload does not have, but one very like it."""
+def _note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
+    """Note a key of the request that the workload does not declare but that is close to one."""
     known = [key for key in bundle.program.main.workload if isinstance(key, str)]
     for key in (key for key in payload if key not in known):
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(key), known, 1)
-        if near:
-            print(f"note: the workload has no `{key}`; did you mean `{near[0]}`?", file=sys.stderr)
+        hint = did_you_mean(str(key), known)
+        if hint:
+            print(f"note: the workload has no `{key}`; {hint}", file=sys.stderr)
 
 
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
-    """Return the bundle that a file holds, or that playbooks become."""
+    """Return the bundle of a .nbc file, or compile playbooks into one."""
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.server.bundle import Bundle
 
@@ -45,25 +74,25 @@ def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     try:
         return Bundle.of(data)
     except BundleError as error:
-        raise Refused(f"{files[0]} is no bundle that can run: {error}") from None
+        raise CommandError(f"{files[0]} is no bundle that can run: {error}") from None
 
 
 def _read(files: Sequence[str]) -> bytes:
     if len(files) > 1:
-        raise Refused("a bundle holds everything it needs: give one .nbc, or playbooks")
+        raise CommandError("a bundle holds everything it needs: give one .nbc, or playbooks")
     try:
         return Path(files[0]).read_bytes()
     except OSError as error:
-        raise Refused(f"cannot read {files[0]}: {error.strerror}") from None
+        raise CommandError(f"cannot read {files[0]}: {error.strerror}") from None
 
 
 def _compiled(files: Sequence[str], quiet: bool) -> bytes:
-    from noetlvm.bridge import NotCompiled, compile_playbooks
+    from noetlvm.bridge import CompilationError, compile_playbooks
 
     try:
         return compile_playbooks(files, quiet=quiet)
-    except NotCompiled as problem:
-        raise Refused(str(problem)) from None
+    except CompilationError as problem:
+        raise CommandError(str(problem)) from None
 
 
 def _folder(files: Sequence[str]) -> Path:

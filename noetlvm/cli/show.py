@@ -1,4 +1,4 @@
-"""What `noetlvm show` prints: one execution, its steps, and its first failure."""
+"""`noetlvm show`: one execution, its steps, and its first failure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from noetlvm.cli.data_text import as_json, duration, visible
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.list import row_data
+from noetlvm.cli.options import Database, Json, LatestExecution
 from noetlvm.cli.progress import Progress, StepProgress
-from noetlvm.cli.refused import Refused
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.table import Table, print_table
 from noetlvm.server.active import Ending
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from noetlvm.store.interface import Execution, Reader
 
 
-def show_execution(text: str | None, db: str | None, *, as_json_text: bool) -> int:
-    """Print how an execution stands, and return the exit code."""
+def show(execution: LatestExecution = None, db: Database = None, as_json_text: Json = False) -> int:
+    """Show one execution: its steps, its result, its first failure.
+
+    Example: noetlvm show 0190f3c2
+    """
     with reading(db) as reader:
-        row = find_execution(reader, text)
+        row = find_execution(reader, execution)
         ending = standing(reader, row)
         if as_json_text:
             print(as_json(row_data(row) | {name: getattr(ending, name) for name in ("ctx", "result", "failures")}))
@@ -36,7 +39,7 @@ def show_execution(text: str | None, db: str | None, *, as_json_text: bool) -> i
 
 
 def standing(reader: Reader, row: Execution) -> Ending:
-    """Return how an execution ended, or stands."""
+    """Return the ending of an execution, or its current state."""
     state = recovered(reader, row.execution_id, row.bundle)
     return Ending.of(row.execution_id, row.status, state)
 
@@ -55,14 +58,3 @@ def _cells(progress: Progress, run: StepProgress) -> tuple[str, ...]:
     items = f"{run.done - run.failed:,} ok, {run.failed:,} failed of {run.total:,}" if run.total else ""
     spent = duration((run.ended or progress.now) - run.started)
     return run.step, run.status, spent, items, str(run.tasks), str(run.retries or "")
-
-
-def show_ctx(text: str | None, at: int | None, db: str | None) -> int:
-    """Print the `ctx` of an execution, now or after an event, and return the exit code."""
-    with reading(db) as reader:
-        row = find_execution(reader, text)
-        if at is not None and at > row.seq:
-            raise Refused(f"{row.execution_id} has {row.seq:,} events; --at takes 0 to {row.seq}")
-        state = recovered(reader, row.execution_id, row.bundle, at)
-    print(as_json(state.ctx, indent=2))
-    return 0

@@ -1,33 +1,39 @@
-"""What `noetlvm tools` prints: the tool kinds, or one kind's inputs and settings, for people or as JSON."""
+"""`noetlvm tools`: the tool kinds, or the inputs and settings of one."""
 
 from __future__ import annotations
 
 import json
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from noetlvm.cli.options import Json
 from noetlvm.cli.table import Table, print_table
+from noetlvm.command_line.declared import Argument
+from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.language.tool_kind import ANY
 from noetlvm.language.tool_kinds import builtin_kinds, find_kind, kind_names, why_unusable
+from noetlvm.nearest import did_you_mean
 from noetlvm.record import as_data
 
 if TYPE_CHECKING:
     from noetlvm.language.tool_kind import Input, Setting, ToolKind
 
-COULD_NOT_RUN = 2
 
+def tools(
+    kind: Annotated[str | None, Argument(metavar="[KIND]", help="A tool kind, such as http.")] = None,
+    as_json: Json = False,
+) -> int:
+    """List the tool kinds, or show the inputs and settings of one.
 
-def show_tools(name: str | None, *, as_json: bool) -> int:
-    """Print all kinds, or the one of that name, and return the exit code."""
-    if name is None:
-        _print_all(_all_kinds(), as_json=as_json)
-        return 0
-    kind = find_kind(name)
+    Examples: noetlvm tools, noetlvm tools http, noetlvm tools postgres --json
+    """
     if kind is None:
-        print(f"noetlvm: {_unknown(name)}", file=sys.stderr)
-        return COULD_NOT_RUN
-    _print_one(kind, as_json=as_json)
-    return 0
+        _print_all(_all_kinds(), as_json=as_json)
+        return SUCCESS
+    found = find_kind(kind)
+    if found is None:
+        raise CommandError(_unknown(kind))
+    _print_one(found, as_json=as_json)
+    return SUCCESS
 
 
 def _print_all(kinds: list[ToolKind], *, as_json: bool) -> None:
@@ -55,13 +61,10 @@ def _all_kinds() -> list[ToolKind]:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches
-
     reason = why_unusable(name)
     if reason:
         return f"tool kind `{name}` cannot be used: {reason}"
-    near = get_close_matches(name, kind_names(), n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"known kinds: {', '.join(kind_names())}"
+    hint = did_you_mean(name, kind_names()) or f"known kinds: {', '.join(kind_names())}"
     return f"there is no tool kind `{name}`; {hint}"
 
 

@@ -1,1 +1,1 @@
-"""What the command lines of both programs share: how options are declared and read, how a process begins and ends."""
+"""The command lines of both programs: declared options, their two readers, and the process around a command."""

@@ -1,22 +1,23 @@
 """Commands and their options, declared in the signatures of the functions that carry the commands out.
 
-`Annotated[str | None, Option("--db", metavar="FILE", help="…")] = None` is all there is to say of an option. Two
-readers work from it: `plain` reads what is written plainly, and `typer_app` everything else.
+`Annotated[str | None, Option("--db", metavar="FILE", help="…")] = None` declares an option. Two readers use the
+declaration: `plain` for the usual spellings, `typer_app` for everything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from noetlvm.record import Record
 
 Command: TypeAlias = Callable[..., int]
-"""Takes its options by name, and returns the exit code."""
+"""Takes its options by keyword and returns the exit code."""
 
 REQUIRED: Any = ...
-"""The default of what has to be given."""
+"""The default of a required parameter."""
 
 
 class Option:
@@ -26,15 +27,15 @@ class Option:
 
     def __init__(self, *flags: str, help: str, metavar: str | None = None, min: int | None = None) -> None:
         self.flags = flags
-        """How it may be written; by default `--` and the parameter's name."""
+        """Spellings; by default `--` and the parameter's name."""
         self.help = help
         self.metavar = metavar
         self.min = min
-        """The least that an integer may be."""
+        """Smallest allowed integer."""
 
 
 class Argument(Record):
-    """A word that stands by itself; the last argument may be a list."""
+    """A positional word; the last argument may be a list."""
 
     help: str
     metavar: str
@@ -46,7 +47,7 @@ class Parameter(Record):
     name: str
     declared: Option | Argument
     hint: Any
-    """The type as it was written."""
+    """The annotated type."""
     type: Any
     """The type of one value: bool, str, int, an enumeration or a tuple."""
     is_list: bool
@@ -54,27 +55,33 @@ class Parameter(Record):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """How an option is written; nothing for an argument."""
+        """Spellings of an option; empty for an argument."""
         if isinstance(self.declared, Argument):
             return ()
         return self.declared.flags or (f"--{self.name.replace('_', '-')}",)
 
 
 class Program(Record):
-    """A program that has commands."""
+    """A program that has commands. Command `x` is the function `x` of the module `x` in the package of commands."""
 
     name: str
     version: str
     about: str
     """What `--help` begins with."""
+    package: str
     commands: tuple[str, ...]
     """In the order in which `--help` lists them."""
-    find: Callable[[str], Command]
-    """Returns the function of a command; only now is its file imported."""
+    errors: tuple[type[Exception], ...] = ()
+    """Exceptions that are reported by their message alone, besides `CommandError`."""
+
+    def find(self, name: str) -> Command:
+        """Import the module of a command and return its function."""
+        command: Command = getattr(import_module(f"{self.package}.{name}"), name)
+        return command
 
 
 def parameters(command: Command) -> list[Parameter]:
-    """Return what a command takes, in the order of its signature."""
+    """Return the parameters of a command in the order of its signature."""
     code = command.__code__
     hints = get_type_hints(command, include_extras=True)
     names = code.co_varnames[: code.co_argcount]

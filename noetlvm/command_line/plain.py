@@ -1,88 +1,95 @@
-"""Reads options that are written plainly: each word a flag, a flag's value, or an argument, and no doubt which.
+"""Reads the usual spellings of options without typer, whose import takes longer than most commands.
 
-Anything else (`--db=x`, `-qo x`, a value that begins with a dash or is none of those there are, help, too much or too
-little) is left to typer. Importing that takes longer than most commands do.
+Usual are `--flag`, `--option value`, `--option=value`, `-o value` and arguments. Everything else (`-qo x`, a separate
+value that begins with a dash, a wrong value, help, missing or surplus words) is left to typer.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 from noetlvm.command_line.declared import REQUIRED, Command, Option, Parameter, Program, parameters
-from noetlvm.command_line.exit_codes import CANNOT_RUN
+from noetlvm.command_line.process import CommandError
 
 _DIGITS_MAX = 18
 
 
-class _NotPlainError(Exception):
-    """The words are typer's to read."""
+class _UnusualError(Exception):
+    """The words are left to typer."""
 
 
-def answer(program: Program, words: Sequence[str]) -> int:
-    """Carry out a command line and return the exit code."""
+def run_words(program: Program, words: Sequence[str]) -> int:
+    """Run the command that a command line names and return the exit code."""
     if words and words[0] in program.commands:
         command = program.find(words[0])
-        given = plainly_read(command, words[1:])
+        given = read_words(command, words[1:])
         if given is not None:
             return command(**given)
     elif words and words[0].isalpha():
-        return _no_such_command(program, words[0])
-    from noetlvm.command_line.typer_app import answer_with_typer
+        raise CommandError(_unknown_command(program, words[0]))
+    from noetlvm.command_line.typer_app import run_with_typer
 
-    return answer_with_typer(program, words)
-
-
-def _no_such_command(program: Program, word: str) -> int:
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, program.commands, 1)
-    meant = f"did you mean `{near[0]}`? " if near else ""
-    print(
-        f"{program.name}: there is no command `{word}`; {meant}`{program.name} --help` lists those there are",
-        file=sys.stderr,
-    )
-    return CANNOT_RUN
+    return run_with_typer(program, words)
 
 
-def plainly_read(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
-    """Return what the words set a command's parameters to, defaults included; None: they are not plain."""
+def _unknown_command(program: Program, word: str) -> str:
+    from noetlvm.nearest import did_you_mean
+
+    hint = " ".join(filter(None, (did_you_mean(word, program.commands), f"`{program.name} --help` lists the commands")))
+    return f"there is no command `{word}`; {hint}"
+
+
+def read_words(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
+    """Return a command's parameters as the words set them, defaults included; None if a spelling is unusual."""
     declared = parameters(command)
     options = {flag: parameter for parameter in declared for flag in parameter.flags}
     given: dict[str, Any] = {}
-    standing: list[str] = []
+    positional: list[str] = []
     rest = iter(words)
     try:
         for word in rest:
             if word in options:
-                _take(options[word], rest, given)
+                _set(options[word], None, rest, given)
+            elif word.startswith("--"):
+                flag, equals, value = word.partition("=")
+                if not equals or flag not in options:
+                    return None
+                _set(options[flag], value, rest, given)
             elif word.startswith("-") and word != "-":
                 return None
             else:
-                standing.append(word)
-        _place([parameter for parameter in declared if not parameter.flags], standing, given)
-        return {parameter.name: _filled(parameter, given) for parameter in declared}
-    except _NotPlainError:
+                positional.append(word)
+        _assign([parameter for parameter in declared if not parameter.flags], positional, given)
+        return {parameter.name: _value_or_default(parameter, given) for parameter in declared}
+    except _UnusualError:
         return None
 
 
-def _take(parameter: Parameter, rest: Iterator[str], given: dict[str, Any]) -> None:
-    """Take an option's value from the words after it."""
-    value = True if parameter.type is bool else _value(parameter, next(rest, "-"))
+def _set(parameter: Parameter, attached: str | None, rest: Iterator[str], given: dict[str, Any]) -> None:
+    """Set an option to the value attached with `=`, else to the next word."""
+    if parameter.type is bool:
+        if attached is not None:
+            raise _UnusualError
+        value: Any = True
+    elif attached is not None:
+        value = _convert(parameter, attached)
+    else:
+        word = next(rest, "-")
+        if word.startswith("-"):
+            raise _UnusualError
+        value = _convert(parameter, word)
     if parameter.is_list:
         given.setdefault(parameter.name, []).append(value)
     elif parameter.name in given:
-        raise _NotPlainError
+        raise _UnusualError
     else:
         given[parameter.name] = value
 
 
-def _value(parameter: Parameter, word: str) -> Any:
+def _convert(parameter: Parameter, word: str) -> Any:
     kind, declared = parameter.type, parameter.declared
-    if word.startswith("-"):
-        raise _NotPlainError
     if kind is str:
         return word
     if kind is int and isinstance(declared, Option) and word.isascii() and word.isdigit() and len(word) <= _DIGITS_MAX:
@@ -91,23 +98,22 @@ def _value(parameter: Parameter, word: str) -> Any:
             return number
     if isinstance(kind, type) and issubclass(kind, Enum) and word in [member.value for member in kind]:
         return kind(word)
-    raise _NotPlainError
+    raise _UnusualError
 
 
-def _place(arguments: list[Parameter], standing: list[str], given: dict[str, Any]) -> None:
-    """Give the words that stand by themselves to the arguments, in order."""
-    words = list(standing)
+def _assign(arguments: list[Parameter], positional: list[str], given: dict[str, Any]) -> None:
+    words = list(positional)
     for argument in arguments:
         if argument.is_list and words:
             given[argument.name], words = words, []
         elif words:
             given[argument.name] = words.pop(0)
     if words:
-        raise _NotPlainError
+        raise _UnusualError
 
 
-def _filled(parameter: Parameter, given: dict[str, Any]) -> Any:
+def _value_or_default(parameter: Parameter, given: dict[str, Any]) -> Any:
     value = given.get(parameter.name, parameter.default)
     if value is REQUIRED:
-        raise _NotPlainError
+        raise _UnusualError
     return value

@@ -1,4 +1,4 @@
-"""A program's command line as typer sees it: for help, complaints, completion, and all that is not written plainly."""
+"""A program's command line as a typer application: help, error messages, completion and unusual spellings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 from noetlvm.command_line.declared import REQUIRED, Argument, Command, Parameter, Program, parameters
 
 
-def answer_with_typer(program: Program, words: Sequence[str]) -> int:
-    """Carry out a command line and return the exit code."""
+def run_with_typer(program: Program, words: Sequence[str]) -> int:
+    """Run a command line and return the exit code."""
     try:
         typer_app(program)(list(words), prog_name=program.name)
     except SystemExit as end:
@@ -21,12 +21,12 @@ def answer_with_typer(program: Program, words: Sequence[str]) -> int:
 
 
 def typer_app(program: Program) -> typer.Typer:
-    """Return the application with all its commands."""
+    """Return the application with all commands."""
     app = typer.Typer(
         name=program.name,
         help=program.about,
         no_args_is_help=True,
-        rich_markup_mode=None,  # rich would cost more start-up than all the rest
+        rich_markup_mode=None,  # importing rich takes longer than everything else
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -41,7 +41,7 @@ def typer_app(program: Program) -> typer.Typer:
             False, "--version", callback=show_version, is_eager=True, help="Show the version."
         ),
     ) -> None:
-        """Hold the options that stand before a command."""
+        """Options before the command."""
 
     app.callback(help=program.about)(root)
     for name in program.commands:
@@ -50,7 +50,7 @@ def typer_app(program: Program) -> typer.Typer:
 
 
 def _typed(command: Command) -> Callable[..., NoReturn]:
-    """Return a command with its parameters declared in typer's words."""
+    """Wrap a command in a function with typer's declarations."""
 
     def call(**given: Any) -> NoReturn:
         raise typer.Exit(command(**given))

@@ -1,7 +1,7 @@
-"""An event as the machine says it, as the log keeps it, and the full envelope that readers see.
+"""An event as the machine emits it, as the log stores it, and the full envelope that readers see.
 
 The machine knows neither clock nor identifiers: it counts step runs, iterations and task runs, and every identifier of
-the envelope is made of those counts. Only `event_id` and `timestamp` come from whoever records the event.
+the envelope is made of those counts. Only `event_id` and `timestamp` come from the recorder.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def moment(timestamp: float) -> str:
 
 
 def envelope(execution_id: str, recorded: Recorded) -> dict[str, Any]:
-    """Return an event with everything that formal §10.1 asks for."""
+    """Return an event with every field of formal §10.1."""
     event = recorded.event
     kind = EVENTS[event.name]
     made: dict[str, Any] = {
@@ -82,10 +82,10 @@ def status(event: Event) -> Status:
     kind = EVENTS[event.name]
     if kind.status is not None:
         return kind.status
-    return Status.ERROR if _tells_of_failure(event.data) else Status.SUCCESS
+    return Status.ERROR if _is_failure(event.data) else Status.SUCCESS
 
 
-def _tells_of_failure(data: dict[str, Any]) -> bool:
+def _is_failure(data: dict[str, Any]) -> bool:
     if data.get("error"):
         return True
     outcome = data.get("outcome")

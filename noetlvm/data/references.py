@@ -14,7 +14,7 @@ Load: TypeAlias = "Callable[[Reference], Any]"
 
 
 class Reference:
-    """A stored result: where it is, and enough to tell what it is and whether it is whole."""
+    """A stored result: where it is, and enough to describe and verify it."""
 
     __slots__ = ("hint", "key", "load", "size", "store")
 

@@ -396,8 +396,14 @@ STATIC_BYTES: dict[str, Callable[[tuple[object, ...]], int]] = {
     "LIST": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "TUPLE": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "MAP": lambda operands: MAP_BYTES + PAIR_BYTES * _count(operands),
+    "RECORD": lambda operands: MAP_BYTES + PAIR_BYTES * len(_words(operands)),
 }
 """What instructions make whose size stands in the code. It is paid together with their steps."""
+
+
+def _words(operands: tuple[object, ...]) -> list[str]:
+    assert isinstance(operands[0], list)
+    return operands[0]
 
 
 def _count(operands: tuple[object, ...]) -> int:

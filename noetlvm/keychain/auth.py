@@ -1,18 +1,105 @@
-"""What `auth: <name>` gives a tool: a keychain entry as HTTP headers, or as the parts of a PostgreSQL connection."""
+"""What `auth` on a task gives a tool: a keychain entry as HTTP headers, or as the parts of a connection.
+
+`auth` is the name of an entry, or a mapping that also says how the entry is used:
+`{entry: github, as: header, header: X-Token}`. `{source: credential, key: github, type: bearer}` and
+`{github: {type: bearer}}` are other spellings of it.
+"""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from noetlvm.keychain.shapes import SHAPES, Misshapen, postgres_url, shaped
+from noetlvm.keychain.shapes import SHAPES, ShapeError, postgres_url, shaped
 
 API_KEY_HEADER = "X-API-Key"
 
+_ENTRY = ("entry", "key", "credential", "name")
+_SCHEME = ("as", "type", "scheme", "method")
+_OTHER = ("source", "service", "header", "scope", "inject", "secret_name", "alias")
+_SOURCES = frozenset({"credential", "credentials", "keychain", "secret"})
+"""Values of `source` that say that the entry is in the keychain, which it always is."""
+
+_BEARER = frozenset({"bearer", "token", "bearer_token", "oauth2"})
+_BASIC = frozenset({"basic", "basic_auth"})
+_HEADER = frozenset({"header", "api_key", "apikey"})
+
+
+class AuthUse(NamedTuple):
+    """A keychain entry, and how a task uses it."""
+
+    entry: str
+    scheme: str = ""
+    """`bearer`, `basic`, `header`, the type of an attached database, or nothing: as the entry's shape says."""
+    header: str = ""
+    scope: str = ""
+    """The address prefix that a storage credential is for."""
+
+
+def read_auth(auth: Any) -> AuthUse:
+    """Read the value of `auth`. Raises ShapeError."""
+    if isinstance(auth, str) and auth:
+        return AuthUse(auth)
+    if not isinstance(auth, Mapping):
+        raise ShapeError("it must be the name of a keychain entry, or a mapping with `entry`")
+    entry = next((auth[name] for name in _ENTRY if auth.get(name)), None)
+    source = auth.get("source")
+    if entry is None and isinstance(source, str) and source not in _SOURCES:
+        entry = source
+    if entry is None and len(auth) == 1:
+        return _only(*next(iter(auth.items())))
+    unknown = [name for name in auth if name not in (*_ENTRY, *_SCHEME, *_OTHER)]
+    if unknown:
+        raise ShapeError(f"`{unknown[0]}` has no meaning here; write `entry`, `as` and `header`")
+    if not isinstance(entry, str):
+        raise ShapeError("it does not name a keychain entry; write `entry: <name>`")
+    scheme = next((str(auth[name]) for name in _SCHEME if auth.get(name)), "")
+    return AuthUse(entry, scheme.lower(), str(auth.get("header") or ""), str(auth.get("scope") or ""))
+
+
+def _only(name: Any, use: Any) -> AuthUse:
+    """Read `{name: entry}` or `{name: {…}}`; inside, the entry's name may be absent."""
+    if isinstance(use, str) and use:
+        return AuthUse(use)
+    if isinstance(use, Mapping):
+        return read_auth(use if any(use.get(word) for word in _ENTRY) else {"entry": name, **use})
+    raise ShapeError("it does not name a keychain entry; write `entry: <name>`")
+
+
+def used_entry(auth: Any, keychain: Mapping[str, Any]) -> Any:
+    """Return the entry that `auth` names, in the form in which it is used. Raises ShapeError."""
+    use = read_auth(auth)
+    if use.entry not in keychain:
+        raise ShapeError(f"the keychain has no entry `{use.entry}`")
+    return _in_scheme(keychain[use.entry], use)
+
+
+def _in_scheme(entry: Any, use: AuthUse) -> Any:
+    if use.scheme in _HEADER or (use.header and use.scheme not in _BASIC):
+        header = use.header or (entry.get("header") if isinstance(entry, Mapping) else None)
+        return {"header": header or API_KEY_HEADER, "value": _single(entry, use)}
+    if use.scheme in _BEARER:
+        return {"token": _single(entry, use)}
+    if use.scheme in _BASIC and not isinstance(entry, Mapping):
+        user, colon, password = str(entry).partition(":")
+        if not colon:
+            raise ShapeError(f"the keychain entry `{use.entry}` is no `user:password`")
+        return {"username": user, "password": password}
+    return entry
+
+
+def _single(entry: Any, use: AuthUse) -> str:
+    """Return the one secret text of an entry. Raises ShapeError."""
+    if isinstance(entry, Mapping):
+        entry = next((entry[name] for name in ("token", "value", "access_token", "api_key") if entry.get(name)), None)
+    if not isinstance(entry, str | int | float) or isinstance(entry, bool):
+        raise ShapeError(f"the keychain entry `{use.entry}` has no `token` or `value`")
+    return str(entry)
+
 
 def http_headers(entry: Any) -> dict[str, str]:
-    """Return the headers that prove who asks: a text is a bearer token. Raises Misshapen."""
+    """Return the headers that authenticate a request: a text is a bearer token. Raises ShapeError."""
     if isinstance(entry, str):
         return {"Authorization": f"Bearer {entry}"}
     parts: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
@@ -24,17 +111,41 @@ def http_headers(entry: Any) -> dict[str, str]:
         return {"Authorization": f"Basic {b64encode(pair).decode()}"}
     if parts.get("value"):
         return {str(parts.get("header") or API_KEY_HEADER): str(parts["value"])}
-    raise Misshapen("for HTTP it must be a text, or have `token`, `username` and `password`, or `header` and `value`")
+    raise ShapeError("for HTTP it must be a text, or have `token`, `username` and `password`, or `header` and `value`")
 
 
 def postgres_parts(entry: Any) -> dict[str, Any]:
-    """Return host, port, database, user, password and whatever else is given. Raises Misshapen."""
+    """Return host, port, database, user, password and whatever else is given. Raises ShapeError."""
     if isinstance(entry, Mapping):
         url = entry.get("dsn") or entry.get("url")
         entry = url if isinstance(url, str) else entry
     if isinstance(entry, str):
         return postgres_url(entry)
     if not isinstance(entry, Mapping):
-        raise Misshapen("for PostgreSQL it must be a URL, or have `host`, `database`, `user` and `password`")
+        raise ShapeError("for PostgreSQL it must be a URL, or have `host`, `database`, `user` and `password`")
     parts: dict[str, Any] = shaped(entry, SHAPES["postgres_credential"])
     return parts
+
+
+_NATS_NAMES = {
+    "url": "servers",
+    "nats_url": "servers",
+    "server": "servers",
+    "nats_user": "user",
+    "username": "user",
+    "nats_password": "password",
+    "nats_token": "token",
+}
+
+
+def nats_parts(entry: Any) -> dict[str, Any]:
+    """Return servers, user, password, token and paths of TLS files. Raises ShapeError."""
+    if isinstance(entry, str):
+        return {"servers": entry}
+    if not isinstance(entry, Mapping):
+        raise ShapeError("for NATS it must be a URL, or have `url`")
+    parts = {_NATS_NAMES.get(name, name): value for name, value in entry.items() if value not in (None, "")}
+    if not parts.get("servers"):
+        raise ShapeError("for NATS it must be a URL, or have `url`")
+    known = ("servers", "user", "password", "token", "tls_ca", "tls_cert", "tls_key")
+    return {name: value for name, value in parts.items() if name in known}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from noetlvm.keychain.source import Unavailable, json_object
+from noetlvm.keychain.source import ProviderError, json_object
 
 MAX_BYTES = 64 * 1024
 TIMEOUT_S = 30.0
@@ -34,7 +34,7 @@ class Command:
         try:
             text = printed.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:
-            raise Unavailable(f"the command `{self._argv[0]}` does not print UTF-8 text") from None
+            raise ProviderError(f"the command `{self._argv[0]}` does not print UTF-8 text") from None
         return json_object(text) or text or None
 
     def where(self, name: str) -> str:
@@ -53,7 +53,7 @@ class Command:
             )
         except (OSError, ValueError) as problem:
             reason = getattr(problem, "strerror", None) or "it is no command"
-            raise Unavailable(f"the command `{self._argv[0]}` cannot be run: {reason}") from None
+            raise ProviderError(f"the command `{self._argv[0]}` cannot be run: {reason}") from None
         with process:
             try:
                 printed = self._read(process, deadline)
@@ -63,7 +63,7 @@ class Command:
             finally:
                 _end(process)
         if code:
-            raise Unavailable(f"the command `{self._argv[0]}` ended with {code}; run it by hand to see why")
+            raise ProviderError(f"the command `{self._argv[0]}` ended with {code}; run it by hand to see why")
         return printed
 
     def _read(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
@@ -77,20 +77,20 @@ class Command:
             if not chunk:
                 return bytes(printed)
             printed += chunk
-        raise Unavailable(f"the command `{self._argv[0]}` prints more than {MAX_BYTES} bytes")
+        raise ProviderError(f"the command `{self._argv[0]}` prints more than {MAX_BYTES} bytes")
 
-    def _late(self) -> Unavailable:
-        return Unavailable(f"the command `{self._argv[0]}` did not end within {self._timeout_s:g} s")
+    def _late(self) -> ProviderError:
+        return ProviderError(f"the command `{self._argv[0]}` did not end within {self._timeout_s:g} s")
 
 
 def open_command(settings: Mapping[str, Any]) -> Command:
     """Return a program's secrets; in `command`, a list, `{name}` stands for the entry's name."""
     argv = settings.get("command")
     if not isinstance(argv, list | tuple) or not argv or not all(isinstance(part, str) for part in argv):
-        raise Unavailable("`command` must be a list of texts, the program first")
+        raise ProviderError("`command` must be a list of texts, the program first")
     timeout_s = settings.get("timeout", TIMEOUT_S)
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or timeout_s <= 0:
-        raise Unavailable("`timeout` must be a number of seconds above 0")
+        raise ProviderError("`timeout` must be a number of seconds above 0")
     return Command(tuple(argv), float(timeout_s))
 
 

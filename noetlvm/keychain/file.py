@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.keychain.environment import Environment
-from noetlvm.keychain.source import Source, Unavailable, text_setting
+from noetlvm.keychain.source import ProviderError, Source, text_setting
 
 MAX_BYTES = 1024 * 1024
 
@@ -47,20 +47,20 @@ def open_file(settings: Mapping[str, Any]) -> Source:
     """Return what a file holds; `key` names the secret in it if the entry's name does not."""
     path = text_setting(settings, "path")
     if path is None:
-        raise Unavailable("`path` does not say which file")
+        raise ProviderError("`path` does not say which file")
     return read_file(Path(path).expanduser(), text_setting(settings, "key"))
 
 
 def read_file(path: Path, key: str | None = None) -> Source:
-    """Return a file's secrets. Raises Unavailable."""
+    """Return a file's secrets. Raises ProviderError."""
     form = ".env" if path.name.startswith(".env") else path.suffix.lower()
     if form == ".env":
         return Environment(_dotenv(_text(path), path), key, f"the file {path}")
     if form not in _READERS:
-        raise Unavailable(f"{path}: its name must end in {', '.join(_READERS)} or .env")
+        raise ProviderError(f"{path}: its name must end in {', '.join(_READERS)} or .env")
     content = _READERS[form](_text(path), path)
     if not isinstance(content, Mapping):
-        raise Unavailable(f"{path} must hold a mapping of names to secrets")
+        raise ProviderError(f"{path} must hold a mapping of names to secrets")
     return Documents(content, path, key)
 
 
@@ -69,22 +69,22 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as problem:
-        raise Unavailable(f"{path} cannot be read: {problem.strerror}") from None
+        raise ProviderError(f"{path} cannot be read: {problem.strerror}") from None
     if len(data) > MAX_BYTES:
-        raise Unavailable(f"{path} is larger than {MAX_BYTES} bytes")
+        raise ProviderError(f"{path} is larger than {MAX_BYTES} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unavailable(f"{path} is not UTF-8 text") from None
+        raise ProviderError(f"{path} is not UTF-8 text") from None
 
 
 def _json(text: str, path: Path) -> Any:
     try:
         return json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as problem:
-        raise Unavailable(f"{path}:{problem.lineno}: not JSON: {problem.msg}") from None
+        raise ProviderError(f"{path}:{problem.lineno}: not JSON: {problem.msg}") from None
     except RecursionError:
-        raise Unavailable(f"{path} is nested too deeply") from None
+        raise ProviderError(f"{path} is nested too deeply") from None
 
 
 def _yaml(text: str, path: Path) -> Any:
@@ -95,9 +95,9 @@ def _yaml(text: str, path: Path) -> Any:
         return yaml.load(text, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else 1
-        raise Unavailable(f"{path}:{line}: not YAML") from None
+        raise ProviderError(f"{path}:{line}: not YAML") from None
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise Unavailable(f"{path} is not YAML") from None
+        raise ProviderError(f"{path} is not YAML") from None
 
 
 def _dotenv(text: str, path: Path) -> dict[str, str]:
@@ -108,7 +108,7 @@ def _dotenv(text: str, path: Path) -> dict[str, str]:
             continue
         assignment = _ASSIGNMENT.fullmatch(line)
         if assignment is None:
-            raise Unavailable(f"{path}:{number}: write NAME=value")
+            raise ProviderError(f"{path}:{number}: write NAME=value")
         found[assignment[1]] = _dotenv_value(assignment[2], f"{path}:{number}")
     return found
 
@@ -118,7 +118,7 @@ def _dotenv_value(written: str, place: str) -> str:
         return _COMMENT.sub("", written).rstrip()
     quoted = _QUOTED.fullmatch(written)
     if quoted is None:
-        raise Unavailable(f"{place}: the quote does not end where the line does")
+        raise ProviderError(f"{place}: the quote does not end where the line does")
     if quoted[1] is not None:
         return quoted[1]
     return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[2])

@@ -13,11 +13,11 @@ _ENTRY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _PROVIDER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
-class BadOption(ValueError):  # noqa: N818 - it says what happened
+class KeychainOptionError(ValueError):
     """An option that cannot be read."""
 
 
-class Place(NamedTuple):
+class ProviderChoice(NamedTuple):
     """A provider and its settings."""
 
     provider: str
@@ -27,45 +27,45 @@ class Place(NamedTuple):
 class Options(NamedTuple):
     """Where to look."""
 
-    everywhere: tuple[Place, ...]
+    everywhere: tuple[ProviderChoice, ...]
     """For every entry, in this order."""
-    by_name: dict[str, Place]
+    by_name: dict[str, ProviderChoice]
 
 
 def read_options(texts: Iterable[str]) -> Options:
-    """Read the options of a command line. Raises BadOption."""
-    everywhere: list[Place] = []
-    by_name: dict[str, Place] = {}
+    """Read the options of a command line. Raises KeychainOptionError."""
+    everywhere: list[ProviderChoice] = []
+    by_name: dict[str, ProviderChoice] = {}
     for text in texts:
         entry = _ENTRY.fullmatch(text)
         if entry is None:
             everywhere.append(_place(text, for_one=False))
         elif entry[1] in by_name:
-            raise BadOption(f"--keychain says twice where `{entry[1]}` is")
+            raise KeychainOptionError(f"--keychain says twice where `{entry[1]}` is")
         else:
             by_name[entry[1]] = _place(entry[2], for_one=True)
     return Options(tuple(everywhere), by_name)
 
 
-def _place(text: str, *, for_one: bool) -> Place:
+def _place(text: str, *, for_one: bool) -> ProviderChoice:
     word, colon, rest = text.partition(":")
     if not _PROVIDER.fullmatch(word):
         # Not the text itself: it may be a secret that somebody wrote here.
-        raise BadOption("--keychain takes env, file:PATH, cmd:COMMAND, or NAME= and one of these")
+        raise KeychainOptionError("--keychain takes env, file:PATH, cmd:COMMAND, or NAME= and one of these")
     provider, read = _FORMS.get(word, (word, _argument))
-    return Place(provider, read(rest, for_one) if colon else {})
+    return ProviderChoice(provider, read(rest, for_one) if colon else {})
 
 
 def _variable(text: str, for_one: bool) -> dict[str, Any]:
     if not for_one:
-        raise BadOption("--keychain env: a variable is for one entry: write NAME=env:VARIABLE")
+        raise KeychainOptionError("--keychain env: a variable is for one entry: write NAME=env:VARIABLE")
     return {"variable": text}
 
 
 def _path(text: str, for_one: bool) -> dict[str, Any]:
     path, hash, key = text.partition("#")
     if hash and not for_one:
-        raise BadOption("--keychain file: a key is for one entry: write NAME=file:PATH#KEY")
+        raise KeychainOptionError("--keychain file: a key is for one entry: write NAME=file:PATH#KEY")
     return {"path": path, "key": key} if hash else {"path": path}
 
 
@@ -73,11 +73,13 @@ def _command(text: str, for_one: bool) -> dict[str, Any]:
     try:
         argv = shlex.split(text)
     except ValueError:
-        raise BadOption("--keychain cmd: a quote does not end") from None
+        raise KeychainOptionError("--keychain cmd: a quote does not end") from None
     if not argv:
-        raise BadOption("--keychain cmd: there is no command")
+        raise KeychainOptionError("--keychain cmd: there is no command")
     if not for_one and not any(NAME in part for part in argv):
-        raise BadOption(f"--keychain cmd: write {NAME} where the entry's name goes, as in cmd:pass show {NAME}")
+        raise KeychainOptionError(
+            f"--keychain cmd: write {NAME} where the entry's name goes, as in cmd:pass show {NAME}"
+        )
     return {"command": argv}
 
 

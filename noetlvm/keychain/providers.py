@@ -12,7 +12,7 @@ from typing import Any
 from noetlvm.keychain.command import open_command
 from noetlvm.keychain.environment import open_environment
 from noetlvm.keychain.file import open_file
-from noetlvm.keychain.source import Provider, Source, Unavailable
+from noetlvm.keychain.source import Provider, ProviderError, Source
 
 ENTRY_POINT_GROUP = "noetlvm.keychain"
 
@@ -20,16 +20,16 @@ BUILTIN: dict[str, Provider] = {"environment": open_environment, "file": open_fi
 
 
 def open_source(provider: str, settings: Mapping[str, Any]) -> Source:
-    """Return a provider's source. Raises Unavailable, also if there is no such provider."""
+    """Return a provider's source. Raises ProviderError, also if there is no such provider."""
     if provider in BUILTIN:
         return BUILTIN[provider](settings)
     plugin = _plugin(provider)
     try:
         return plugin(settings)
-    except Unavailable:
+    except ProviderError:
         raise
     except Exception as problem:  # foreign code may fail in any way; its message may quote a secret
-        raise Unavailable(f"the plugin for `{provider}` failed: {type(problem).__name__}") from None
+        raise ProviderError(f"the plugin for `{provider}` failed: {type(problem).__name__}") from None
 
 
 def provider_names() -> list[str]:
@@ -44,15 +44,15 @@ def _plugin(name: str) -> Provider:
 
     entries = {entry.value: entry for entry in entry_points(group=ENTRY_POINT_GROUP, name=name)}
     if not entries:
-        raise Unavailable(f"there is no provider `{name}`; there are {', '.join(provider_names())}")
+        raise ProviderError(f"there is no provider `{name}`; there are {', '.join(provider_names())}")
     if len(entries) > 1:
-        raise Unavailable(f"several plugins offer the provider `{name}`: {', '.join(sorted(entries))}")
+        raise ProviderError(f"several plugins offer the provider `{name}`: {', '.join(sorted(entries))}")
     entry = next(iter(entries.values()))
     try:
         plugin = entry.load()
     except (Exception, SystemExit) as problem:  # foreign code may fail in any way at all while it is imported
-        raise Unavailable(f"the plugin `{entry.value}` cannot be loaded: {type(problem).__name__}") from None
+        raise ProviderError(f"the plugin `{entry.value}` cannot be loaded: {type(problem).__name__}") from None
     if not callable(plugin):
-        raise Unavailable(f"the plugin `{entry.value}` makes no source: it cannot be called")
+        raise ProviderError(f"the plugin `{entry.value}` makes no source: it cannot be called")
     made: Provider = plugin
     return made

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from noetlvm.bytecode.program import Credential
-from noetlvm.keychain.options import BadOption, Options, Place, read_options
+from noetlvm.keychain.options import KeychainOptionError, Options, ProviderChoice, read_options
 from noetlvm.keychain.providers import BUILTIN, open_source, provider_names
-from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, Misshapen, Shape, secret_texts, shaped
-from noetlvm.keychain.source import Unavailable
+from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, Shape, ShapeError, secret_texts, shaped
+from noetlvm.keychain.source import ProviderError
 
-_ENVIRONMENT = Place("environment", {})
+_ENVIRONMENT = ProviderChoice("environment", {})
 
 
-class MissingEntry(Exception):  # noqa: N818 - it says what happened
+class MissingEntryError(Exception):
     """An entry cannot be had. The message names it, and where it was looked for."""
 
 
@@ -32,7 +32,7 @@ class Keychain(NamedTuple):
 
 
 def resolve(declarations: Iterable[Credential], options: Sequence[str] = ()) -> Keychain:
-    """Return all that is declared. Raises MissingEntry at the first that cannot be had."""
+    """Return all that is declared. Raises MissingEntryError at the first that cannot be had."""
     declared = tuple(declarations)
     places = _read(options)
     entries: dict[str, Any] = {}
@@ -46,29 +46,31 @@ def resolve(declarations: Iterable[Credential], options: Sequence[str] = ()) -> 
 
 
 def look_up(provider: str, secret: str, options: Sequence[str] = (), version: str | None = None) -> Any:
-    """Return one secret at run time, for the tool `secrets`. Raises MissingEntry."""
+    """Return one secret at run time, for the tool `secrets`. Raises MissingEntryError."""
     places = _read(options)
     given = next((place.settings for place in places.everywhere if place.provider == provider), {})
     settings = {**given, "version": version} if version is not None else given
-    return _found(secret, (), (Place(provider, settings),))
+    return _found(secret, (), (ProviderChoice(provider, settings),))
 
 
 def _read(options: Sequence[str]) -> Options:
     try:
         return read_options(options)
-    except BadOption as problem:
-        raise MissingEntry(str(problem)) from None
+    except KeychainOptionError as problem:
+        raise MissingEntryError(str(problem)) from None
 
 
 def _entry(credential: Credential, shape: Shape, options: Options) -> Any:
     found = _found(credential.name, shape.fields, _places(credential, options))
     try:
         return shaped(found, shape)
-    except Misshapen as problem:
-        raise MissingEntry(f"the keychain entry `{credential.name}` is no `{credential.kind}`: {problem}") from None
+    except ShapeError as problem:
+        raise MissingEntryError(
+            f"the keychain entry `{credential.name}` is no `{credential.kind}`: {problem}"
+        ) from None
 
 
-def _found(name: str, fields: tuple[str, ...], places: tuple[Place, ...]) -> Any:
+def _found(name: str, fields: tuple[str, ...], places: tuple[ProviderChoice, ...]) -> Any:
     """Return what the first place that has the entry has."""
     asked = []
     try:
@@ -78,15 +80,15 @@ def _found(name: str, fields: tuple[str, ...], places: tuple[Place, ...]) -> Any
             found = source.find(name, fields)
             if found not in (None, "", {}, []):
                 return found
-    except Unavailable as problem:
-        raise MissingEntry(f"the keychain entry `{name}` cannot be looked up: {problem}") from None
-    raise MissingEntry(
+    except ProviderError as problem:
+        raise MissingEntryError(f"the keychain entry `{name}` cannot be looked up: {problem}") from None
+    raise MissingEntryError(
         f"the keychain entry `{name}` is missing: looked in {', then in '.join(asked)}; "
         f"put it there, or say where it is with --keychain {name}=…"
     )
 
 
-def _places(credential: Credential, options: Options) -> tuple[Place, ...]:
+def _places(credential: Credential, options: Options) -> tuple[ProviderChoice, ...]:
     if credential.name in options.by_name:
         return (options.by_name[credential.name],)
     provider = _provider(credential)
@@ -94,11 +96,11 @@ def _places(credential: Credential, options: Options) -> tuple[Place, ...]:
         return options.everywhere or (_with_settings(_ENVIRONMENT, credential),)
     # A declaration may leave it to the command line which file or command it is.
     alike = tuple(_with_settings(place, credential) for place in options.everywhere if place.provider == provider)
-    return alike or (_with_settings(Place(provider, {}), credential),)
+    return alike or (_with_settings(ProviderChoice(provider, {}), credential),)
 
 
-def _with_settings(place: Place, credential: Credential) -> Place:
-    return Place(place.provider, {**place.settings, **credential.settings})
+def _with_settings(place: ProviderChoice, credential: Credential) -> ProviderChoice:
+    return ProviderChoice(place.provider, {**place.settings, **credential.settings})
 
 
 def _provider(credential: Credential) -> str | None:
@@ -118,14 +120,14 @@ def _shape(credential: Credential) -> Shape:
         return shape
     names = tuple(field for field in fields if isinstance(field, str)) if isinstance(fields, list) else ()
     if not names or fields != list(names):
-        raise MissingEntry(f"the keychain entry `{credential.name}`: `fields` must be a list of names")
+        raise MissingEntryError(f"the keychain entry `{credential.name}`: `fields` must be a list of names")
     return Shape(fields=names, needs=names)
 
 
 def _check_plugin(credential: Credential) -> None:
     if credential.kind not in (known := provider_names()):
         kinds = ", ".join([*SHAPES, *known])
-        raise MissingEntry(
+        raise MissingEntryError(
             f"the keychain entry `{credential.name}` has the kind `{credential.kind}`, which nothing provides; "
             f"there are {kinds}"
         )

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from noetlvm.keychain.source import json_object
 
 
-class Misshapen(Exception):  # noqa: N818 - it says what happened
+class ShapeError(Exception):
     """Something was found that is not what its kind needs. The message does not quote it."""
 
 
@@ -65,20 +65,20 @@ ANY_SHAPE = Shape()
 
 
 def shaped(found: Any, shape: Shape) -> Any:
-    """Return what was found in the form that templates and tools read. Raises Misshapen."""
+    """Return what was found in the form that templates and tools read. Raises ShapeError."""
     if not shape.fields:
         return found
     if isinstance(found, list):
-        raise Misshapen("it must be a text or a mapping, not a list")
+        raise ShapeError("it must be a text or a mapping, not a list")
     if not isinstance(found, Mapping):
         found = _parts(str(found), shape)
     parts = {shape.other_names.get(name, name): value for name, value in found.items()}
     missing = [name for name in shape.needs if not parts.get(name)]
     if missing:
-        raise Misshapen(f"it has no {' and no '.join(f'`{name}`' for name in missing)}")
+        raise ShapeError(f"it has no {' and no '.join(f'`{name}`' for name in missing)}")
     for name in shape.fields:
         if isinstance(parts.get(name), Mapping | list):
-            raise Misshapen(f"its `{name}` must be a text")
+            raise ShapeError(f"its `{name}` must be a text")
     if shape.fields == (shape.single,):
         return parts[shape.single]  # whatever stands beside it: a kind has one form, so that templates can rely on it
     if shape.is_url and "port" in parts:
@@ -87,7 +87,7 @@ def shaped(found: Any, shape: Shape) -> Any:
 
 
 def _parts(text: str, shape: Shape) -> dict[str, Any]:
-    """Return the parts that one text holds. Raises Misshapen."""
+    """Return the parts that one text holds. Raises ShapeError."""
     held = json_object(text)
     if held is not None:
         return held
@@ -95,7 +95,7 @@ def _parts(text: str, shape: Shape) -> dict[str, Any]:
         return postgres_url(text)
     if shape.single:
         return {shape.single: text}
-    raise Misshapen(f"it must have the parts {', '.join(shape.fields)}, and it is a single text")
+    raise ShapeError(f"it must have the parts {', '.join(shape.fields)}, and it is a single text")
 
 
 def secret_texts(entry: Any, shape: Shape = ANY_SHAPE) -> Iterator[str]:
@@ -127,14 +127,14 @@ def _password_within(text: str) -> Iterator[str]:
 
 
 def postgres_url(text: str) -> dict[str, Any]:
-    """Return the parts of `postgresql://user:password@host:port/database?sslmode=…`. Raises Misshapen."""
+    """Return the parts of `postgresql://user:password@host:port/database?sslmode=…`. Raises ShapeError."""
     try:
         url = urlsplit(text)
         port = url.port
     except ValueError:
-        raise Misshapen("its URL cannot be read; in a user or password, write `/` as %2F, `@` as %40") from None
+        raise ShapeError("its URL cannot be read; in a user or password, write `/` as %2F, `@` as %40") from None
     if url.scheme not in ("postgres", "postgresql"):
-        raise Misshapen("as a single text it must be a URL: postgresql://user:password@host:port/database")
+        raise ShapeError("as a single text it must be a URL: postgresql://user:password@host:port/database")
     parts = {
         "host": unquote(url.hostname or ""),
         "port": port,
@@ -149,4 +149,4 @@ def _port(written: Any) -> int:
     try:
         return int(written)
     except (TypeError, ValueError):
-        raise Misshapen("its `port` is no number") from None
+        raise ShapeError("its `port` is no number") from None

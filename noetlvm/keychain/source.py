@@ -11,7 +11,7 @@ class Source(Protocol):
     """A place that has secrets by name."""
 
     def find(self, name: str, fields: tuple[str, ...]) -> Any:
-        """Return a text, or a mapping of what belongs together, or None. Raises Unavailable.
+        """Return a text, or a mapping of what belongs together, or None. Raises ProviderError.
 
         `fields` are the parts the secret may have, for places that know nothing but single texts.
         """
@@ -21,10 +21,10 @@ class Source(Protocol):
 
 
 Provider: TypeAlias = Callable[[Mapping[str, Any]], Source]
-"""Makes a source from settings, those of a declaration or of `--keychain`. Raises Unavailable."""
+"""Makes a source from settings, those of a declaration or of `--keychain`. Raises ProviderError."""
 
 
-class Unavailable(Exception):  # noqa: N818 - it says what happened
+class ProviderError(Exception):
     """A source cannot be asked. The message says why, and quotes nothing of what the source holds."""
 
 
@@ -40,8 +40,8 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 
 def text_setting(settings: Mapping[str, Any], name: str) -> str | None:
-    """Return a setting that must be text. Raises Unavailable."""
+    """Return a setting that must be text. Raises ProviderError."""
     value = settings.get(name)
     if value is None or (isinstance(value, str) and value):
         return value
-    raise Unavailable(f"`{name}` must be a text that is not empty")
+    raise ProviderError(f"`{name}` must be a text that is not empty")

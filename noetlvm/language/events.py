@@ -56,12 +56,12 @@ class EventKind(Record):
     entity: Entity
     summary: str
     status: Status | None
-    """How the entity stands after it; None: success, unless the event tells of a failure."""
+    """Entity status after the event. None: derive it from the payload (error or success)."""
     payload: tuple[Payload, ...] = ()
     boundary: Status | None = None
     """The status it carries into routing, if the event makes the server evaluate `next` (S21)."""
     folded_into: str = ""
-    """The event that tells this one too, where recording both would only make the log longer."""
+    """The event that implies this one, where recording both would only make the log longer."""
 
 
 def _payload(**fields: str) -> tuple[Payload, ...]:
@@ -84,7 +84,7 @@ _ROWS = (
         "PlaybookExecutionRequested",
         _SERVER,
         Entity.PLAYBOOK,
-        "A run was asked for.",
+        "A run was requested.",
         _GOING,
         _payload(
             execution="Identifier of the execution.",
@@ -92,7 +92,7 @@ _ROWS = (
             path="Path of the playbook.",
             payload="What the request gives, to be merged over the workload defaults.",
             ctx="?What the request lets `ctx` begin with.",
-            parent="?Execution that asked, for a child.",
+            parent="?Parent execution, for a child.",
             depth="?How many executions stand above a child.",
             trace="?The uppermost of them.",
         ),
@@ -120,7 +120,7 @@ _ROWS = (
         "TokenEnqueued",
         _SERVER,
         Entity.TOKEN,
-        "The first or the final token was put in front of a step; tokens between them are told by `next.evaluated`.",
+        "The first or the final token was put in front of a step; tokens between them are part of `next.evaluated`.",
         _GOING,
         _payload(
             token="Number of the token.",
@@ -176,7 +176,7 @@ _ROWS = (
         _GOING,
         _payload(
             ts="?When it began.",
-            child="?`{path, version, workload, timeout}`: the child execution it asks for (S43).",
+            child="?`{path, version, workload, timeout}`: the child execution that it requests (S43).",
         ),
     ),
     EventKind(
@@ -191,7 +191,7 @@ _ROWS = (
             do="`continue`, `jump`, `skip`, `break`, `fail` or `retry`.",
             pc="Where the pipeline goes on.",
             iter="?What it writes to `iter`.",
-            ctx="?What it writes to `ctx` in a parallel loop; elsewhere `ctx.patched` tells.",
+            ctx="?What it writes to `ctx` in a parallel loop; elsewhere it is in `ctx.patched`.",
             wait_s="?Seconds to wait before the next attempt.",
             suspended="?The worker has left: after the wait the command is given out again.",
             rounds="?Round counters of the pipeline.",
@@ -260,7 +260,7 @@ _ROWS = (
             items="The collection, or a reference to it.",
             total="How many iterations there are.",
             width="How many may be open at once.",
-            parallel="Whether `ctx` writes are kept apart until its end.",
+            parallel="Whether `ctx` writes are buffered until its end.",
             leaf="Whether its iterations run the pipeline, not a loop.",
             best_effort="Whether a failed iteration is only counted.",
         ),

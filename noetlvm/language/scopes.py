@@ -6,6 +6,7 @@ Two tables: `VISIBLE` says which names exist where, `FIELDS` says what stands un
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 
 from noetlvm.language.events import BOUNDARY
 from noetlvm.record import Record
@@ -47,6 +48,13 @@ VISIBLE: dict[Position, frozenset[str]] = {
 
 LOOP_ONLY = frozenset({"iter"})
 """Names that exist only inside a loop; for `loop.in` that means an enclosing loop."""
+
+
+@cache
+def visible_names(position: Position, in_loop: bool) -> frozenset[str]:
+    """Return the names that exist at a position; those of a loop only inside one."""
+    return VISIBLE[position] if in_loop else VISIBLE[position] - LOOP_ONLY
+
 
 BARE_NAME_ORDER = ("args", "ctx", "iter", "workload")
 """Where a bare name is looked up, first hit wins; after these, the last result of the step of that name (S11)."""

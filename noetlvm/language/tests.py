@@ -46,10 +46,10 @@ TESTS = table(
 
 REJECTED_TESTS: dict[str, str] = {
     # Data is never callable, so the answer would be a constant.
-    "callable": "data is never callable; ask for what it is: `is mapping`, `is string`, `is defined`",
+    "callable": "data is never callable; test what it is: `is mapping`, `is string`, `is defined`",
     # Asks for a type of Jinja2's that is no value of the language.
     "escaped": "text here carries no HTML mark; escape where it is used, with `| escape`",
-    # Both ask what the implementation offers, not what the data is; a bundle would answer differently elsewhere.
+    # Both test what the implementation offers, not what the data is; a bundle would answer differently elsewhere.
     "filter": "the set of filters is fixed; lint says if one is unknown",
     "test": "the set of tests is fixed; lint says if one is unknown",
     # Identity of objects does not survive the event log.

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 from types import MappingProxyType
 
 Type = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
-"""A type of data, by JSON Schema's name for it."""
+"""A type of data, by its name in JSON Schema."""
 
 Language = Literal["sql", "shell", "python", "url"]
-"""A language that a text is read as: data spliced into such a text can change what it says."""
+"""The language in which a tool interprets a text: data spliced into such a text can change its meaning."""
 
 ANY: tuple[Type, ...] = ("string", "integer", "number", "boolean", "array", "object", "null")
+
+SPEC = "spec."
+"""Prefix of a spelling's target that is a setting and not an input."""
 
 
 class Input(Record):
@@ -27,17 +30,19 @@ class Input(Record):
     doc: str
     required: bool = False
     default: str | int | float | bool | None = None
-    """What the tool assumes if the key is absent; None if it assumes nothing."""
+    """Value used if the key is absent; None if there is none."""
     choices: tuple[str, ...] = ()
-    """All the values it may have, if they are few."""
+    """All allowed values, if they are few."""
     takes_secret: bool = False
     """A secret may flow here: the value is used to connect, and is neither recorded nor shown."""
     language: Language | None = None
-    """What a text given here is read as. A list is not read as anything, and so is safe."""
+    """The language of a text given here. A list is not interpreted, and so is safe, unless `reads_items`."""
+    reads_items: bool = False
+    """Each item of a list is read in the language too."""
 
 
 class Choice(Record):
-    """Inputs that stand for each other. `auth` may be among the names."""
+    """Inputs that replace each other. `auth` may be among the names."""
 
     names: tuple[str, ...]
     rule: Literal["exactly one", "at least one", "at most one"]
@@ -50,7 +55,7 @@ class Setting(Record):
     types: tuple[Type, ...]
     doc: str
     default: int | float | bool | Mapping[str, int | float] | None = None
-    """None if the tool knows no value of its own, such as no time limit."""
+    """None if the tool has no default, such as no time limit."""
 
 
 class ToolKind(Record):
@@ -61,28 +66,32 @@ class ToolKind(Record):
     example: str
     """A task of this kind, as YAML."""
     result: str
-    """What `outcome.result` is."""
+    """Description of `outcome.result`."""
     result_fields: tuple[str, ...] = ()
     """The fields of `outcome.result`; empty if it can be anything."""
     inputs: tuple[Input, ...] = ()
     choices: tuple[Choice, ...] = ()
     settings: tuple[Setting, ...] = ()
     open: bool = False
-    """Takes inputs besides those it declares."""
+    """Accepts inputs that it does not declare."""
     takes_auth: bool = False
-    """`auth: <keychain entry>` means something to it."""
+    """`auth: <keychain entry>` has a meaning."""
     gives_secret: bool = False
     """Its result is a secret, and it does nothing but read that: after a crash it is run again."""
     can_fail: bool = True
-    """Whether its outcome can ever be an error."""
+    """Whether its outcome can be an error."""
     runs_on: Literal["worker", "server", "compiler"] = "worker"
-    """Who carries it out; the compiler does so by putting other tasks in its place."""
+    """Which part runs it; the compiler replaces it by other tasks."""
     extra: str | None = None
     """The optional dependencies (`noetlc[extra]`) that running it needs."""
     helpers: tuple[str, ...] = ()
-    """Names under `outcome` that only this kind fills, such as `http`."""
+    """Names under `outcome` that only this kind sets, such as `http`."""
+    spellings: Mapping[str, str] = MappingProxyType({})
+    """Other accepted names of inputs: to an input, to `auth`, or to a setting as `spec.<name>`.
+
+    The compiler rewrites them to the canonical name; a task that gives both names is an error."""
     instead: Mapping[str, str] = MappingProxyType({})
-    """Input names that people try, and what to write instead."""
+    """Input names that are common mistakes, and what to write instead."""
 
     def input(self, name: str) -> Input | None:
         """Return the declared input of that name."""
@@ -91,6 +100,10 @@ class ToolKind(Record):
     def setting(self, name: str) -> Setting | None:
         """Return the declared `spec` setting of that name."""
         return next((item for item in self.settings if item.name == name), None)
+
+    def canonical(self, name: str) -> str:
+        """Return the name that an input name stands for: itself, an input, `auth`, or `spec.<setting>`."""
+        return self.spellings.get(name, name)
 
 
 def time_limit(seconds: int, doc: str = "Seconds that one attempt may take.") -> Setting:

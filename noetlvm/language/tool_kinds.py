@@ -21,7 +21,7 @@ ENTRY_POINT_GROUP = "noetlvm.tools"
 
 _BUILTIN = {
     name: f"noetlvm.tools.{name}"
-    for name in ("noop", "http", "postgres", "duckdb", "python", "shell", "secrets", "playbook", "workbook")
+    for name in ("noop", "http", "postgres", "duckdb", "nats", "python", "shell", "secrets", "playbook", "workbook")
 }
 """The module of each, in the order of the reference page."""
 

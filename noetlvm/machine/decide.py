@@ -35,7 +35,6 @@ from noetlvm.machine.messages import (
     Pause,
     Refuse,
     Released,
-    Report,
     Request,
     Resume,
     Start,
@@ -44,6 +43,7 @@ from noetlvm.machine.messages import (
     TimerDue,
     WakeAt,
     Work,
+    WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
 from noetlvm.machine.reducers import deep_merge
@@ -140,7 +140,7 @@ class _Decider:
         self._journal.emit("playbook.request.evaluated", {"error": given.error})
         self._journal.emit("playbook.processed", {"status": "failed", "failures": self._state.failure_count})
 
-    def report(self, given: Report) -> tuple[Input, ...]:
+    def report(self, given: WorkerReport) -> tuple[Input, ...]:
         """Accept events of the current lease's holder. Stale and repeated ones change nothing (S35)."""
         for number, event in enumerate(given.events):
             thread = self._state.thread(given.run, given.iteration)
@@ -310,7 +310,7 @@ def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: 
         if thread is None:
             yield CancelChild(key)
     elif thread is None or thread.offer[1]:
-        by_itself = type(given) is Report and (given.run, given.iteration) == position
+        by_itself = type(given) is WorkerReport and (given.run, given.iteration) == position
         yield (CloseWork if by_itself else StopWork)(*position, lease)
 
 
@@ -361,7 +361,7 @@ _REPORTED: dict[str, Callable[[_Decider, Event], None]] = {
 _INPUTS: dict[type, Callable[[_Decider, Any], tuple[Input, ...] | None]] = {
     Start: _Decider.start,
     Refuse: _Decider.refuse,
-    Report: _Decider.report,
+    WorkerReport: _Decider.report,
     ChildFinished: _Decider.child_finished,
     LeaseLost: _Decider.replace_lease,
     Released: _Decider.replace_lease,

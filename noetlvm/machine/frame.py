@@ -48,7 +48,7 @@ class Frame:
         self.attempt = saved.attempt
         self.rounds = [*saved.rounds, *[0] * (pipeline.counters - len(saved.rounds))]
         self.in_task = saved.waiting is not None
-        prev = unmasked(scope.offload.read(saved.prev)) if saved.masked else saved.prev
+        prev = unmasked(scope.offload.read(saved.prev), "_prev", saved.label) if saved.masked else saved.prev
         self.names = pipeline_names(scope, prev, saved.iter)
         if self.in_task:
             self.attempt += 1
@@ -118,6 +118,12 @@ class Frame:
     def started(self, **data: Any) -> Event:
         """Return the event of the current attempt's beginning, for a call that a report cannot wait for."""
         return self._event("task.started", data)
+
+    def context(self) -> dict[str, Any]:
+        """Return what templates see here, without secrets: namespaces, and results of steps by name."""
+        results = self._scope.results
+        steps = {} if callable(results) else {name: self._scope.offload.read(value) for name, value in results.items()}
+        return steps | {name: value for name, value in self.names.items() if name not in ("keychain", "steps")}
 
     @property
     def key(self) -> str:

@@ -31,7 +31,6 @@ from noetlvm.machine.messages import (
     OpenWork,
     Pause,
     Refuse,
-    Report,
     Request,
     Resume,
     Start,
@@ -39,6 +38,7 @@ from noetlvm.machine.messages import (
     StopWork,
     TimerDue,
     WakeAt,
+    WorkerReport,
 )
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
@@ -80,9 +80,9 @@ class Server:
         worker: str = "",
         decide: Decide = decide,
         is_spent: Callable[[int], bool] | None = None,
-        shuffle: Callable[[list[Active]], None] | None = None,
+        shuffle: Callable[[list[Any]], None] | None = None,
     ) -> None:
-        """`shuffle` chooses the order of a batch, for tests; without one it is the order of arrival."""
+        """`shuffle` chooses the order of a batch and of its effects, for tests; else it is the order of arrival."""
         self.store = store
         self.results = results
         self.active: dict[str, Active] = {}
@@ -293,7 +293,7 @@ class Server:
         return False
 
     def _request_child(self, active: Active, start: StartChild) -> bool:
-        """Ask for a child by a request to it; continue it if it was started before a crash."""
+        """Start a child by a request to it; continue it if it was started before a crash."""
         child = start.child
         id = child_id(child.key)
         active.awaited[id] = (start.run, start.iteration), child.key
@@ -321,6 +321,8 @@ class Server:
     def take_effects(self, active: Active) -> list[Effect]:
         """Return the effects of written decisions that are performed in this process."""
         effects, active.effects = active.effects, []
+        if self._shuffle is not None:
+            self._shuffle(effects)
         return effects
 
     # ---- write
@@ -418,11 +420,11 @@ class Server:
         self.submit(active, Refuse(request, refused) if refused else Start(request))
         return active
 
-    def _start_child(self, asked: ExecutionRequest) -> Active | None:
+    def _start_child(self, wanted: ExecutionRequest) -> Active | None:
         """Create the execution that a parent has requested, unless that happened before."""
-        if self.store.execution(asked.execution_id) is not None:
-            return self.activate(asked.execution_id)
-        path, fields = asked.data
+        if self.store.execution(wanted.execution_id) is not None:
+            return self.activate(wanted.execution_id)
+        path, fields = wanted.data
         request = Request(*fields)
         program = self._bundle(request.bundle).program
         return self._create(program, program.playbooks[path], request)
@@ -463,7 +465,7 @@ def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
 
 def _is_current(given: Input, state: State) -> bool:
     """Tell whether a report comes from the holder of its thread."""
-    if type(given) is not Report:
+    if type(given) is not WorkerReport:
         return True
     thread = state.thread(given.run, given.iteration)
     return thread is not None and thread.lease == given.lease

@@ -46,6 +46,10 @@ class LockedError(StoreError):
     """Another process writes to this database."""
 
 
+class DamagedError(StoreError):
+    """A row does not hold what was written to it, or is missing. The message says which."""
+
+
 class Execution(NamedTuple):
     """The row of an execution: what lists, timers and servers need without reading its events."""
 
@@ -152,6 +156,17 @@ class CatalogueEntry(NamedTuple):
     """Counts from 1 for each path."""
     bundle: str
     registered: float
+
+
+class StoredToken(NamedTuple):
+    """An access token of the service: everything but its secret."""
+
+    id: str
+    digest: str
+    """SHA-256 of the secret, in hexadecimal."""
+    scopes: tuple[str, ...]
+    created: float
+    revoked: float | None = None
 
 
 class LogReader(Protocol):
@@ -266,6 +281,22 @@ class Executions(ExecutionsReader, Protocol):
         """Remove executions with everything that belongs to them; return how many there were."""
 
 
+class Tokens(Protocol):
+    """Access tokens of the service."""
+
+    def put_token(self, token: StoredToken) -> None:
+        """Store a new token."""
+
+    def token(self, id: str) -> StoredToken | None:
+        """Return a token by its id."""
+
+    def tokens(self) -> list[StoredToken]:
+        """Return all tokens, the oldest first."""
+
+    def revoke_token(self, id: str, now: float) -> bool:
+        """Revoke a token; return False if there is none. Idempotent: the first time counts."""
+
+
 class Reader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
     """Reads a store. Any number of readers may work while others write."""
 
@@ -276,8 +307,8 @@ class Reader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
         """Release everything."""
 
 
-class Store(Reader, Log, Dispatch, Catalogue, Executions, Protocol):
-    """All four ports over one database."""
+class Store(Reader, Log, Dispatch, Catalogue, Executions, Tokens, Protocol):
+    """All ports over one database."""
 
     durability: Durability
 

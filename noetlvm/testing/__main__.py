@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Any
 
-from noetlvm.bridge import NotCompiled
+from noetlvm.bridge import CompilationError
 from noetlvm.testing.log import fold_log, read_log, state_view, write_log
 from noetlvm.testing.result import RunResult
 from noetlvm.testing.run_playbook import run_playbook
@@ -48,7 +48,7 @@ def main() -> int:
             _print(state_view(fold_log(read_log(_text(asked.files[0]).splitlines()))))
             return 0
         ran = run_given([_text(file) for file in asked.files], _given(asked.given))
-    except NotCompiled:
+    except CompilationError:
         _print(REFUSED)
         return 1
     except ScriptError as error:

@@ -1,14 +1,17 @@
-"""What a tool is given and what it gives back. Tools see nothing else of the engine, and the engine nothing of them."""
+"""A tool call and its outcome. Tools see nothing else of the engine, and the engine nothing of them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from noetlvm.tools.kept import Kept
+from noetlvm.tools.resources import Resources
 
 Outcome: TypeAlias = dict[str, Any]
 """`{status, result, error}`, and the tool's own part: `http`, `pg` or `py`. The engine adds `meta`."""
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class ToolCall(NamedTuple):
@@ -19,45 +22,49 @@ class ToolCall(NamedTuple):
     spec: dict[str, Any]
     """Settings, all layers merged (S38)."""
     key: str
-    """Identifier of the task run: the same for all attempts, and after a crash, so that a thing can be done once."""
+    """Idempotency key: the same for all attempts of a task run, and after a crash."""
     auth: Any = None
-    """The keychain entry that `auth` names; None if it names none."""
+    """The keychain entry that the input `auth` names; set when inputs are checked."""
     label: str = ""
     """The task's label, for messages."""
     attempt: int = 1
+    keychain: Mapping[str, Any] = _NOTHING
+    """The keychain entries of the execution, by name."""
+    context: Callable[[], Mapping[str, Any]] | None = None
+    """Returns the names that the task's templates see, without `keychain`."""
 
 
-Tool: TypeAlias = Callable[[ToolCall, Kept], Awaitable[Outcome]]
-"""What runs one kind: `run` in the kind's module. Inputs and settings fit the kind, and have their defaults."""
+Tool: TypeAlias = Callable[[ToolCall, Resources], Awaitable[Outcome]]
+"""Runs one kind: `run` in the kind's module. Inputs and settings are checked and have their defaults."""
 
 
 class Tools(Protocol):
-    """Everything that can be called."""
+    """Runs tool calls."""
 
     def at_once(self, call: ToolCall) -> Outcome | None:
-        """Return the outcome of a tool that needs no time and has no effect; None: it has to be run."""
+        """Return the outcome of a tool that takes no time and has no effect; None: `run` it."""
 
     async def run(self, call: ToolCall) -> Outcome:
-        """Run a tool. It may be cancelled; else it always gives an outcome, whatever goes wrong (S19)."""
+        """Run a tool. It may be cancelled; otherwise it always returns an outcome, whatever fails (S19)."""
 
     async def close(self) -> None:
-        """Let go of pools and processes."""
+        """Close pools and processes."""
 
 
 def ok(result: Any = None, **parts: Any) -> Outcome:
-    """Return the outcome of a tool that did what it was asked to."""
+    """Return the outcome of a tool that succeeded."""
     return {"status": "ok", "result": result, **parts}
 
 
 def error(
     kind: str, message: str, *, retryable: bool = False, details: dict[str, Any] | None = None, **parts: Any
 ) -> Outcome:
-    """Return the outcome of a tool that failed; `parts` may hold a `result` all the same."""
-    told = {"kind": kind, "retryable": retryable, "message": message, "details": details or {}}
-    return {"status": "error", "result": None, "error": told, **parts}
+    """Return the outcome of a tool that failed; `parts` may contain a `result`."""
+    problem = {"kind": kind, "retryable": retryable, "message": message, "details": details or {}}
+    return {"status": "error", "result": None, "error": problem, **parts}
 
 
-def too_much(what: str, limit: int) -> Outcome:
-    """Return the outcome of a tool that gave more than a result may hold."""
-    message = f"{what} is larger than {limit} bytes; ask for less, or write it to a file or table and pass its name on"
+def too_large(what: str, limit: int) -> Outcome:
+    """Return the outcome of a tool whose output exceeds the size limit of a result."""
+    message = f"{what} is larger than {limit} bytes; request less, or write it to a file or table and pass its name on"
     return error("output", message, details={"limit": limit})

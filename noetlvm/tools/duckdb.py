@@ -1,20 +1,22 @@
-"""`kind: duckdb`: SQL on an embedded DuckDB database."""
+"""`kind: duckdb`: SQL on an embedded DuckDB database, with other databases and object stores attached to it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import Input, Setting, ToolKind, time_limit
+from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error
-from noetlvm.tools.rows import rows_outcome
+from noetlvm.tools.inputs import InputError
+from noetlvm.tools.rows import RESULT, RESULT_FIELDS, ROWS, StatementResults, checked_rows, statement_text
+from noetlvm.tools.script import SCRIPT, script_text
 
 if TYPE_CHECKING:
     import duckdb
     from duckdb import DuckDBPyConnection, Statement
 
-    from noetlvm.tools.kept import Kept
-
-_COMMAND = "write `command`"
+    from noetlvm.keychain.auth import AuthUse
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="duckdb",
@@ -24,59 +26,79 @@ kind: duckdb
 command: "SELECT city, count(*) AS n FROM read_csv(?) GROUP BY city"
 params: ["{{ workload.csv_path }}"]
 """,
-    result="`{rows, columns, row_count}` of the last statement; in `rows`, mappings, a second column `id` is `id_2`",
-    result_fields=("rows", "columns", "row_count"),
+    result=RESULT,
+    result_fields=RESULT_FIELDS,
     inputs=(
         Input(
             "command",
-            ("string",),
-            "The SQL, with `?` or `$name` for parameters; several statements are separated by `;`.",
-            required=True,
+            ("string", "array"),
+            "The SQL, with `?` or `$name` for parameters; several statements as a list, or with `;` between them.",
             language="sql",
+            reads_items=True,
         ),
-        Input("params", ("array", "object"), "Values for `?` as a list, or for `$name` as a mapping."),
+        Input("script", ("string", "object"), f"SQL. {SCRIPT}", language="sql"),
+        Input(
+            "params",
+            ("array", "object"),
+            "Values for `?` as a list, or for `$name` as a mapping. A list is bound as one: `list_contains($xs, x)`.",
+        ),
+        Input("rows", ("array",), ROWS),
         Input("database", ("string",), "Database file.", default=":memory:"),
+        Input(
+            "attach",
+            ("object",),
+            "Databases and object stores by name, each a keychain entry, or `{auth: entry, type: postgres, …}`.",
+        ),
     ),
+    choices=(Choice(("command", "script"), "exactly one"), Choice(("params", "rows"), "at most one")),
     settings=(time_limit(300), Setting("read_only", ("boolean",), "Open the file without the right to write.", False)),
     extra="duckdb",
-    instead={
-        "args": "write `params`",
-        "commands": "write `command`, with `;` between statements",
-        "db_path": "write `database`",
-        "parameters": "write `params`",
-        "path": "write `database`",
-        "query": _COMMAND,
-        "sql": _COMMAND,
+    spellings={
+        "auth": "attach",
+        "commands": "command",
+        "credentials": "attach",
+        "db_path": "database",
+        "parameters": "params",
+        "path": "database",
+        "query": "command",
+        "sql": "command",
+        "statement": "command",
+        "timeout": "spec.timeout",
+        "with": "params",
     },
+    instead={"args": "write `params`"},
 )
 
 _IN_MEMORY = ":memory:"
 _COUNT = "Count"
-"""The column by which DuckDB says how many rows a statement changed."""
+"""The column in which DuckDB gives the number of rows that a statement changed."""
 
 _KINDS = {"HTTPException": "connection", "OutOfMemoryException": "memory"}
-_PASSING = frozenset({"HTTPException", "TransactionException", "SerializationException", "ResourceInUseException"})
+_RETRYABLE = frozenset({"HTTPException", "TransactionException", "SerializationException", "ResourceInUseException"})
 _LOCKED = "Could not set lock"
-"""How DuckDB says that another process has the file open."""
+"""Part of DuckDB's message if another process has the file open."""
 
 
-async def run(call: ToolCall, _kept: Kept) -> Outcome:
-    """Run the statements in a thread, on a connection of their own; cancelled here, they are interrupted there."""
+async def run(call: ToolCall, resources: Resources) -> Outcome:
+    """Run the statements in a thread, on a connection of their own; a cancellation interrupts them."""
     import asyncio
 
     import duckdb
 
+    inputs = call.inputs
+    written = inputs["command"] if "command" in inputs else await script_text(inputs["script"], call, resources)
+    text, attached = statement_text(written), _attachments(call)
     try:
         connection = await asyncio.to_thread(_connect, call)
     except duckdb.Error as failed:
         return _failed(failed)
-    work = asyncio.ensure_future(asyncio.to_thread(_execute, connection, call))
+    work = asyncio.ensure_future(asyncio.to_thread(_execute, connection, text, call, attached))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
         connection.interrupt()
         await asyncio.wait([work])
-        work.exception()  # that it was interrupted: heard of, or the event loop would print it
+        work.exception()  # retrieved, or the event loop would print it
         raise
     except duckdb.Error as failed:
         return _failed(failed)
@@ -88,34 +110,174 @@ def _connect(call: ToolCall) -> DuckDBPyConnection:
     import duckdb
 
     database = call.inputs["database"]
-    # A database in memory is new for each task: opened without the right to write, it could not even be made.
+    # A database in memory is new for each task: it can only be opened for writing.
     return duckdb.connect(database, read_only=call.spec["read_only"] and database != _IN_MEMORY)
 
 
-def _execute(connection: DuckDBPyConnection, call: ToolCall) -> Outcome:
-    """Run the statements, each a transaction of its own unless they say `BEGIN`; the result is the last one's."""
-    statements = connection.extract_statements(call.inputs["command"])
-    if not statements:
-        return error("duckdb", "`command` has no statement")
-    params = call.inputs.get("params")
+def _execute(connection: DuckDBPyConnection, text: str, call: ToolCall, attached: list[str]) -> Outcome:
+    """Run the statements, each a transaction of its own unless they say `BEGIN`."""
+    for sql in attached:
+        connection.execute(sql)
+    statements = connection.extract_statements(text)
+    results = StatementResults()
+    if "rows" in call.inputs:
+        return _insert(connection, statements, checked_rows(call.inputs["rows"]), results)
+    params = _Params(call.inputs.get("params"), len(statements))
     for statement in statements:
-        is_last = statement is statements[-1]
-        connection.execute(statement, _params_of(statement, params, is_last=is_last))
+        connection.execute(statement, params.of(statement))
+        if not _collect(connection, statement, results):
+            break
+    return results.outcome()
+
+
+def _collect(connection: DuckDBPyConnection, statement: Statement, results: StatementResults) -> bool:
     columns = [column[0] for column in connection.description or ()]
-    if columns == [_COUNT] and "CHANGED_ROWS" in str(statements[-1].expected_result_type):
+    if columns == [_COUNT] and "CHANGED_ROWS" in str(statement.expected_result_type):
         (changed,) = connection.fetchone() or (0,)
-        return rows_outcome([], (), changed)
-    return rows_outcome(columns, iter(connection.fetchone, None), 0)
+        results.begin([], changed)
+        return True
+    results.begin(columns)
+    return results.add(iter(connection.fetchone, None))
 
 
-def _params_of(statement: Statement, params: Any, *, is_last: bool) -> Any:
-    """Return what one of several statements is given: by name, what it names; a list goes to the last one."""
-    if isinstance(params, dict):
-        return {name: value for name, value in params.items() if name in statement.named_parameters}
-    return params if is_last else None
+def _insert(
+    connection: DuckDBPyConnection, statements: list[Statement], rows: list[Any], results: StatementResults
+) -> Outcome:
+    """Run one statement for each of the rows, in one transaction."""
+    if len(statements) != 1:
+        raise InputError("`rows` takes one statement in `command`")
+    connection.execute("BEGIN")
+    if rows:
+        connection.executemany(statements[0].query, rows)
+    connection.execute("COMMIT")
+    results.begin([], len(rows))
+    return results.outcome()
+
+
+class _Params:
+    """Distributes parameters over statements: by name to those that name them, a list in order."""
+
+    def __init__(self, params: Any, statements: int) -> None:
+        self._params = params
+        self._is_shared = statements > 1 and isinstance(params, list)
+        self._next = 0
+
+    def of(self, statement: Statement) -> Any:
+        if isinstance(self._params, dict):
+            return {name: value for name, value in self._params.items() if name in statement.named_parameters}
+        if not self._is_shared:
+            return self._params
+        start, self._next = self._next, self._next + len(statement.named_parameters)
+        return self._params[start : self._next] or None
+
+
+# ---- attached databases and object stores
+
+
+def _attachments(call: ToolCall) -> list[str]:
+    """Return the statements that attach what `attach` names. Raises InputError."""
+    from noetlvm.keychain.auth import read_auth
+    from noetlvm.keychain.shapes import ShapeError
+
+    found: list[str] = []
+    given = call.inputs.get("attach", {})
+    for alias, value in given.items():
+        use = value.get("auth", value) if isinstance(value, Mapping) else value
+        options = value if isinstance(value, Mapping) else {}
+        try:
+            named = read_auth(use)
+            entry = call.keychain[named.entry]
+            kind = str(options.get("type") or named.scheme or _type_of(entry)).lower()
+            attach = _ATTACH.get(kind)
+            if attach is None:
+                raise ShapeError(f"`{kind}` is no known type; give `type`: {', '.join(_ATTACH)}")
+            found += attach(alias, entry, named._replace(scope=str(options.get("scope") or named.scope)))
+        except KeyError:
+            raise InputError(f"`attach.{alias}`: the keychain has no entry `{named.entry}`") from None
+        except ShapeError as problem:
+            raise InputError(f"`attach.{alias}`: {problem}") from None
+    return found
+
+
+def _type_of(entry: Any) -> str:
+    """Return the type that an entry gives itself, or that its fields or its URL imply."""
+    if isinstance(entry, str):
+        return "postgres" if entry.startswith(("postgres://", "postgresql://")) else "file"
+    parts: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
+    if parts.get("type"):
+        return str(parts["type"])
+    if "key_id" in parts or "access_key_id" in parts:
+        return "s3"
+    return "postgres"
+
+
+def _postgres(alias: str, entry: Any, _use: AuthUse) -> list[str]:
+    from noetlvm.keychain.auth import postgres_parts
+
+    names = {"host": "HOST", "port": "PORT", "database": "DATABASE", "user": "USER", "password": "PASSWORD"}
+    parts = {names[name]: value for name, value in postgres_parts(entry).items() if name in names}
+    secret = _identifier(f"{alias}_secret")
+    return [
+        "INSTALL postgres",
+        "LOAD postgres",
+        _secret(secret, {"TYPE": "postgres", **parts}),
+        f"ATTACH '' AS {_identifier(alias)} (TYPE postgres, SECRET {secret})",
+    ]
+
+
+def _object_store(type_: str) -> Callable[[str, Any, AuthUse], list[str]]:
+    def attach(alias: str, entry: Any, use: AuthUse) -> list[str]:
+        from noetlvm.keychain.shapes import ShapeError
+
+        parts: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
+        key = parts.get("key_id") or parts.get("access_key_id")
+        secret = parts.get("secret") or parts.get("secret_key") or parts.get("secret_access_key")
+        if not key or not secret:
+            raise ShapeError("the keychain entry must have `key_id` and `secret`")
+        names = ("region", "endpoint", "session_token", "url_style", "use_ssl")
+        options = {name.upper(): parts[name] for name in names if parts.get(name) is not None}
+        scope = {"SCOPE": use.scope} if use.scope else {}
+        made = {"TYPE": type_, "KEY_ID": key, "SECRET": secret, **options, **scope}
+        return ["INSTALL httpfs", "LOAD httpfs", _secret(_identifier(alias), made)]
+
+    return attach
+
+
+def _file(alias: str, entry: Any, _use: AuthUse) -> list[str]:
+    from noetlvm.keychain.shapes import ShapeError
+
+    path = entry.get("path") or entry.get("database") if isinstance(entry, Mapping) else entry
+    if not isinstance(path, str):
+        raise ShapeError("the keychain entry must be a path, or have `path`")
+    return [f"ATTACH {_literal(path)} AS {_identifier(alias)}"]
+
+
+_ATTACH: dict[str, Callable[[str, Any, AuthUse], list[str]]] = {
+    "postgres": _postgres,
+    "postgresql": _postgres,
+    "s3": _object_store("s3"),
+    "gcs": _object_store("gcs"),
+    "gs": _object_store("gcs"),
+    "file": _file,
+    "duckdb": _file,
+}
+"""How each type is attached. Secrets go through DuckDB's secrets, which never appear in a result."""
+
+
+def _secret(name: str, options: Mapping[str, Any]) -> str:
+    written = ", ".join(f"{option} {_literal(value)}" for option, value in options.items())
+    return f"CREATE OR REPLACE TEMPORARY SECRET {name} ({written})"
+
+
+def _literal(value: Any) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _failed(failed: duckdb.Error) -> Outcome:
     name, message = type(failed).__name__, str(failed)
-    is_passing = name in _PASSING or _LOCKED in message
-    return error(_KINDS.get(name, "duckdb"), message, retryable=is_passing, details={"exception_type": name})
+    is_retryable = name in _RETRYABLE or _LOCKED in message
+    return error(_KINDS.get(name, "duckdb"), message, retryable=is_retryable, details={"exception_type": name})

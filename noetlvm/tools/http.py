@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.language.tool_kind import ANY, Choice, Input, Setting, ToolKind
 from noetlvm.limits import HTTP_SECONDS_MAX, TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
-from noetlvm.tools.fit import Unfit, as_text
+from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
+from noetlvm.tools.inputs import InputError, as_text
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
+    from aiohttp import ClientError, ClientResponse, ClientTimeout
+    from yarl import URL
 
-    import httpx
-
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 _INPUTS = (
     Input("url", ("string",), "Where to send the request.", required=True, language="url"),
@@ -26,11 +24,11 @@ _INPUTS = (
         default="GET",
         choices=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),
     ),
-    Input("params", ("object",), "Query parameters, encoded into the URL."),
+    Input("params", ("object",), "Query parameters, added to those in the URL."),
     Input("headers", ("object",), "Request headers.", takes_secret=True),
-    Input("json", ANY, "Body, sent as JSON."),
+    Input("json", ANY, "Body, sent as JSON; a text becomes a JSON string."),
     Input("form", ("object",), "Body, sent as form fields."),
-    Input("body", ("string",), "Body, sent as it is."),
+    Input("body", ANY, "Body: a text is sent as it is, anything else as JSON."),
 )
 
 _TIMEOUTS = {"connect": 10, "read": 60}
@@ -39,10 +37,10 @@ _SETTINGS = (
     Setting(
         "timeout",
         ("number", "object"),
-        "Seconds: one number for all of it; or `connect`, and `read` for each piece, and then 900 for all of it.",
+        "Seconds: one number for the whole request; or `connect`, and `read` for each piece, with 900 for the whole.",
         _TIMEOUTS,
     ),
-    Setting("follow_redirects", ("boolean",), "Follow redirects to where they lead.", False),
+    Setting("follow_redirects", ("boolean",), "Follow redirects.", False),
     Setting("verify_tls", ("boolean",), "Check the server's certificate.", True),
 )
 
@@ -56,7 +54,7 @@ url: "{{ workload.api_url }}/items"
 params: { page: 1 }
 auth: api_token
 """,
-    result="`{status, headers, data}`, where `data` is the parsed body, of an error response too",
+    result="`{status, headers, data}`, where `data` is the parsed body, also of an error response",
     result_fields=("status", "headers", "data"),
     inputs=_INPUTS,
     choices=(Choice(("json", "form", "body"), "at most one"),),
@@ -64,82 +62,163 @@ auth: api_token
     takes_auth=True,
     extra="http",
     helpers=("http",),
-    instead={
-        "content": "write `body`",
-        "data": "write `json` for JSON, `form` for form fields, or `body` for plain text",
-        "endpoint": "write `url`",
-        "payload": "write `json`",
-        "query": "write `params`",
-        "uri": "write `url`",
+    spellings={
+        "content": "body",
+        "credential": "auth",
+        "data": "body",
+        "endpoint": "url",
+        "follow_redirects": "spec.follow_redirects",
+        "payload": "body",
+        "query": "params",
+        "query_params": "params",
+        "timeout": "spec.timeout",
+        "uri": "url",
+        "verify_ssl": "spec.verify_tls",
+        "verify_tls": "spec.verify_tls",
     },
 )
 
 _IDEMPOTENCY_KEY = "Idempotency-Key"
-_KEEP_ALIVE = 100
-"""Idle connections kept."""
+_ACCEPTED = "gzip, deflate"
+_IDLE_SECONDS = 30
+_HEADER_BYTES_MAX = 64 * 1024
+"""One header line, and one of the response's status."""
+_REASON_CHARS_MAX = 500
+"""Of an error message; it may quote the response."""
+_REDIRECTS_MAX = 20
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_PIECE = 1024 * 1024
+"""Bytes that are decompressed before other tasks get their turn."""
+_VALUE_BYTES = 64
+"""What one value of parsed JSON takes in memory, about."""
+_VALUES_MAX = 4 * TOOL_OUTPUT_BYTES_MAX // _VALUE_BYTES
 
-_GIVEN = "noetlvm.given"
-"""Under this, a request remembers where it was meant to go and which headers it was given."""
-
-_PORT_MAX = 65_535
-_PASSING = frozenset({408, 425, 429})
+_RETRYABLE = frozenset({408, 425, 429})
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-amz-request-id")
 
 
-async def run(call: ToolCall, kept: Kept) -> Outcome:
+class _ResponseError(Exception):
+    """A response that cannot be used."""
+
+
+class _TooLargeError(Exception):
+    """A response is larger than a result may be."""
+
+
+async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Send the request, and read no more of the response than a result may hold."""
     from asyncio import timeout
 
-    import httpx
+    from aiohttp import ClientError, InvalidURL, NonHttpUrlClientError
 
-    verify_tls = call.spec["verify_tls"]
-    in_all = HTTP_SECONDS_MAX if isinstance(call.spec["timeout"], dict) else None  # one number is a limit for all of it
-    client = kept.get(("http", verify_tls), partial(_Client, verify_tls))
+    in_all = HTTP_SECONDS_MAX if isinstance(call.spec["timeout"], dict) else None  # a number limits the whole request
+    client = resources.get("http", _Client)
     try:
-        async with timeout(in_all), client.stream(call) as response:
-            body = await _read(response)
-    except TimeoutError:
-        return error("timeout", f"the response took longer than {in_all} s in all", retryable=True)
-    except httpx.TransportError as lost:
-        return _not_answered(lost)
-    except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError, UnicodeEncodeError) as refused:
-        return error("http", f"{type(refused).__name__}: {refused}")
-    if body is None:
-        return too_much("the response", TOOL_OUTPUT_BYTES_MAX)
-    return _answered(response, body)
+        async with timeout(in_all) as limit:
+            return await client.send(call)
+    except _TooLargeError:
+        return too_large("the response", TOOL_OUTPUT_BYTES_MAX)
+    except _ResponseError as problem:
+        return error("response", str(problem))
+    except (InvalidURL, NonHttpUrlClientError) as problem:
+        return error("http", f"the URL cannot be used: {problem}")
+    except TimeoutError as problem:
+        late = f"the request took longer than {in_all} s" if limit.expired() else str(problem) or "no answer in time"
+        return error("timeout", late, retryable=True)
+    except (ClientError, OSError) as problem:
+        return _not_answered(problem)
 
 
 class _Client:
-    """Connections that are used again; nothing else of one request is seen by the next."""
+    """Pooled connections. Nothing else of one request is visible to the next: no cookies, no credentials."""
 
-    def __init__(self, verify_tls: bool) -> None:
-        from http.cookiejar import CookieJar, DefaultCookiePolicy
+    def __init__(self) -> None:
+        from urllib.request import getproxies
 
-        import httpx
+        from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 
-        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
-        hooks = {"request": [_drop_headers_elsewhere]}
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEEP_ALIVE)
-        self._client = httpx.AsyncClient(verify=verify_tls, cookies=no_cookies, event_hooks=hooks, limits=limits)
+        from noetlvm import __version__
 
-    def stream(self, call: ToolCall) -> AbstractAsyncContextManager[httpx.Response]:
-        inputs, headers = call.inputs, _headers(call)
-        return self._client.stream(
-            inputs["method"],
-            inputs["url"],
-            params=_fields(inputs, "params"),
-            headers=_content_type(inputs, headers) | headers,
-            timeout=_timeout(call.spec["timeout"]),
-            follow_redirects=call.spec["follow_redirects"],
-            extensions={_GIVEN: (_origin(inputs["url"]), tuple(headers))},
-            **_body(inputs),
+        self._proxies = getproxies()
+        self._session = ClientSession(
+            connector=TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
+            cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            headers={"User-Agent": f"noetlvm/{__version__}"},
+            skip_auto_headers=("Content-Type",),
+            max_line_size=_HEADER_BYTES_MAX,
+            max_field_size=_HEADER_BYTES_MAX,
         )
 
+    async def send(self, call: ToolCall) -> Outcome:
+        """Send the request and follow redirects, if that is set."""
+        inputs, spec = call.inputs, call.spec
+        url, method, headers, body = _url(inputs), inputs["method"], _headers(call), _body(inputs)
+        content = _content_type(inputs, headers)
+        for _ in range(_REDIRECTS_MAX + 1):
+            async with self._session.request(
+                method,
+                url,
+                data=body,
+                headers={"Accept-Encoding": _ACCEPTED} | content | headers,
+                timeout=_timeout(spec["timeout"]),
+                allow_redirects=False,
+                ssl=spec["verify_tls"],
+                proxy=self._proxy(url),
+            ) as response:
+                target = response.headers.get("Location") if response.status in _REDIRECTS else None
+                if target is None or not spec["follow_redirects"]:
+                    return _answered(response, await _read(response))
+            next_url = _redirect(url, target)
+            if next_url.origin() != url.origin():
+                headers = {}  # they may be secret, and are meant for the first server
+            if response.status == 303 or (response.status in (301, 302) and method == "POST"):
+                method, body, content = "GET", None, {}
+            url = next_url
+        raise _ResponseError(f"more than {_REDIRECTS_MAX} redirects, the last one to {url.host}{url.path}")
+
+    def _proxy(self, url: URL) -> str | None:
+        if not self._proxies:
+            return None
+        from urllib.request import proxy_bypass
+
+        return None if proxy_bypass(url.host or "") else self._proxies.get(url.scheme)
+
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._session.close()
 
 
 # ---- the request
+
+
+def _url(inputs: dict[str, Any]) -> URL:
+    """Return the address, with the query parameters. Raises InvalidURL."""
+    url = _checked_url(inputs["url"])
+    params = _fields(inputs, "params")
+    return url.extend_query(params) if params else url
+
+
+def _checked_url(text: str) -> URL:
+    from aiohttp import InvalidURL, NonHttpUrlClientError
+    from yarl import URL
+
+    try:
+        url = URL(text)
+    except ValueError as problem:
+        raise InvalidURL(text, f"{text!r}: {problem}") from None
+    if url.scheme not in ("http", "https") or not url.host or not url.host.isprintable():
+        raise NonHttpUrlClientError(f"{text!r} is no http or https address")
+    return url
+
+
+def _redirect(url: URL, target: str) -> URL:
+    from aiohttp import InvalidURL
+    from yarl import URL
+
+    try:
+        return _checked_url(str(url.join(URL(target))))
+    except ValueError as problem:
+        raise InvalidURL(target, f"redirect to {target!r}: {problem}") from None
 
 
 def _headers(call: ToolCall) -> dict[str, str]:
@@ -150,49 +229,56 @@ def _headers(call: ToolCall) -> dict[str, str]:
 
 
 def _content_type(inputs: dict[str, Any], headers: dict[str, str]) -> dict[str, str]:
-    is_given = any(name.lower() == "content-type" for name in headers)
-    return {"Content-Type": "application/json"} if "json" in inputs and not is_given else {}
+    if any(name.lower() == "content-type" for name in headers):
+        return {}
+    if "form" in inputs:
+        return {"Content-Type": "application/x-www-form-urlencoded"}
+    is_json = "json" in inputs or not isinstance(inputs.get("body", ""), str)
+    return {"Content-Type": "application/json"} if is_json else {}
 
 
 def _header(name: str, value: Any) -> str:
-    """Return a header's value. Raises Unfit, and does not quote the value, which may be secret."""
+    """Return a header's value. Raises InputError, and does not quote the value, which may be secret."""
     place = f"headers.{name}"
     text = as_text(place, value)
     if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
-        raise Unfit(f"`{place.encode('unicode_escape').decode()}` must be of printable ASCII characters")
+        raise InputError(f"`{place.encode('unicode_escape').decode()}` must consist of printable ASCII characters")
     return text
 
 
 def _auth_headers(auth: Any) -> dict[str, str]:
-    """Return what a keychain entry means here. Raises Unfit."""
+    """Return the headers of a keychain entry. Raises InputError."""
     from noetlvm.keychain.auth import http_headers
-    from noetlvm.keychain.shapes import Misshapen
+    from noetlvm.keychain.shapes import ShapeError
 
     try:
         return {} if auth is None else http_headers(auth)
-    except Misshapen as problem:
-        raise Unfit(f"the keychain entry that `auth` names does not fit: {problem}") from None
+    except ShapeError as problem:
+        raise InputError(f"the keychain entry of `auth` cannot be used: {problem}") from None
 
 
-def _body(inputs: dict[str, Any]) -> dict[str, Any]:
+def _body(inputs: dict[str, Any]) -> bytes | None:
     if "form" in inputs:
-        return {"data": _fields(inputs, "form")}
+        from urllib.parse import urlencode
+
+        return urlencode(_fields(inputs, "form") or {}, doseq=True).encode()
     if "json" in inputs:
-        return {"content": _json(inputs["json"])}
-    return {"content": inputs["body"]} if "body" in inputs else {}
+        return _json("json", inputs["json"])
+    body = inputs.get("body")
+    return body.encode() if isinstance(body, str) else None if body is None else _json("body", body)
 
 
-def _json(value: Any) -> bytes:
+def _json(name: str, value: Any) -> bytes:
     import json
 
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except ValueError as problem:
-        raise Unfit(f"`json` cannot be written as JSON: {problem}") from None
+        raise InputError(f"`{name}` cannot be written as JSON: {problem}") from None
 
 
 def _fields(inputs: dict[str, Any], name: str) -> dict[str, str | list[str]] | None:
-    """Return query parameters or form fields: each a value or a list of values; what is null is left out."""
+    """Return query parameters or form fields: each a value or a list of values; nulls are left out."""
     given = inputs.get(name)
     if given is None:
         return None
@@ -203,80 +289,146 @@ def _field(place: str, value: Any) -> str | list[str]:
     return [as_text(place, item) for item in value] if isinstance(value, list) else as_text(place, value)
 
 
-def _timeout(given: Any) -> httpx.Timeout:
-    from httpx import Timeout
+def _timeout(given: Any) -> ClientTimeout:
+    from aiohttp import ClientTimeout
 
     if not isinstance(given, dict):
-        return Timeout(given)
+        return ClientTimeout(total=None)  # the runner limits the whole
     for name in given:
         if name not in _TIMEOUTS:
-            raise Unfit(f"`spec.timeout` takes {' and '.join(f'`{known}`' for known in _TIMEOUTS)}, not `{name}`")
+            raise InputError(f"`spec.timeout` takes {' and '.join(f'`{known}`' for known in _TIMEOUTS)}, not `{name}`")
     limits = _TIMEOUTS | given
-    return Timeout(limits["read"], connect=limits["connect"])
-
-
-async def _drop_headers_elsewhere(request: httpx.Request) -> None:
-    """Take a task's headers out of a request that a redirect sends to another server: they may be secret."""
-    origin, names = request.extensions[_GIVEN]
-    if _origin(str(request.url)) != origin:
-        for name in names:
-            request.headers.pop(name, None)
-
-
-def _origin(url: str) -> tuple[str, str, int | None]:
-    from httpx import URL, InvalidURL
-
-    parsed = URL(url)
-    if parsed.port is not None and parsed.port > _PORT_MAX:
-        raise InvalidURL(f"there is no port {parsed.port}")
-    return parsed.scheme, parsed.host, parsed.port
+    return ClientTimeout(total=None, sock_connect=limits["connect"], sock_read=limits["read"])
 
 
 # ---- the response
 
 
-async def _read(response: httpx.Response) -> bytes | None:
+async def _read(response: ClientResponse) -> bytes:
+    """Return the body, decoded with a bound at each step: a few bytes can stand for gigabytes."""
+    decode = _decoder(response)
     body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
+    async for raw in response.content.iter_any():
+        if decode is None:
+            body += raw
+        else:
+            await _decode(decode, raw, body)
         if len(body) > TOOL_OUTPUT_BYTES_MAX:
-            return None
+            raise _TooLargeError
     return bytes(body)
 
 
-def _answered(response: httpx.Response, body: bytes) -> Outcome:
-    status, headers = response.status_code, dict(response.headers)
+async def _decode(decoder: Any, raw: bytes, body: bytearray) -> None:
+    import zlib
+    from asyncio import sleep
+
+    try:
+        while raw and not decoder.eof and len(body) <= TOOL_OUTPUT_BYTES_MAX:
+            body += decoder.decompress(raw, _PIECE)
+            raw = decoder.unconsumed_tail
+            if raw:
+                await sleep(0)
+    except zlib.error as problem:
+        raise _ResponseError(f"the response's body is not what its Content-Encoding says: {problem}") from None
+
+
+def _decoder(response: ClientResponse) -> Any:
+    """Return what decodes the body; None: nothing has to. Raises _ResponseError."""
+    import zlib
+
+    written = ",".join(response.headers.getall("Content-Encoding", ()))
+    codings = [coding for name in written.split(",") if (coding := name.strip().lower()) not in ("", "identity")]
+    if not codings:
+        return None
+    if len(codings) > 1:
+        raise _ResponseError(f"the response has {len(codings)} content codings; at most one is accepted")
+    if codings[0] not in ("gzip", "x-gzip", "deflate"):
+        raise _ResponseError(f"the response has the content coding `{codings[0][:40]}`; accepted are {_ACCEPTED}")
+    return _Deflate() if codings[0] == "deflate" else zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+
+
+class _Deflate:
+    """Decodes `deflate`, which is a zlib stream by the standard and a bare one from some servers."""
+
+    def __init__(self) -> None:
+        self._inner: Any = None
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        import zlib
+
+        if self._inner is None:
+            is_wrapped = data[0] & 0x0F == 8
+            self._inner = zlib.decompressobj(wbits=zlib.MAX_WBITS if is_wrapped else -zlib.MAX_WBITS)
+        decoded: bytes = self._inner.decompress(data, most)
+        return decoded
+
+    @property
+    def eof(self) -> bool:
+        return self._inner is not None and bool(self._inner.eof)
+
+    @property
+    def unconsumed_tail(self) -> bytes:
+        tail: bytes = self._inner.unconsumed_tail
+        return tail
+
+
+def _answered(response: ClientResponse, body: bytes) -> Outcome:
+    status, headers = response.status, _response_headers(response)
     request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), None)
     http = {"status": status, "headers": headers, "request_id": request_id}
-    data, is_broken = _parsed(response, body)
+    data, is_invalid = _parsed(response, headers, body)
     result = {"status": status, "headers": headers, "data": data}
     if status >= 400:
         details = {"status": status, "retry_after": headers.get("retry-after")}
-        asked = f"{response.request.method} {response.url.host}{response.url.path}"
-        message = f"{asked} answered {status} {response.reason_phrase}".rstrip()
-        return error("http", message, retryable=_is_passing(status), details=details, result=result, http=http)
-    if is_broken:
-        return error("response", "the response says it is JSON and is not", result=result, http=http)
+        request = f"{response.method} {response.url.host}{response.url.path}"
+        message = f"{request} answered {status} {_clean(response.reason or '')}".rstrip()
+        return error("http", message, retryable=_is_retryable(status), details=details, result=result, http=http)
+    if is_invalid:
+        return error("response", "the response's content type is JSON, and its body is not", result=result, http=http)
     return ok(result, http=http)
 
 
-def _is_passing(status: int) -> bool:
-    return status >= 500 or status in _PASSING
+def _response_headers(response: ClientResponse) -> dict[str, str]:
+    """Return the headers by lower-case name; values of a repeated one are joined."""
+    found: dict[str, str] = {}
+    for name, value in response.headers.items():
+        key, text = _clean(name).lower(), _clean(value)
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
 
 
-def _parsed(response: httpx.Response, body: bytes) -> tuple[Any, bool]:
-    """Return the body as data, and whether it is not what its content type says."""
-    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _clean(text: str) -> str:
+    """Return header text without the surrogates that stand for bytes that are no UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _is_retryable(status: int) -> bool:
+    return status >= 500 or status in _RETRYABLE
+
+
+def _parsed(response: ClientResponse, headers: dict[str, str], body: bytes) -> tuple[Any, bool]:
+    """Return the body as data, and whether it is not what its content type says. Raises _TooLargeError."""
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not body:
         return None, False
+    charset = _charset(response)
     if media_type.endswith(("/json", "+json")):
         import json
 
+        if body.count(b",") + body.count(b"[") + body.count(b"{") > _VALUES_MAX:
+            raise _TooLargeError  # `[[],[],…]` takes twenty times its size in memory
         try:
-            return json.loads(_decoded(body, response.charset_encoding) or body), False
+            return json.loads(_decoded(body, charset) or body), False
         except (ValueError, RecursionError):
             return body.decode(errors="replace"), True
-    return _as_text(body, response.charset_encoding), False
+    return _as_text(body, charset), False
+
+
+def _charset(response: ClientResponse) -> str | None:
+    try:
+        return response.charset
+    except (ValueError, LookupError):  # a content type that cannot be read
+        return None
 
 
 def _as_text(body: bytes, charset: str | None) -> str:
@@ -290,7 +442,7 @@ def _as_text(body: bytes, charset: str | None) -> str:
 
 
 def _decoded(body: bytes, charset: str | None) -> str | None:
-    """Return a body's text, by the charset it names or else as UTF-8; None if it is neither."""
+    """Return the text of a body, by the charset it names or else as UTF-8; None if it is neither."""
     for name in (charset, "utf-8"):
         try:
             if name:
@@ -300,23 +452,12 @@ def _decoded(body: bytes, charset: str | None) -> str | None:
     return None
 
 
-def _not_answered(lost: httpx.TransportError) -> Outcome:
-    """Return the outcome of a request without a response; only what cannot ever work is not retryable."""
-    import httpx
+def _not_answered(failed: ClientError | OSError) -> Outcome:
+    """Return the outcome of a request without a response; all are retryable but a certificate that is not trusted."""
+    from aiohttp import ClientConnectorCertificateError
 
-    name, reason = type(lost).__name__, _reason(lost)
-    kind = "timeout" if isinstance(lost, httpx.TimeoutException) else "connection"
-    if "CERTIFICATE_VERIFY_FAILED" in reason:
-        message = f"{name}: {reason}; trust who signed it (SSL_CERT_FILE), or set `verify_tls: false`"
-        return error(kind, message, retryable=False)
-    is_hopeless = isinstance(lost, httpx.UnsupportedProtocol | httpx.LocalProtocolError)
-    return error(kind, f"{name}: {reason}" if reason else name, retryable=not is_hopeless)
-
-
-def _reason(lost: BaseException | None) -> str:
-    """Return the first thing that an error, or one that led to it, has to say."""
-    while lost is not None:
-        if str(lost):
-            return str(lost)
-        lost = lost.__cause__ or lost.__context__
-    return ""
+    reason = (str(failed) or type(failed).__name__)[:_REASON_CHARS_MAX]
+    if isinstance(failed, ClientConnectorCertificateError):
+        message = f"{reason}; trust the issuer (SSL_CERT_FILE), or set `verify_tls: false`"
+        return error("connection", message, retryable=False)
+    return error("connection", reason, retryable=True)

@@ -8,7 +8,7 @@ from noetlvm.language.tool_kind import ToolKind
 from noetlvm.tools.call import Outcome, ToolCall, ok
 
 if TYPE_CHECKING:
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="noop",
@@ -27,6 +27,6 @@ spec:
 )
 
 
-async def run(_call: ToolCall, _kept: Kept) -> Outcome:
+async def run(_call: ToolCall, _resources: Resources) -> Outcome:
     """Succeed."""
     return ok()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from noetlvm.language.tool_kind import Input, Setting, ToolKind
 
-_WORKLOAD = "write `workload`"
-
 KIND = ToolKind(
     name="playbook",
     summary="Runs another playbook as a child execution and waits for it.",
@@ -24,5 +22,11 @@ workload: { customer: "{{ args.customer }}" }
     ),
     settings=(Setting("timeout", ("number",), "Seconds that the child may take; without it, as long as it needs."),),
     runs_on="server",
-    instead={"args": _WORKLOAD, "input": _WORKLOAD, "payload": _WORKLOAD, "playbook": "write `path`"},
+    spellings={
+        "args": "workload",
+        "input": "workload",
+        "payload": "workload",
+        "playbook": "path",
+        "timeout": "spec.timeout",
+    },
 )

@@ -1,25 +1,40 @@
-"""`kind: postgres`: one SQL command, its data bound as parameters and never spliced into the text."""
+"""`kind: postgres`: SQL on PostgreSQL, its data bound as parameters and never spliced into the text."""
 
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.language.tool_kind import Choice, Input, ToolKind, time_limit
+from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error
-from noetlvm.tools.fit import Unfit
-from noetlvm.tools.rows import Rows
+from noetlvm.tools.inputs import InputError
+from noetlvm.tools.rows import RESULT, RESULT_FIELDS, ROWS, StatementResults, checked_rows, statement_text
+from noetlvm.tools.script import SCRIPT, script_text
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import AsyncConnection, AsyncCursor
     from psycopg.adapt import Loader
 
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 _INPUTS = (
-    Input("command", ("string",), "The SQL, with `%s` or `%(name)s` for parameters.", required=True, language="sql"),
-    Input("params", ("array", "object"), "Values for `%s` as a list, or for `%(name)s` as a mapping."),
+    Input(
+        "command",
+        ("string", "array"),
+        "The SQL, with `%s` or `%(name)s` for parameters; several statements as a list, or with `;` between them, "
+        "run in one transaction.",
+        language="sql",
+        reads_items=True,
+    ),
+    Input("script", ("string", "object"), f"SQL. {SCRIPT}", language="sql"),
+    Input(
+        "params",
+        ("array", "object"),
+        "Values for `%s` as a list, or for `%(name)s` as a mapping, with `%(idempotency_key)s` given. "
+        "Numbers are bound as numbers, a list as an array: `id = ANY(%(ids)s)`, a mapping as `jsonb`.",
+    ),
+    Input("rows", ("array",), ROWS),
     Input("host", ("string",), "Server, if `auth` does not name it.", takes_secret=True),
     Input("port", ("integer",), "Port, if `auth` does not give it.", takes_secret=True),
     Input("database", ("string",), "Database, if `auth` does not name it.", takes_secret=True),
@@ -27,60 +42,73 @@ _INPUTS = (
     Input("password", ("string",), "Password, if `auth` does not give it.", takes_secret=True),
 )
 
-_COMMAND = "write `command`"
-
 KIND = ToolKind(
     name="postgres",
-    summary="Runs one SQL command on PostgreSQL. Serialization failures and lost connections are retryable.",
+    summary="Runs SQL on PostgreSQL. Serialization failures and lost connections are retryable.",
     example="""\
 kind: postgres
 auth: pg_main
 command: "INSERT INTO items (id, name) VALUES (%(id)s, %(name)s)"
 params: { id: "{{ iter.item.id }}", name: "{{ iter.item.name }}" }
 """,
-    result="`{rows, columns, row_count}`; `rows` is a list of mappings, in which a second column `id` is `id_2`",
-    result_fields=("rows", "columns", "row_count"),
+    result=RESULT,
+    result_fields=RESULT_FIELDS,
     inputs=_INPUTS,
-    choices=(Choice(("auth", "host"), "at least one"),),
-    settings=(time_limit(60),),
+    choices=(
+        Choice(("command", "script"), "exactly one"),
+        Choice(("params", "rows"), "at most one"),
+        Choice(("auth", "host"), "at least one"),
+    ),
+    settings=(
+        time_limit(60),
+        Setting(
+            "pool",
+            ("object",),
+            "Connections to one database: `max_size` at once, `timeout` seconds to wait for one and at most "
+            "`max_waiting` tasks that do, `min_size` kept idle, `max_idle` and `max_lifetime` seconds; pools of "
+            "another `name` are apart.",
+        ),
+    ),
     takes_auth=True,
     extra="postgres",
     helpers=("pg",),
-    instead={
-        "args": "write `params`",
-        "commands": "write one `command` a task",
-        "db_host": "write `host`, or better `auth`",
-        "db_name": "write `database`, or better `auth`",
-        "db_password": "write `auth` and declare the credential in `keychain`",
-        "db_port": "write `port`, or better `auth`",
-        "db_user": "write `user`, or better `auth`",
-        "parameters": "write `params`",
-        "query": _COMMAND,
-        "sql": _COMMAND,
-        "statement": _COMMAND,
+    spellings={
+        "commands": "command",
+        "credential": "auth",
+        "db_host": "host",
+        "db_name": "database",
+        "db_port": "port",
+        "db_user": "user",
+        "parameters": "params",
+        "pool": "spec.pool",
+        "query": "command",
+        "sql": "command",
+        "statement": "command",
+        "timeout": "spec.timeout",
+        "with": "params",
     },
+    instead={"args": "write `params`", "db_password": "write `auth` and declare the credential in `keychain`"},
 )
 
 _DATABASE = {"database": "dbname"}
-"""What the driver calls by another name."""
+"""Names that the driver spells differently."""
 
-_WHERE = ("host", "port", "database", "user", "password")
+_PARTS = ("host", "port", "database", "user", "password")
 _CONNECT_SECONDS = 10
-_IDLE_MAX = 10
-"""Connections to one database that are kept while nobody uses them."""
-
 _ROWS_AT_ONCE = 1_000
 _QUERY = r"(?i:SELECT|VALUES|TABLE)\b"
-_NOT_ALONE = r";|\b(?i:INTO)\b"
-"""Another statement may follow, or a table be made. In a literal it is neither; the rows then come all at once."""
+_MAY_BE_MORE = r";|\b(?i:INTO)\b"
+"""Another statement may follow, or a table be created. In a literal it is neither; then the rows are not streamed."""
 
-_PASSING_CLASSES = ("08", "40", "53")
-_PASSING_CODES = frozenset({"55P03", "57P01", "57P02", "57P03", "57P05"})
-"""Failures that pass: no connection, rolled back for another's sake, out of resources, locked, shutting down."""
+_RETRYABLE_CLASSES = ("08", "40", "53")
+_RETRYABLE_CODES = frozenset({"55P03", "57P01", "57P02", "57P03", "57P05"})
+"""Transient failures: no connection, rolled back for another transaction, out of resources, locked, shutting down."""
 
 _QUERY_CANCELED = "57014"
+_SEVERAL = "multiple commands"
+"""Part of the server's message if a text with parameters has several statements."""
 
-_REFUSED = (
+_PERMANENT = (
     "authentication failed",
     "does not exist",
     "is not permitted to log in",
@@ -90,145 +118,276 @@ _REFUSED = (
     "certificate verify failed",
     "server does not support SSL",
 )
-"""What is said of a connection that will not come about the next time either: then there is no code to tell by."""
+"""Messages of a connection that will fail the next time too: there is no code for that."""
 
 
-async def run(call: ToolCall, kept: Kept) -> Outcome:
+async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Run the command in a transaction of its own; cancelled here, it is cancelled on the server too."""
     import psycopg
 
-    where = _where(call)
-    pool = kept.get(("postgres", tuple(sorted(where.items()))), partial(_Pool, where))
+    inputs = call.inputs
+    written = inputs["command"] if "command" in inputs else await script_text(inputs["script"], call, resources)
+    text, target, limits = statement_text(written), _target(call), PoolLimits.of(call.spec.get("pool"))
+    pool = resources.get(("postgres", limits, tuple(sorted(target.items()))), partial(_Pool, target, limits))
     try:
         connection = await pool.take()
         try:
-            return await _execute(connection, call)
+            return await _execute(connection, text, call)
         finally:
             await pool.give_back(connection)
     except psycopg.Error as failed:
         return _failed(failed)
+    except PoolFullError as problem:
+        return error("connection", str(problem), retryable=True)
 
 
-async def _execute(connection: AsyncConnection, call: ToolCall) -> Outcome:
-    command, params = call.inputs["command"], _params(call)
-    if _is_query(command):
-        return await _stream(connection, command, params)
-    cursor = await connection.execute(command, params)
-    while cursor.nextset():  # of several statements the last one counts
-        pass
+async def _execute(connection: AsyncConnection, text: str, call: ToolCall) -> Outcome:
+    if "rows" in call.inputs:
+        return await _insert(connection, text, call)
+    params = _params(call)
+    if _is_query(text):
+        return await _stream(connection, text, params)
+    cursor = await _executed(connection, text, params)
     if connection.pgconn.transaction_status:
         message = "the command leaves a transaction open, so it was rolled back; end it with `COMMIT`, or drop `BEGIN`"
         return error("postgres", message)
-    rows = Rows(_columns(cursor))
-    if cursor.description:
-        rows.add(await cursor.fetchall())
-    return rows.outcome(cursor.rowcount)
+    results = StatementResults()
+    while True:
+        if cursor.pgresult is not None and not _is_empty(cursor):
+            results.begin(_columns(cursor), cursor.rowcount)
+            if cursor.description and not results.add(await cursor.fetchall()):
+                break
+        if not cursor.nextset():
+            break
+    return results.outcome()
+
+
+async def _executed(connection: AsyncConnection, text: str, params: Any) -> AsyncCursor:
+    """Run one statement with the server binding parameters, or several with the driver doing so."""
+    from psycopg import AsyncClientCursor
+    from psycopg.errors import SyntaxError as SqlSyntaxError
+
+    try:
+        return await connection.execute(text, params)
+    except SqlSyntaxError as failed:
+        if params is None or _SEVERAL not in str(failed):
+            raise
+    cursor = AsyncClientCursor(connection)
+    return await cursor.execute(text, params)
+
+
+async def _insert(connection: AsyncConnection, text: str, call: ToolCall) -> Outcome:
+    """Run one statement for each of the rows, in one transaction."""
+    rows = [_bound_row(row) for row in checked_rows(call.inputs["rows"])]
+    results, cursor = StatementResults(), connection.cursor()
+    if rows:
+        async with connection.transaction():
+            await cursor.executemany(text, rows)
+    results.begin([], cursor.rowcount if rows else 0)
+    return results.outcome()
+
+
+def _is_empty(cursor: AsyncCursor) -> bool:
+    from psycopg.pq import ExecStatus
+
+    return cursor.pgresult is not None and cursor.pgresult.status == ExecStatus.EMPTY_QUERY
 
 
 def _is_query(command: str) -> bool:
-    """Return whether a command is one query and nothing else, whose rows can be taken as they come."""
+    """Return whether a command is one query and nothing else, whose rows can be streamed."""
     import re
 
     from psycopg import capabilities
 
-    text = command.strip().removesuffix(";")
-    return bool(re.match(_QUERY, text)) and not re.search(_NOT_ALONE, text) and capabilities.has_stream_chunked()
+    return (
+        bool(re.match(_QUERY, command)) and not re.search(_MAY_BE_MORE, command) and capabilities.has_stream_chunked()
+    )
 
 
 async def _stream(connection: AsyncConnection, command: str, params: Any) -> Outcome:
-    """Take rows as they come, and no more of them than a result may hold: the driver would take them all."""
+    """Read rows as they arrive, and no more of them than a result may hold: the driver would read them all."""
     from contextlib import aclosing
 
-    cursor, rows = connection.cursor(), None
+    cursor, results, has_rows = connection.cursor(), StatementResults(), False
     stream: Any = cursor.stream(command, params, size=_ROWS_AT_ONCE)
     async with aclosing(stream):  # left early, the query is cancelled on the server
         async for row in stream:
-            rows = rows or Rows(_columns(cursor))
-            if not rows.add([row]):
+            if not has_rows:
+                has_rows = True
+                results.begin(_columns(cursor))
+            if not results.add([row]):
                 break
-    if rows is None:  # the driver does not say which columns a query without rows has
-        query = command.strip().removesuffix(";")
-        rows = Rows(_columns(await connection.execute(f"SELECT * FROM ({query}\n) AS query LIMIT 0", params)))
-    return rows.outcome(0)
+    if not has_rows:  # the driver does not give the columns of a query without rows
+        results.begin(_columns(await connection.execute(f"SELECT * FROM ({command}\n) AS query LIMIT 0", params)))
+    return results.outcome()
 
 
 def _columns(cursor: AsyncCursor) -> list[str]:
     return [column.name for column in cursor.description or ()]
 
 
-def _where(call: ToolCall) -> dict[str, Any]:
-    """Return where and as whom to connect: what the task says goes before what the keychain entry says."""
+def _target(call: ToolCall) -> dict[str, Any]:
+    """Return where and as whom to connect: inputs of the task win over the keychain entry."""
     from noetlvm.keychain.auth import postgres_parts
-    from noetlvm.keychain.shapes import Misshapen
+    from noetlvm.keychain.shapes import ShapeError
 
     try:
         parts = {} if call.auth is None else postgres_parts(call.auth)
-    except Misshapen as problem:
-        raise Unfit(f"the keychain entry that `auth` names does not fit: {problem}") from None
-    parts |= {name: call.inputs[name] for name in _WHERE if name in call.inputs}
+    except ShapeError as problem:
+        raise InputError(f"the keychain entry of `auth` cannot be used: {problem}") from None
+    parts |= {name: call.inputs[name] for name in _PARTS if name in call.inputs}
     given = {_DATABASE.get(name, name): value for name, value in parts.items() if value is not None}
     return {"connect_timeout": _CONNECT_SECONDS} | given
 
 
 def _params(call: ToolCall) -> Any:
-    """Return the values to bind. A mapping, which PostgreSQL has no type for, goes as JSON."""
     params = call.inputs.get("params")
     if isinstance(params, dict):
-        return {"idempotency_key": call.key} | {name: _bound(value) for name, value in params.items()}
-    return None if params is None else [_bound(value) for value in params]
+        return {"idempotency_key": call.key, **_bound_row(params)}
+    return None if params is None else _bound_row(params)
+
+
+def _bound_row(row: Any) -> Any:
+    """Return values to bind. A mapping, for which PostgreSQL has no type, becomes JSON."""
+    return {name: _bound(value) for name, value in row.items()} if isinstance(row, dict) else [*map(_bound, row)]
 
 
 def _bound(value: Any) -> Any:
+    is_json = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
+    if not is_json:
+        return value
     from psycopg.types.json import Jsonb
 
-    is_json = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
-    return Jsonb(value) if is_json else value
+    return Jsonb(value)
+
+
+# ---- connections
+
+
+class PoolFullError(Exception):
+    """No connection became free in time."""
+
+
+class PoolLimits(NamedTuple):
+    """The settings of `spec.pool`."""
+
+    name: str = ""
+    max_size: int = 20
+    min_size: int = 10
+    """Connections that stay open while they are idle."""
+    timeout: float = 30
+    max_waiting: int = 0
+    """0: any number."""
+    max_idle: float = 600
+    max_lifetime: float = 3600
+
+    @classmethod
+    def of(cls, given: Any) -> PoolLimits:
+        """Read `spec.pool`. Raises InputError."""
+        for name, value in (given or {}).items():
+            if name not in cls._fields:
+                raise InputError(f"`spec.pool` has no `{name}`; it takes {', '.join(f'`{n}`' for n in cls._fields)}")
+            if name != "name" and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+                raise InputError(f"`spec.pool.{name}` is {value!r}; give a number")
+        limits = cls(**(given or {}))
+        return limits._replace(max_size=max(1, limits.max_size))
 
 
 class _Pool:
-    """Connections to one database as one user. What one command leaves in its session, the next never meets."""
+    """Connections to one database as one user. No session state of one command is visible to the next."""
 
-    def __init__(self, where: dict[str, Any]) -> None:
-        self._where = where
-        self._idle: list[AsyncConnection] = []
+    def __init__(self, target: dict[str, Any], limits: PoolLimits) -> None:
+        from asyncio import Semaphore
+
+        self._target = target
+        self._limits = limits
+        self._idle: list[tuple[AsyncConnection, float]] = []
+        """With the time at which each became idle."""
+        self._opened: dict[int, float] = {}
+        self._slots = Semaphore(limits.max_size)
+        self._waiting = 0
 
     async def take(self) -> AsyncConnection:
-        from psycopg import AsyncConnection
+        """Return a connection. Raises PoolFullError or the driver's error."""
+        await self._wait()
+        try:
+            return self._reused() or await self._connect()
+        except BaseException:
+            self._slots.release()
+            raise
+
+    async def _wait(self) -> None:
+        from asyncio import wait_for
+
+        limits = self._limits
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
+        if limits.max_waiting and self._waiting >= limits.max_waiting:
+            raise PoolFullError(f"{self._waiting} tasks wait for a connection already (`spec.pool.max_waiting`)")
+        self._waiting += 1
+        try:
+            await wait_for(self._slots.acquire(), limits.timeout)
+        except TimeoutError:
+            message = f"no connection became free within {limits.timeout:g} s; raise `spec.pool.max_size` or `timeout`"
+            raise PoolFullError(message) from None
+        finally:
+            self._waiting -= 1
+
+    def _reused(self) -> AsyncConnection | None:
+        from time import monotonic
 
         while self._idle:
-            connection = self._idle.pop()
-            if not _has_news(connection):
+            connection, since = self._idle.pop()
+            if monotonic() - since < self._limits.max_idle and not _is_readable(connection):
                 return connection
-            await connection.close()
-        # Prepared statements do not outlive `DISCARD ALL`.
-        connection = await AsyncConnection.connect(**self._where, autocommit=True, prepare_threshold=None)
+            self._drop(connection)
+        return None
+
+    async def _connect(self) -> AsyncConnection:
+        from time import monotonic
+
+        from psycopg import AsyncConnection
+
+        # Prepared statements do not survive `DISCARD ALL`.
+        connection = await AsyncConnection.connect(**self._target, autocommit=True, prepare_threshold=None)
         for name, loader in _lenient_loaders().items():
             connection.adapters.register_loader(name, loader)
+        self._opened[id(connection)] = monotonic()
         return connection
 
     async def give_back(self, connection: AsyncConnection) -> None:
+        from time import monotonic
+
         import psycopg
 
         try:
             if connection.pgconn.transaction_status:
                 await connection.rollback()
             await connection.execute("DISCARD ALL")
-        except psycopg.Error:  # it is of no use any more, and the command's own outcome says what there is to say
-            await connection.close()
-        if connection.closed or len(self._idle) >= _IDLE_MAX:
-            await connection.close()
-            return
-        self._idle.append(connection)
+        except psycopg.Error:  # the connection is unusable; the outcome of the command has the reason
+            self._drop(connection)
+        now = monotonic()
+        is_old = now - self._opened.get(id(connection), now) > self._limits.max_lifetime
+        if connection.closed or is_old or len(self._idle) >= max(self._limits.min_size, 1):
+            self._drop(connection)
+        else:
+            self._idle.append((connection, now))
+        self._slots.release()
+
+    def _drop(self, connection: AsyncConnection) -> None:
+        self._opened.pop(id(connection), None)
+        connection.pgconn.finish()
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
-        for connection in idle:
+        for connection, _ in idle:
             await connection.close()
 
 
 @cache
 def _lenient_loaders() -> dict[str, type[Loader]]:
-    """Return loaders, by type, that give as text what Python has no date or time for: `infinity`, 44 BC, 24:00."""
+    """Return loaders, by type, that give dates and times outside Python's range as text: `infinity`, 44 BC, 24:00."""
     from psycopg import DataError
     from psycopg.types import datetime
 
@@ -251,8 +410,8 @@ def _lenient_loaders() -> dict[str, type[Loader]]:
     }
 
 
-def _has_news(connection: AsyncConnection) -> bool:
-    """Return whether an idle connection has something to read: the server's farewell, most likely."""
+def _is_readable(connection: AsyncConnection) -> bool:
+    """Return whether an idle connection has data to read: most likely the server closed it."""
     from select import POLLIN, poll
 
     if connection.closed:
@@ -271,13 +430,13 @@ def _failed(failed: psycopg.Error) -> Outcome:
     if state is None:
         is_lost = isinstance(failed, OperationalError)
         message = str(failed) or type(failed).__name__
-        is_passing = is_lost and not any(words in message for words in _REFUSED)
-        return error("connection" if is_lost else "postgres", message, retryable=is_passing)
-    is_passing = state.startswith(_PASSING_CLASSES) or state in _PASSING_CODES
+        is_retryable = is_lost and not any(words in message for words in _PERMANENT)
+        return error("connection" if is_lost else "postgres", message, retryable=is_retryable)
+    is_retryable = state.startswith(_RETRYABLE_CLASSES) or state in _RETRYABLE_CODES
     diagnosis = failed.diag
     details = {"sqlstate": state, "constraint": diagnosis.constraint_name, "table": diagnosis.table_name}
     kind = "connection" if state.startswith("08") else "postgres"
-    return error(kind, str(failed), retryable=is_passing, details=details, pg=_code(state))
+    return error(kind, str(failed), retryable=is_retryable, details=details, pg=_code(state))
 
 
 def _code(state: str | None) -> dict[str, Any]:

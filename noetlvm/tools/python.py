@@ -1,16 +1,18 @@
-"""`kind: python`: a piece of Python in a child process of its own."""
+"""`kind: python`: Python code in a child process with limits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import Input, Setting, ToolKind, time_limit
+from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
+from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
+from noetlvm.tools.inputs import InputError
+from noetlvm.tools.script import SCRIPT, script_text
 
 if TYPE_CHECKING:
-    from noetlvm.tools.kept import Kept
-    from noetlvm.tools.python_pool import Answer
+    from noetlvm.tools.python_pool import Response
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="python",
@@ -22,80 +24,128 @@ code: |
   def main(items):
       return [item["id"] for item in items if item["active"]]
 """,
-    result="what `main` returned, or the value of `result`",
+    result="what `main` or a `return` at top level returned, or the value of `result`",
     inputs=(
         Input(
             "code",
             ("string",),
-            "The source: it defines `main(**args)`, or assigns `result`.",
-            required=True,
+            "The source: it defines `main(**args)`, returns at top level, or assigns `result`. It sees `input_data` "
+            "(the args), `context` (what templates see there) and `idempotency_key`; so does a `main` that names them.",
             language="python",
         ),
+        Input("script", ("string", "object"), f"The source. {SCRIPT}", language="python"),
         Input("args", ("object",), "Values the code sees as variables, and `main` gets as arguments."),
+        Input(
+            "libs",
+            ("object", "array"),
+            "Modules imported before the code runs: a mapping of name to module, or a list of modules.",
+        ),
     ),
+    choices=(Choice(("code", "script"), "exactly one"),),
     settings=(time_limit(300), Setting("memory_mb", ("integer",), "Memory that the child may use, in MiB.", 512)),
     helpers=("py",),
-    instead={
-        "data": "write `args`",
-        "input": "write `args`",
-        "params": "write `args`",
-        "script": "write `code`",
-        "source": "write `code`",
-    },
+    spellings={"data": "args", "input": "args", "params": "args", "source": "code", "timeout": "spec.timeout"},
+)
+
+_ALLOWED = (
+    "a `python` task may read files, but not change them, and has no network: use `kind: http` for requests, "
+    "`postgres`, `duckdb` or `nats` for data, `shell` for files and programs"
 )
 
 
-async def run(call: ToolCall, kept: Kept) -> Outcome:
+async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Run the code in a child process; cancelled or too slow, it is killed."""
-    from noetlvm.tools.python_pool import Gone, PythonPool
+    from noetlvm.tools.python_pool import ChildEndedError, PythonPool
 
-    pool = kept.get("python", PythonPool)
+    code = call.inputs["code"] if "code" in call.inputs else await script_text(call.inputs["script"], call, resources)
+    pool = resources.get("python", PythonPool)
     try:
-        answer = await pool.run(_request(call))
-    except Gone:
-        return _failed("python", "the child process ended unasked", retryable=True)
-    if answer.too_much:
-        return too_much("what the code gives", TOOL_OUTPUT_BYTES_MAX) | {"py": _part(None, answer.printed)}
-    if not answer.body:
-        return _killed(answer, call)
-    return _ended(answer)
+        response = await pool.run(call.key.partition("/")[0], _limits(call), _request(code, call))
+    except ChildEndedError:
+        return _failed("python", "the child process ended unexpectedly", retryable=True)
+    if response.stopped == "output":
+        return too_large("the result of the code", TOOL_OUTPUT_BYTES_MAX) | {"py": _part(None, response.printed)}
+    if response.stopped == "processes":
+        return _failed("python", "the code started too many processes", printed=response.printed)
+    if not response.body:
+        return _killed(response, call)
+    return _ended(response)
 
 
-def _request(call: ToolCall) -> dict[str, Any]:
-    limits = {
+def _limits(call: ToolCall) -> dict[str, int]:
+    return {
         "memory_mb": call.spec["memory_mb"],
         "cpu_s": int(call.spec["timeout"]) + 1,
         "output_max": TOOL_OUTPUT_BYTES_MAX,
         "printed_max": PRINTED_BYTES_MAX,
     }
-    return {"code": call.inputs["code"], "args": call.inputs.get("args", {}), "limits": limits}
 
 
-def _ended(answer: Answer) -> Outcome:
+def _request(code: str, call: ToolCall) -> dict[str, Any]:
+    return {
+        "code": code,
+        "args": call.inputs.get("args", {}),
+        "libs": _libs(call.inputs.get("libs", {})),
+        "context": _context(code, call),
+        "key": call.key,
+    }
+
+
+def _libs(given: dict[str, Any] | list[Any]) -> dict[str, str]:
+    """Return modules by the name that each gets. Raises InputError."""
+    libs = {name.partition(".")[0]: name.partition(".")[0] for name in given if isinstance(name, str)}
+    libs = libs if isinstance(given, list) else given
+    for name, module in libs.items():
+        if not name.isidentifier() or not isinstance(module, str) or not module:
+            raise InputError("`libs` must be a mapping of names to modules, or a list of modules")
+    if isinstance(given, list) and len(libs) != len(given):
+        raise InputError("`libs` must be a mapping of names to modules, or a list of different modules")
+    return libs
+
+
+def _context(code: str, call: ToolCall) -> dict[str, Any]:
+    """Return what templates see, if the code mentions it: it may be large. Raises InputError."""
+    from noetlvm.tools.plain import plain, size_of
+
+    if "context" not in code or call.context is None:
+        return {}
+    found: dict[str, Any] = {}
+    for name, value in call.context().items():
+        try:
+            found[name] = plain(value)
+        except TypeError:  # undefined values and functions of the template language are no data
+            continue
+    if size_of(found) > TOOL_OUTPUT_BYTES_MAX:
+        raise InputError("`context` is too large for the code; pass what it needs in `args`")
+    return found
+
+
+def _ended(response: Response) -> Outcome:
     import json
 
     try:
-        told = json.loads(answer.body)
+        answer = json.loads(response.body)
     except (ValueError, RecursionError):  # the code can write into its own pipe
-        return _failed("python", "the code ended without a result", printed=answer.printed)
-    if "error" not in told:
-        return ok(told["result"], py=_part(None, answer.printed))
-    raised = told["error"]
+        return _failed("python", "the code ended without a result", printed=response.printed)
+    if "error" not in answer:
+        return ok(answer["result"], py=_part(None, response.printed))
+    raised = answer["error"]
     name, line = raised["exception_type"], raised["line"]
     message = f"{name}: {raised['message']}" if raised["message"] else name
-    where = f" (line {line} of `code`)" if line else ""
+    message += f" (line {line} of `code`)" if line else ""
+    message += f"; {_ALLOWED}" if raised.get("denied") is True else ""
     kind = "memory" if name == "MemoryError" else "python"
     details = {"line": line, "traceback": raised["traceback"]}
-    return _failed(kind, message + where, name, answer.printed, details=details)
+    return _failed(kind, message, name, response.printed, details=details)
 
 
-def _killed(answer: Answer, call: ToolCall) -> Outcome:
+def _killed(response: Response, call: ToolCall) -> Outcome:
     from signal import SIGXCPU, Signals
 
-    if answer.signal == SIGXCPU:
+    if response.signal == SIGXCPU:
         return _failed("timeout", f"it used more than {call.spec['timeout']} s of processor time", retryable=True)
-    how = f"was ended by {Signals(answer.signal).name}" if answer.signal else "ended without a result"
-    return _failed("python", f"the code {how}", printed=answer.printed)
+    how = f"was ended by {Signals(response.signal).name}" if response.signal else "ended without a result"
+    return _failed("python", f"the code {how}", printed=response.printed)
 
 
 def _failed(
@@ -111,12 +161,12 @@ def _failed(
 
 
 def _part(exception_type: str | None, printed: str) -> dict[str, Any]:
-    kept = _whole_words(printed)
-    return {"exception_type": exception_type} | ({"stdout": kept} if kept else {})
+    shown = _whole_words(printed)
+    return {"exception_type": exception_type} | ({"stdout": shown} if shown else {})
 
 
 def _whole_words(printed: str) -> str:
-    """Return what was printed without a word that the limit cut in two: half a secret may not be known as one."""
+    """Return printed text without a word that the limit cut in two: half a secret may not be found as one."""
     if len(printed.encode()) < PRINTED_BYTES_MAX:
         return printed
     end = len(printed)

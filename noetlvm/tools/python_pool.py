@@ -1,72 +1,97 @@
-"""Child processes for `python` tasks: started when needed, used again, ended with all they started when cancelled."""
+"""Child processes for `python` tasks: started on demand, reused, killed with everything they started when cancelled."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 _CHILD = Path(__file__).with_name("python_child.py")
 _IDLE_MAX = 8
-"""Children that are kept while nobody uses them."""
+"""Idle children that stay running."""
+_AT_ONCE = max(2, os.cpu_count() or 2)
+"""Children that are started without waiting whether one becomes idle."""
+_PATIENCE_SECONDS = 0.02
+"""Time that a task waits for a child before another one is started: short tasks share few, long ones do not queue."""
 
 _GRACE_SECONDS = 2
-"""How long a child may take to end what it runs."""
+"""Time a child gets to end what it runs."""
 
 _LOG = logging.getLogger(__name__)
 
 
-class Answer(NamedTuple):
-    """What came of one piece of code."""
+class Response(NamedTuple):
+    """How one piece of code ended."""
 
     signal: int
     """The signal that ended it; 0 if none did."""
-    too_much: bool
+    stopped: str
+    """`output` or `processes` if it exceeded that limit."""
     printed: str
     body: bytes
 
 
-class Gone(Exception):  # noqa: N818 - it says what happened
-    """The child process has ended unasked."""
+class ChildEndedError(Exception):
+    """The child process ended unexpectedly."""
 
 
 class PythonPool:
-    """Warm children. There are as many as there are calls at once."""
+    """Running children. Each runs one task at a time."""
 
     def __init__(self) -> None:
         self._idle: list[_Child] = []
+        self._running = 0
+        self._freed = asyncio.Condition()
         self._has_warned = False
 
-    async def run(self, request: dict[str, Any]) -> Answer:
-        """Run one piece of code; cancelled, it ends for good before this does. Raises Gone."""
-        child = await self._take()
-        is_whole = False
+    async def run(self, execution: str, limits: dict[str, int], request: dict[str, Any]) -> Response:
+        """Run one piece of code; a cancellation waits until it is killed. Raises ChildEndedError."""
+        child = await self._take(execution)
+        is_reusable = False
         try:
-            found = await child.ask(json.dumps(request).encode())
-            is_whole = True
+            head = json.dumps({"execution": execution, "limits": limits}).encode()
+            found = await child.request(head, json.dumps(request).encode())
+            child.execution = execution
+            is_reusable = True
             return found
         finally:
-            if is_whole and len(self._idle) < _IDLE_MAX:
+            if is_reusable and len(self._idle) < _IDLE_MAX:
                 self._idle.append(child)
             else:
                 await asyncio.shield(child.end())
+            self._running -= 1
+            async with self._freed:
+                self._freed.notify()
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(child.end() for child in idle))
 
-    async def _take(self) -> _Child:
+    async def _take(self, execution: str) -> _Child:
+        if not self._idle and self._running >= _AT_ONCE:
+            async with self._freed:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._freed.wait_for(lambda: bool(self._idle)), _PATIENCE_SECONDS)
+        self._running += 1
         while self._idle:
-            child = self._idle.pop()
-            if child.is_alive():
-                return child
-        child = await _Child.start()
+            # A child that ran the same execution last has a process ready for it.
+            found = next((child for child in self._idle if child.execution == execution), self._idle[-1])
+            self._idle.remove(found)
+            if found.is_alive():
+                return found
+        try:
+            child = await _Child.start()
+        except BaseException:
+            self._running -= 1
+            raise
         if child.missing and not self._has_warned:
             self._has_warned = True
-            _LOG.warning("this system cannot keep `python` tasks from %s", " or from ".join(child.missing))
+            _LOG.warning("this system cannot prevent `python` tasks from %s", " or from ".join(child.missing))
         return child
 
 
@@ -76,6 +101,8 @@ class _Child:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.missing: list[str] = []
+        self.execution = ""
+        """The execution whose task it ran last."""
 
     @classmethod
     async def start(cls) -> _Child:
@@ -104,18 +131,19 @@ class _Child:
     def is_alive(self) -> bool:
         return self._process.returncode is None
 
-    async def ask(self, request: bytes) -> Answer:
+    async def request(self, head: bytes, body: bytes) -> Response:
         assert self._process.stdin is not None, "it is a pipe"
         try:
-            self._process.stdin.write(len(request).to_bytes(8, "big") + request)
+            sizes = len(head).to_bytes(8, "big") + len(body).to_bytes(8, "big")
+            self._process.stdin.write(b"".join((sizes, head, body)))
             await self._process.stdin.drain()
         except ConnectionError:
-            raise Gone from None
-        head, body = await self._read()
-        return Answer(head["signal"], head["too_much"], head["printed"], body)
+            raise ChildEndedError from None
+        answer, result = await self._read()
+        return Response(answer["signal"], answer["stopped"], answer["printed"], result)
 
     async def end(self) -> None:
-        """End it and what it runs: without a reader it does so by itself, and in good time or not at all."""
+        """End it and what it runs: it does so when its input is closed, or is killed."""
         assert self._process.stdin is not None, "it is a pipe"
         self._process.stdin.close()
         try:
@@ -132,4 +160,4 @@ class _Child:
             head = json.loads(await stdout.readexactly(int.from_bytes(sizes[:8], "big")))
             return head, await stdout.readexactly(int.from_bytes(sizes[8:], "big"))
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise Gone from None
+            raise ChildEndedError from None

@@ -1,4 +1,4 @@
-"""The outcome that SQL tools share: rows as mappings, with no more in them than a result may hold."""
+"""The outcome that SQL tools share: rows as mappings, bounded in size, for one statement or several."""
 
 from __future__ import annotations
 
@@ -6,52 +6,83 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome, ok, too_much
+from noetlvm.tools.call import Outcome, ok, too_large
+from noetlvm.tools.inputs import InputError
 from noetlvm.tools.plain import plain, size_of
 
+RESULT = (
+    "`{rows, columns, row_count}` of the last statement; in `rows`, mappings, a second column `id` is `id_2`; "
+    "of several statements, `statements` has these fields for each"
+)
+RESULT_FIELDS = ("rows", "columns", "row_count", "statements")
 
-class Rows:
-    """Rows that are gathered as they come."""
+ROWS = "Rows to run the statement for, each a list or a mapping of parameters: a bulk insert in one task."
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = distinct(columns)
-        self._found: list[dict[str, Any]] = []
+
+class StatementResults:
+    """Collects the results of statements until they are too large together."""
+
+    def __init__(self) -> None:
+        self._statements: list[dict[str, Any]] = []
+        self._columns: list[str] = []
         self._size = 0
 
+    def begin(self, columns: Sequence[str], row_count: int = 0) -> None:
+        """Begin the result of the next statement; `row_count` is the number of rows that it changed."""
+        self._columns = distinct(columns)
+        count = 0 if columns else max(row_count, 0)
+        self._statements.append({"rows": [], "columns": self._columns, "row_count": count})
+
     def add(self, rows: Iterable[Sequence[Any]]) -> bool:
-        """Take rows; False: that is too much, and no more of them are wanted."""
+        """Add rows to the current statement's result; False: the results are too large, and no more are needed."""
+        current = self._statements[-1]
         for row in rows:
-            self._found.append(dict(zip(self._columns, map(plain, row), strict=True)))
-            self._size += size_of(self._found[-1])
+            current["rows"].append(dict(zip(self._columns, map(plain, row), strict=True)))
+            current["row_count"] += 1
+            self._size += size_of(current["rows"][-1])
             if self._size > TOOL_OUTPUT_BYTES_MAX:
                 return False
         return True
 
-    def outcome(self, row_count: int) -> Outcome:
-        """Return `{rows, columns, row_count}`, or an error if the rows are too large together.
-
-        `row_count` is how many rows the statement changed; of a statement that gives rows it is how many those are.
-        """
+    def outcome(self) -> Outcome:
+        """Return `{rows, columns, row_count}` of the last statement, and `statements` if there are several."""
         if self._size > TOOL_OUTPUT_BYTES_MAX:
-            return too_much("what the command gives", TOOL_OUTPUT_BYTES_MAX)
-        count = len(self._found) if self._columns else max(row_count, 0)
-        return ok({"rows": self._found, "columns": self._columns, "row_count": count})
+            return too_large("the result of the command", TOOL_OUTPUT_BYTES_MAX)
+        if not self._statements:
+            raise InputError("`command` has no statement")
+        last = self._statements[-1]
+        return ok(last if len(self._statements) == 1 else {**last, "statements": self._statements})
 
 
-def rows_outcome(columns: Sequence[str], rows: Iterable[Sequence[Any]], row_count: int) -> Outcome:
-    """Return the outcome of all these rows."""
-    gathered = Rows(columns)
-    gathered.add(rows)
-    return gathered.outcome(row_count)
+def statement_text(command: str | list[Any]) -> str:
+    """Return SQL as one text; the statements of a list run in order. Raises InputError."""
+    texts = [command] if isinstance(command, str) else command
+    for at, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"`command[{at}]` must be a text")
+    kept = [text.strip().rstrip(";") for text in texts if text.strip().rstrip(";")]
+    if not kept:
+        raise InputError("`command` has no statement")
+    return kept[0] if len(kept) == 1 else ";\n".join(kept)
+
+
+def checked_rows(rows: list[Any]) -> list[Any]:
+    """Return the rows of a bulk insert. Raises InputError."""
+    for at, row in enumerate(rows):
+        if not isinstance(row, list | dict) or isinstance(row, list) != isinstance(rows[0], list):
+            raise InputError(
+                f"`rows[{at}]` must be a {'list' if isinstance(rows[0], list) else 'mapping'}, as the first"
+            )
+    return rows
 
 
 def distinct(columns: Sequence[str]) -> list[str]:
-    """Return names of columns, each different: a mapping would lose the first of two `id`, so the second is `id_2`."""
+    """Return column names without duplicates: a mapping would lose the first of two `id`, so the second is `id_2`."""
     found: list[str] = []
     for name in columns:
-        number, told = 1, name
-        while told in found or (number > 1 and told in columns):
+        number, unique = 1, name
+        while unique in found or (number > 1 and unique in columns):
             number += 1
-            told = f"{name}_{number}"
-        found.append(told)
+            unique = f"{name}_{number}"
+        found.append(unique)
     return found

@@ -1,4 +1,4 @@
-"""`kind: secrets`: reads a secret while the playbook runs, for one that the keychain cannot know beforehand."""
+"""`kind: secrets`: reads a secret while the playbook runs, if its name is not known before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from noetlvm.language.tool_kind import Input, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 
 if TYPE_CHECKING:
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="secrets",
@@ -25,7 +25,7 @@ secret: tenants/acme/token
         Input(
             "provider",
             ("string",),
-            "Where to look: `environment`, `file`, `command` or a plugin's.",
+            "`environment`, `file`, `command`, or the name of a plugin.",
             default="environment",
         ),
         Input("version", ("string", "integer"), "Version of the secret; the newest if absent."),
@@ -33,19 +33,19 @@ secret: tenants/acme/token
     settings=(time_limit(30),),
     takes_auth=True,
     gives_secret=True,
-    instead={"key": "write `secret`", "path": "write `secret`", "secret_name": "write `secret`"},
+    spellings={"key": "secret", "path": "secret", "secret_name": "secret", "timeout": "spec.timeout"},
 )
 
 
-async def run(call: ToolCall, kept: Kept) -> Outcome:
-    """Ask the provider, in a thread: it may read a file or run a program."""
+async def run(call: ToolCall, resources: Resources) -> Outcome:
+    """Call the provider in a thread: it may read a file or run a program."""
     import asyncio
 
-    from noetlvm.keychain.resolve import MissingEntry, look_up
+    from noetlvm.keychain.resolve import MissingEntryError, look_up
 
     inputs = call.inputs
     version = str(inputs["version"]) if "version" in inputs else None
     try:
-        return ok(await asyncio.to_thread(look_up, inputs["provider"], inputs["secret"], kept.keychain, version))
-    except MissingEntry as missing:
+        return ok(await asyncio.to_thread(look_up, inputs["provider"], inputs["secret"], resources.keychain, version))
+    except MissingEntryError as missing:
         return error("secrets", str(missing))

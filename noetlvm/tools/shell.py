@@ -1,19 +1,19 @@
-"""`kind: shell`: one command of the operating system."""
+"""`kind: shell`: a command of the operating system, or several in one shell."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import Input, ToolKind, time_limit
+from noetlvm.language.tool_kind import Choice, Input, ToolKind, time_limit
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_much
-from noetlvm.tools.fit import Unfit, as_text
+from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
+from noetlvm.tools.inputs import InputError, as_text
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
     from asyncio.subprocess import Process
 
-    from noetlvm.tools.kept import Kept
+    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="shell",
@@ -30,34 +30,52 @@ cwd: /data
             "command",
             ("string", "array"),
             "A list of program and arguments, run without a shell; or a text, read by `sh`.",
-            required=True,
             language="shell",
         ),
-        Input("env", ("object",), "Environment variables, besides `PATH` and `HOME`."),
+        Input(
+            "cmds",
+            ("array", "string"),
+            "Commands, each a text of one or more lines, run in order by one `sh -e`: the first failure ends them.",
+            language="shell",
+            reads_items=True,
+        ),
+        Input(
+            "env",
+            ("object",),
+            "Environment variables, besides `PATH`, `HOME` and `NOETL_IDEMPOTENCY_KEY`, the key of the task run.",
+        ),
         Input("cwd", ("string",), "Folder to run in."),
         Input("stdin", ("string",), "Text given to the command."),
     ),
+    choices=(Choice(("command", "cmds"), "exactly one"),),
     settings=(time_limit(300),),
-    instead={
-        "args": "write all arguments in `command`, as a list",
-        "cmd": "write `command`",
-        "environment": "write `env`",
-        "input": "write `stdin`",
-        "script": "write `command`",
-        "working_directory": "write `cwd`",
+    spellings={
+        "cmd": "command",
+        "commands": "cmds",
+        "environment": "env",
+        "input": "stdin",
+        "script": "command",
+        "timeout": "spec.timeout",
+        "workdir": "cwd",
+        "working_dir": "cwd",
+        "working_directory": "cwd",
     },
+    instead={"args": "write all arguments in `command`, as a list"},
 )
 
-_KEPT_VARIABLES = ("PATH", "HOME")
+IDEMPOTENCY_KEY = "NOETL_IDEMPOTENCY_KEY"
+"""The environment variable that holds the key of the task run."""
+
+_INHERITED = ("PATH", "HOME")
 _CHUNK = 64 * 1024
 
 
-async def run(call: ToolCall, _kept: Kept) -> Outcome:
-    """Run the command in a process group of its own, of which nothing is left when this ends."""
+async def run(call: ToolCall, _resources: Resources) -> Outcome:
+    """Run the command in its own process group, which is killed at the end."""
     import asyncio
 
-    # A start that is broken off would leave behind what the command has started by then: so it is waited for.
-    starting = asyncio.ensure_future(_start(call.inputs))
+    # A cancelled start could leave processes behind: so it is awaited, and they are killed.
+    starting = asyncio.ensure_future(_start(call))
     try:
         process = await asyncio.shield(starting)
     except (OSError, ValueError) as failed:
@@ -68,21 +86,21 @@ async def run(call: ToolCall, _kept: Kept) -> Outcome:
             await _end(starting.result())
         raise
     try:
-        stdout, stderr = await _talk(process, call.inputs.get("stdin", "").encode())
+        stdout, stderr = await _exchange(process, call.inputs.get("stdin", "").encode())
         if stdout is None or stderr is None:
-            return too_much("the command's output", TOOL_OUTPUT_BYTES_MAX)
+            return too_large("the command's output", TOOL_OUTPUT_BYTES_MAX)
         return _ended(await process.wait(), stdout, stderr)
     finally:
         await _end(process)
 
 
-async def _start(inputs: dict[str, Any]) -> Process:
+async def _start(call: ToolCall) -> Process:
     import asyncio
 
-    pipe = asyncio.subprocess.PIPE
+    inputs, pipe = call.inputs, asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
-        *_arguments(inputs["command"]),
-        env=_environment(inputs.get("env", {})),
+        *_arguments(inputs),
+        env=_environment(call),
         cwd=inputs.get("cwd"),
         stdin=pipe,
         stdout=pipe,
@@ -91,24 +109,37 @@ async def _start(inputs: dict[str, Any]) -> Process:
     )
 
 
-def _arguments(command: str | list[Any]) -> list[str]:
+def _arguments(inputs: dict[str, Any]) -> list[str]:
+    if "cmds" in inputs:
+        return ["/bin/sh", "-e", "-c", _script(inputs["cmds"])]
+    command = inputs["command"]
     if isinstance(command, str):
         return ["/bin/sh", "-c", command]
     if not command:
-        raise Unfit("`command` is empty; give a program, and its arguments after it")
+        raise InputError("`command` is empty; give a program, and its arguments after it")
     return [as_text(f"command[{at}]", argument) for at, argument in enumerate(command)]
 
 
-def _environment(given: dict[str, Any]) -> dict[str, str]:
+def _script(commands: str | list[Any]) -> str:
+    texts = [commands] if isinstance(commands, str) else commands
+    for at, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"`cmds[{at}]` must be a text")
+    if not any(text.strip() for text in texts):
+        raise InputError("`cmds` is empty; give at least one command")
+    return "\n".join(texts)
+
+
+def _environment(call: ToolCall) -> dict[str, str]:
     from os import environ
 
-    return {name: environ[name] for name in _KEPT_VARIABLES if name in environ} | {
-        name: as_text(f"env.{name}", value) for name, value in given.items() if value is not None
-    }
+    inherited = {name: environ[name] for name in _INHERITED if name in environ}
+    given = {name: value for name, value in call.inputs.get("env", {}).items() if value is not None}
+    return inherited | {IDEMPOTENCY_KEY: call.key} | {n: as_text(f"env.{n}", value) for n, value in given.items()}
 
 
-async def _talk(process: Process, text: bytes) -> tuple[bytes | None, bytes | None]:
-    """Give the command its text and take what it writes, both at once: it may write before it has read all."""
+async def _exchange(process: Process, text: bytes) -> tuple[bytes | None, bytes | None]:
+    """Write to the command and read its output concurrently: it may write before it has read everything."""
     import asyncio
 
     stdin, out, err = process.stdin, process.stdout, process.stderr
@@ -126,11 +157,11 @@ async def _write(pipe: StreamWriter, text: bytes) -> None:
         await pipe.drain()
         pipe.close()
     except (BrokenPipeError, ConnectionResetError):
-        return  # a command need not read what it is given
+        return  # a command need not read its input
 
 
 async def _read(process: Process, pipe: StreamReader | None) -> bytes | None:
-    """Return all that is written; None, and an end to the command, if that is too much."""
+    """Return the whole output; None, and the command is killed, if it is too large."""
     assert pipe is not None, "both are pipes"
     found = bytearray()
     while chunk := await pipe.read(_CHUNK):
@@ -142,19 +173,19 @@ async def _read(process: Process, pipe: StreamReader | None) -> bytes | None:
 
 
 def _ended(code: int, stdout: bytes, stderr: bytes) -> Outcome:
-    told = stderr.decode(errors="replace")
-    result = {"stdout": stdout.decode(errors="replace"), "stderr": told, "exit_code": code}
+    complaint = stderr.decode(errors="replace")
+    result = {"stdout": stdout.decode(errors="replace"), "stderr": complaint, "exit_code": code}
     if code == 0:
         return ok(result)
-    last = told.strip().rpartition("\n")[2]
+    last = complaint.strip().rpartition("\n")[2]
     how = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
     return error("shell", f"{how}: {last}" if last else how, details={"exit_code": code}, result=result)
 
 
 async def _end(process: Process) -> None:
-    """Kill what is still there of the command and of all that it started in its group."""
+    """Kill the command and every process in its group."""
     _kill_group(process)
-    # What has left the group may hold the pipes for as long as it likes, and `wait` would wait for them too.
+    # A process that left the group may hold the pipes open, and `wait` would wait for them too.
     process._transport.close()  # type: ignore[attr-defined]  # nothing public closes our ends
     await process.wait()
 
@@ -165,5 +196,5 @@ def _kill_group(process: Process) -> None:
 
     try:
         killpg(process.pid, SIGKILL)
-    except (ProcessLookupError, PermissionError):  # nothing is left, or (on macOS) only what is already dying
+    except (ProcessLookupError, PermissionError):  # no process is left, or (on macOS) only dying ones
         return

@@ -18,5 +18,5 @@ args: { table: items }
         Input("args", ("object",), "Laid over the step's `args` for the tasks put in its place."),
     ),
     runs_on="compiler",
-    instead={"ref": "write `task`", "use": "write `task`"},
+    spellings={"input": "args", "ref": "task", "use": "task"},
 )

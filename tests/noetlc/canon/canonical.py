@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from noetlc.bundle.canonical import canonical_text
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.errors import ExpansionError
+from noetlc.cli.canon import canonical_text
 from noetlc.finding import Finding
 from noetlc.lint.check import check_source
 from noetlc.syntax.playbook_parser import parse_playbook
@@ -55,7 +55,7 @@ def labels(text: str, step: int = 0) -> list[str]:
 
 def refused(text: str) -> tuple[str, str]:
     """Return what lint tells of a text that has no canonical form, and the text under the place it is told of."""
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ExpansionError) as caught:
         _canonical(text)
     refusal = caught.value
     told = (refusal.code, refusal.span, refusal.message, refusal.help)

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from noetlc.bundle.canonical import canonical_text
+from noetlc.cli.canon import canonical_text
 from noetlc.lint.check import check_bytes, check_source
 from noetlc.rules.catalogue import all_rules
 from noetlc.syntax.span import Source

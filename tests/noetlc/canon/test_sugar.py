@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from noetlc.canon.flow import Flow, flow_of
-from noetlc.canon.reach import reachable
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.errors import ExpansionError
+from noetlc.canon.flow import FlowTask, flow_of, reachable
 from noetlc.syntax import ast
 from tests.noetlc.canon.canonical import canonical, labels, refused, tasks
 
@@ -20,7 +19,7 @@ def pipeline(text: str) -> list[ast.Task]:
     return [task for task in step.tool or () if isinstance(task, ast.Task)]
 
 
-def flows(text: str) -> dict[str, Flow]:
+def flows(text: str) -> dict[str, FlowTask]:
     found = {task.label.text: flow_of(task) for task in pipeline(text) if task.label}
     return {label: flow for label, flow in found.items() if flow is not None}
 
@@ -220,7 +219,7 @@ JUMP = {"else": {"then": {"do": "jump", "to": "b"}}}
     ],
 )
 def test_a_flow_task_that_says_more_than_it_may_is_refused(spec: dict[str, Any]) -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(ExpansionError):
         flow_of(_task(spec))
 
 

@@ -125,8 +125,8 @@ def test_emit_json_prints_the_program_as_data(noetlc: Run, bundle: Path) -> None
     ("arguments", "why"),
     [
         (("absent.yaml",), "cannot read absent.yaml"),
-        (("flow.yaml", "--emit", "elf"), "nothing is called `elf`"),
-        (("-",), "needs a place"),
+        (("flow.yaml", "--emit", "elf"), "'elf' is not one of 'nbc', 'asm', 'canon', 'json'"),
+        (("-",), "needs a file"),
         (("-", "flow.yaml"), "cannot be combined"),
         (("flow.yaml", "child.yaml", "-o", "no/such/folder.nbc"), "cannot write"),
     ],

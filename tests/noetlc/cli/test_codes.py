@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from noetlc.lint.ignores import find_ignores
-from noetlc.lint.settings import find_settings
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS, current_codes
+from noetlc.settings import settings_for
 from tests.commands import Command
 
 PLAYBOOK = """apiVersion: noetl.io/v2
@@ -50,7 +50,7 @@ def test_old_codes_are_read_in_ignore_comments() -> None:
 def test_old_codes_are_read_in_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("noetlc.toml").write_text('select = ["W"]\nignore = ["E103"]\nseverity = {L9 = "note"}\n')
-    settings = find_settings(())
+    settings = settings_for(())
     assert (settings.select, settings.ignore, list(settings.severity)) == (("P4", "P5", "P6"), ("P103",), ["P9"])
 
 

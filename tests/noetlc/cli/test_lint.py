@@ -136,8 +136,10 @@ def test_standard_input_is_linted_under_a_name(noetlc: Noetlc) -> None:
 
 def test_the_report_can_go_to_a_file(noetlc: Noetlc, write: Write, tmp_path: Path) -> None:
     write("a.yaml", "a: bad\n")
-    assert noetlc("lint", "a.yaml", "--format", "json", "--output", "report.json") == (1, "", "")
+    assert noetlc("lint", "a.yaml", "--format", "json", "--output", "report.json", "--quiet") == (1, "", "")
     assert [finding["code"] for finding in json.loads((tmp_path / "report.json").read_text())] == ["P007"]
+    answer = noetlc("lint", "a.yaml", "--output", "report.json")
+    assert answer.err == "noetlc: 1 error in 1 file (1 can be fixed with --fix); report in report.json\n"
     answer = noetlc("lint", "a.yaml", "--output", "nowhere/report.json")
     assert answer.code == 2
     assert "cannot write nowhere/report.json" in answer.err
@@ -247,7 +249,7 @@ def test_a_process_that_dies_is_reported_and_ends_nothing_else(
 ) -> None:
     for number in range(4):
         write(f"{number}.yaml", "a: bad\n")
-    monkeypatch.setattr("noetlc.lint.pool._examine_chunk", _die)
+    monkeypatch.setattr("noetlc.lint.pool._lint_chunk", _die)
     answer = noetlc("lint", "--jobs", "2", "--format", "concise")
     assert answer.code == 2
     assert codes(answer) == ["P007"]
@@ -261,7 +263,7 @@ def _die(*_: object) -> None:
 def test_an_unchanged_file_is_not_checked_again(noetlc: Noetlc, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write("a.yaml", "a: bad\n")
     first = noetlc("lint")
-    monkeypatch.setattr("noetlc.lint.examine.check_bytes", lambda *_: pytest.fail("checked again"))
+    monkeypatch.setattr("noetlc.lint.check.run_rules", lambda *_, **__: pytest.fail("checked again"))
     assert noetlc("lint") == first
     assert concise(noetlc, "--ignore", "P007") == []
 

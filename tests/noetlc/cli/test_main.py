@@ -56,8 +56,8 @@ def imported_by(folder: Path, *arguments: str) -> set[str]:
 def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
     assert start("-m", "noetlc", "--version", folder=tmp_path).stdout == f"noetlc {__version__}\n"
     ours = {name for name in imported_by(tmp_path, "--version") if name.startswith("noetl")}
-    entrance = {f"noetlvm.command_line.{name}" for name in ("entrance", "exit_codes", "process")}
-    assert ours <= {"noetlc", "noetlc.__main__", "noetlvm", "noetlvm.command_line", *entrance}
+    expected = {"noetlc", "noetlc.__main__", "noetlvm", "noetlvm.command_line", "noetlvm.command_line.process"}
+    assert ours <= expected
 
 
 @pytest.mark.parametrize("program", ["noetlc", "noetlvm"])
@@ -80,8 +80,8 @@ def test_a_version_that_cannot_be_printed_is_told_in_one_line(program: str, tmp_
     [
         (("lint", "a.yaml"), "noetlc.lint.check"),
         (("lint", "a.yaml", "--format", "json", "--select", "P1,P5", "--fail-on", "note"), "noetlc.lint.check"),
+        (("lint", "a.yaml", "--format=json", "--select=P1,P5", "--fail-on=note"), "noetlc.lint.check"),
         (("compile", "a.yaml", "-o", "a.nbc", "--quiet"), "noetlc.compile"),
-        (("graph", "a.yaml", "--fail-on", "all"), "noetlc.net.net"),
         (("canon", "a.yaml"), "noetlc.canon.canonicalize"),
         (("explain", "P211"), "noetlc.rules.catalogue"),
     ],
@@ -94,6 +94,15 @@ def test_no_command_loads_a_slow_library(tmp_path: Path, arguments: tuple[str, .
     loaded = imported_by(tmp_path, *arguments)
     assert needed in loaded
     assert loaded & slow == set()
+
+
+def test_graph_of_a_bundle_does_not_import_the_compiler(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(WHOLE)
+    start("-m", "noetlc", "compile", "a.yaml", "-o", "a.nbc", folder=tmp_path)
+    loaded = imported_by(tmp_path, "graph", "a.nbc")
+    assert "noetlc.net.program" in loaded
+    compiler = ("noetlc.compile", "noetlc.canon", "noetlc.codegen", "noetlc.rules", "noetlc.syntax.yaml_reader", "yaml")
+    assert [name for name in loaded if name.startswith(compiler)] == []
 
 
 def test_a_second_run_loads_neither_rules_nor_yaml(tmp_path: Path) -> None:
@@ -130,7 +139,7 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
 
 
 def test_a_defect_is_told_in_a_few_words(tmp_path: Path, noetlc: Noetlc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlc.lint.run.gather", lambda _: 1 / 0)
+    monkeypatch.setattr("noetlc.lint.run.LintRun.run", lambda _: 1 / 0)
     answer = noetlc("lint")
     assert answer.code == 2
     assert "internal error: ZeroDivisionError" in answer.err
@@ -139,7 +148,7 @@ def test_a_defect_is_told_in_a_few_words(tmp_path: Path, noetlc: Noetlc, monkeyp
 
 
 def test_a_developer_can_see_the_traceback(noetlc: Noetlc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlc.lint.run.gather", lambda _: 1 / 0)
+    monkeypatch.setattr("noetlc.lint.run.LintRun.run", lambda _: 1 / 0)
     monkeypatch.setenv("NOETLC_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         noetlc("lint")
@@ -152,7 +161,7 @@ def test_an_interruption_is_no_traceback(
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("noetlc.lint.run.gather", interrupt)
+    monkeypatch.setattr("noetlc.lint.run.LintRun.run", interrupt)
     answer = noetlc(*arguments)
     assert answer.code == 130
     assert "Traceback" not in answer.err

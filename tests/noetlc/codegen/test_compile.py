@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from noetlc.assembly.assembler import assemble
+from noetlc.assembly.disassembler import disassemble
 from noetlc.compile import Compiled, PlaybookFile, compile_playbooks, file_names
 from noetlc.rules.examples import whole_playbook
 from noetlc.syntax.playbook_printer import print_playbook
 from noetlvm.bytecode.codec.container import bundle_id, strip
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.text.assembler import assemble
-from noetlvm.bytecode.text.disassembler import disassemble
 
 ROOT = Path(__file__).parents[3]
 PLAYBOOKS = sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "conformance").glob("[cl]*/*.yaml")])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.codegen.cannot_lower import CannotLower
 from noetlc.codegen.expressions import lower_guard, lower_template, lower_value, lower_verdict
+from noetlc.codegen.stack_code import LoweringError
 from noetlc.syntax.nodes import Mapping, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
@@ -147,7 +147,7 @@ def test_no_local_variable_is_read_before_it_is_stored() -> None:
     ],
 )
 def test_what_has_no_code_is_refused_with_a_place_and_a_remedy(template: str) -> None:
-    with pytest.raises(CannotLower) as refused:
+    with pytest.raises(LoweringError) as refused:
         lower_template(parse_template(template))
     assert 0 <= refused.value.span.start <= refused.value.span.end <= len(template)
     assert refused.value.message
@@ -194,16 +194,16 @@ def test_a_value_is_built_around_its_templates_and_each_is_required_by_its_path(
     text = 'a: ["{{ ctx.x }}", {b: 1}]\nc: {d: "{{ ctx.y }}", e: [2]}\n'
     code = lower_value(_value(text), text, CTX, "args")
     assert listing(code.expression) == [
-        "CONST 'a'", "NAME 'ctx'", "ATTR 'x'", "REQUIRE 'args.a[0]'", "CONST {'b': 1}", "LIST 2",
-        "CONST 'c'", "CONST 'd'", "NAME 'ctx'", "ATTR 'y'", "REQUIRE 'args.c.d'", "CONST 'e'", "CONST [2]", "MAP 2",
-        "MAP 2", "RETURN",
+        "NAME 'ctx'", "ATTR 'x'", "REQUIRE 'args.a[0]'", "CONST {'b': 1}", "LIST 2",
+        "NAME 'ctx'", "ATTR 'y'", "REQUIRE 'args.c.d'", "CONST [2]", "RECORD ['d', 'e']",
+        "RECORD ['a', 'c']", "RETURN",
     ]  # fmt: skip
-    assert text[code.offsets[9] :].startswith("y }}")
+    assert text[code.offsets[6] :].startswith("y }}")
 
 
 def test_a_refused_template_in_a_value_is_placed_in_the_file() -> None:
     text = 'a: "x {{ b | attr(1) }}"\n'
-    with pytest.raises(CannotLower) as refused:
+    with pytest.raises(LoweringError) as refused:
         lower_value(_value(text), text, CTX)
     assert text[refused.value.span.start : refused.value.span.end] == "b | attr(1)"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from noetlc.assembly.assembler import assemble
+from noetlc.assembly.disassembler import disassemble
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.text.assembler import assemble
-from noetlvm.bytecode.text.disassembler import disassemble
 
 CASES = sorted((Path(__file__).parents[3] / "conformance" / "compile").glob("*.yaml"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.canon.refusal import Refusal
+from noetlc.canon.errors import ExpansionError
 from tests.noetlc.codegen.listing import listing
 from tests.noetlc.codegen.steps import code_of, pipeline_of
 
@@ -25,8 +25,8 @@ def test_without_a_policy_ok_goes_on_and_an_error_fails() -> None:
 def test_inputs_and_spec_are_one_expression_each() -> None:
     pipeline = pipeline_of('- fetch: { kind: http, url: "{{ ctx.url }}", params: { a: 1 }, spec: { timeout: 5 } }')
     assert listing(pipeline)[1] == (
-        "CALL 'http' [CONST 'url'; NAME 'ctx'; ATTR 'url'; REQUIRE 'url'; "
-        "CONST 'params'; CONST {'a': 1}; MAP 2; RETURN] [CONST {'timeout': 5}; RETURN]"
+        "CALL 'http' [NAME 'ctx'; ATTR 'url'; REQUIRE 'url'; "
+        "CONST {'a': 1}; RECORD ['url', 'params']; RETURN] [CONST {'timeout': 5}; RETURN]"
     )
 
 
@@ -52,7 +52,7 @@ def test_the_policy_is_no_part_of_the_spec_that_the_tool_gets() -> None:
         ),
         (
             'else: { then: { do: break, set_ctx: { a: "{{ outcome.result }}" } } }',
-            ["PATCH None [CONST 'a'; NAME 'outcome'; ATTR 'result'; REQUIRE 'set_ctx.a'; MAP 1; RETURN]", "BREAK"],
+            ["PATCH None [NAME 'outcome'; ATTR 'result'; REQUIRE 'set_ctx.a'; RECORD ['a']; RETURN]", "BREAK"],
         ),
         (
             "else: { then: { do: break, set_iter: { a: 1 }, set_ctx: { b: 2 } } }",
@@ -205,5 +205,5 @@ def test_iter_is_a_namespace_only_inside_a_loop() -> None:
 
 
 def test_a_flow_task_that_nobody_could_have_generated_is_refused() -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(ExpansionError):
         code_of(flow("x", "{ surprise: 1 }"))

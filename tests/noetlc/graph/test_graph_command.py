@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from noetlc.analysis.formulas import STEP_DONE
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats.terminal import show
 from noetlc.graph.run import Format, Order, graph
-from noetlc.lint.cannot_run import CannotRun
-from noetlc.net.net import STEP_DONE, Ending, Gate, Net, Step, StepKind
+from noetlc.net.net import Ending, Gate, Net, Step, StepKind
 from noetlc.rules.examples import whole_playbook
+from noetlvm.command_line.process import CommandError
 
 PLAYBOOK = """
 - step: start
@@ -135,7 +136,7 @@ def test_a_playbook_with_errors_has_no_net(tmp_path: Path, capsys: pytest.Captur
     ],
 )
 def test_what_cannot_be_done_is_said(playbook: str, change: dict[str, object], said: str) -> None:
-    with pytest.raises(CannotRun, match=said.replace("?", r"\?")):
+    with pytest.raises(CommandError, match=said.replace("?", r"\?")):
         graph(Order((playbook,))._replace(**change))  # type: ignore[arg-type]
 
 

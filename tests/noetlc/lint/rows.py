@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
-from noetlc.report.row import Place, Row
+from noetlc.report.row import Range, Row
 
 
 def row(
@@ -13,4 +13,4 @@ def row(
     label: str = "workflow.start",
     severity: Severity = Severity.ERROR,
 ) -> Row:
-    return Row(code, severity, f"message of {code}", "help", path, Place(line, 1, line, 2), (), None, label)
+    return Row(code, severity, f"message of {code}", "help", path, Range(line, 1, line, 2), (), None, label)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from noetlc.lint.atomic import write_atomically
+from noetlc.files import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path

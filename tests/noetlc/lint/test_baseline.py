@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.lint.baseline import read_baseline, write_baseline
-from noetlc.lint.cannot_run import CannotRun
+from noetlvm.command_line.process import CommandError
 from tests.noetlc.lint.rows import row
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ BAD = {
 @pytest.mark.parametrize(("text", "why"), BAD.items(), ids=[key[:60] for key in BAD])
 def test_a_bad_file_stops_the_run_with_a_reason(file: Path, text: str, why: str) -> None:
     file.write_text(text)
-    with pytest.raises(CannotRun, match=why):
+    with pytest.raises(CommandError, match=why):
         read_baseline(file)
 
 
 def test_a_missing_file_stops_the_run_with_advice(file: Path) -> None:
-    with pytest.raises(CannotRun, match="--write-baseline"):
+    with pytest.raises(CommandError, match="--write-baseline"):
         read_baseline(file)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.lint.cache import Result, content_digest, no_cache, open_cache, stamp_of
-from noetlc.lint.terms import Terms
-from noetlc.syntax.limits import ReadLimits
+from noetlc.settings import Settings
 from tests.noetlc.lint.rows import row
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LIMIT = 1000
-TERMS = Terms()
+SETTINGS = Settings()
 
 
 @pytest.fixture
@@ -27,14 +26,14 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.write_text("kind: Playbook\n")
     long_ago = time.time_ns() - 10**12
     os.utime(file, ns=(long_ago, long_ago))
-    cache = open_cache(TERMS)
+    cache = open_cache(SETTINGS)
     cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(file.read_bytes()), True, (row(),)))
     cache.save()
     return file
 
 
-def recall(path: str = "a.yaml", terms: Terms = TERMS, *, named: bool = True) -> Result | None:
-    return open_cache(terms).recall(path, named=named, limit=LIMIT)
+def recall(path: str = "a.yaml", settings: Settings = SETTINGS, *, named: bool = True) -> Result | None:
+    return open_cache(settings).recall(path, named=named, limit=LIMIT)
 
 
 def test_an_unchanged_file_is_recalled(cached: Path) -> None:
@@ -62,8 +61,8 @@ def test_a_change_of_the_same_size_in_the_same_tick_is_noticed(cached: Path) -> 
 
 
 def test_other_limits_and_other_tool_kinds_are_other_results(cached: Path) -> None:
-    assert recall(terms=Terms(ReadLimits(depth_max=3))) is None
-    assert recall(terms=Terms(tool_kinds=frozenset({"ours"}))) is None
+    assert recall(settings=Settings(max_document_bytes=3)) is None
+    assert recall(settings=Settings(tool_kinds=("ours",))) is None
 
 
 def test_a_change_of_the_compiler_forgets_everything(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +84,7 @@ def test_an_entry_that_somebody_changed_is_not_used(cached: Path) -> None:
 
 
 def test_a_file_found_to_be_no_playbook_is_checked_when_it_is_named(cached: Path) -> None:
-    cache = open_cache(TERMS)
+    cache = open_cache(SETTINGS)
     cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, None))
     cache.save()
     assert recall(named=True) is None
@@ -95,7 +94,7 @@ def test_a_file_found_to_be_no_playbook_is_checked_when_it_is_named(cached: Path
 
 
 def test_a_file_that_was_named_but_is_no_playbook_is_left_alone_when_found(cached: Path) -> None:
-    cache = open_cache(TERMS)
+    cache = open_cache(SETTINGS)
     cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, (row(),)))
     cache.save()
     found = recall(named=False)
@@ -110,7 +109,7 @@ def test_a_deleted_file_is_forgotten(cached: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_is_no_error(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOETLC_CACHE", str(cached))  # a file, so no folder can be made of it
-    cache = open_cache(TERMS)
+    cache = open_cache(SETTINGS)
     cache.remember("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
     cache.save()
     assert cached.read_text() == "kind: Playbook\n"

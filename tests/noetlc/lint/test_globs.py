@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.lint.globs import matches
+from noetlc.globs import matches
 
 CASES = [
     ("*.yaml", "a.yaml", True),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from noetlc.finding import Finding, Severity
 from noetlc.lint.fixing import apply_edits, fix_text
-from noetlc.lint.ignores import UNUSED_IGNORE, Ignore, find_ignores, silence
+from noetlc.lint.ignores import UNUSED_IGNORE, Ignore, apply_ignores, find_ignores
 from noetlc.syntax.span import Source, Span
 from noetlc.syntax.yaml_reader import read_document
 
@@ -27,7 +27,7 @@ def finding(text: str, at: str, code: str = "P103") -> Finding:
 
 
 def left_of(text: str, *findings: Finding, all_rules_ran: bool = True) -> list[str]:
-    kept = silence(findings, ignores_in(text), Source("a.yaml", text), all_rules_ran=all_rules_ran)
+    kept = apply_ignores(findings, ignores_in(text), Source("a.yaml", text), all_rules_ran=all_rules_ran).reported
     return [one.code for one in kept]
 
 
@@ -102,7 +102,7 @@ def test_a_line_after_a_block_scalar_is_not_part_of_it() -> None:
 
 def test_an_ignore_that_silences_nothing_is_a_note_with_a_fix() -> None:
     text = "a: 1 # noetlc: ignore[P103]\n"
-    (unused,) = silence([], ignores_in(text), Source("a.yaml", text), all_rules_ran=True)
+    (unused,) = apply_ignores([], ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
     assert (unused.code, unused.severity) == (UNUSED_IGNORE, Severity.NOTE)
     assert text[unused.span.start : unused.span.end] == "# noetlc: ignore[P103]"
     assert unused.fix is not None
@@ -119,7 +119,7 @@ def test_an_ignore_that_silences_nothing_is_a_note_with_a_fix() -> None:
 )
 def test_the_fix_takes_away_what_is_idle_and_no_more(text: str, mended: str) -> None:
     found = [finding(text, "bad")] if "bad" in text else []
-    (unused,) = silence(found, ignores_in(text), Source("a.yaml", text), all_rules_ran=True)
+    (unused,) = apply_ignores(found, ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
     assert unused.fix is not None
     assert unused.fix.safe
     assert apply_edits(text, unused.fix.edits) == mended
@@ -127,7 +127,7 @@ def test_the_fix_takes_away_what_is_idle_and_no_more(text: str, mended: str) -> 
 
 def test_a_reason_somebody_wrote_is_not_deleted() -> None:
     text = "a: 1 # noetlc: ignore[P103] because of the moon\n"
-    (unused,) = silence([], ignores_in(text), Source("a.yaml", text), all_rules_ran=True)
+    (unused,) = apply_ignores([], ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
     assert unused.fix is None
 
 
@@ -151,7 +151,7 @@ def test_the_note_itself_can_be_silenced() -> None:
 )
 def test_a_comment_that_is_not_understood_silences_nothing_and_says_so(comment: str, hint: str) -> None:
     text = f"a: bad {comment}\n"
-    kept = silence([finding(text, "bad")], ignores_in(text), Source("a.yaml", text), all_rules_ran=True)
+    kept = apply_ignores([finding(text, "bad")], ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
     assert [one.code for one in kept] == ["P103", UNUSED_IGNORE]
     assert re.search(re.escape(hint), kept[1].message)
 
@@ -164,7 +164,7 @@ def test_any_text_is_answered_and_its_fixes_leave_nothing_to_fix(pieces: list[st
 
     def unused(text: str) -> list[Finding]:
         source = Source("a.yaml", text)
-        return silence([], find_ignores(text, []), source, all_rules_ran=True)
+        return apply_ignores([], find_ignores(text, []), source, all_rules_ran=True).reported
 
     fixed = fix_text(text, unused, unsafe=False)
     assert fix_text(fixed.text, unused, unsafe=False).count == 0

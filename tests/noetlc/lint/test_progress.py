@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from noetlc.lint.progress import Progress
+from noetlc.lint.pool import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -14,12 +14,12 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlc.lint.progress._PATIENCE_S", 0.0)
+    monkeypatch.setattr("noetlc.lint.pool._PROGRESS_AFTER_SECONDS", 0.0)
 
 
 def shown(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> str:
     monkeypatch.setattr("sys.stderr", stream)
-    progress = Progress(2, quiet=quiet)
+    progress = ProgressBar(2, quiet=quiet)
     progress(1)
     progress(2)
     progress.close()
@@ -32,7 +32,7 @@ def test_a_long_wait_on_a_terminal_is_shown(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_short_wait_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlc.lint.progress._PATIENCE_S", 1e9)
+    monkeypatch.setattr("noetlc.lint.pool._PROGRESS_AFTER_SECONDS", 1e9)
     assert shown(Terminal(), monkeypatch) == ""
 
 

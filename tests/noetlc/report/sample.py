@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetlc.finding import Severity
 from noetlc.report.report import Report
-from noetlc.report.row import EditRow, FixRow, Place, RelatedRow, Row
+from noetlc.report.row import EditRow, FixRow, Range, RelatedRow, Row
 from noetlc.syntax.span import Source
 
 TEXTS = {
@@ -23,9 +23,9 @@ ROWS = (
         "no step is called `fetchh`: 100% wrong\nsecond line",
         "Did you mean `fetch`?",
         _PATH,
-        Place(5, 17, 5, 23),
-        (RelatedRow("a step of a similar name", Place(6, 11, 6, 16)),),
-        FixRow("Write `fetch`", True, (EditRow(Place(5, 17, 5, 23), "fetch"),)),
+        Range(5, 17, 5, 23),
+        (RelatedRow("a step of a similar name", Range(6, 11, 6, 16)),),
+        FixRow("Write `fetch`", True, (EditRow(Range(5, 17, 5, 23), "fetch"),)),
         "workflow.start.next.arcs.1.step",
     ),
     Row(
@@ -34,13 +34,13 @@ ROWS = (
         "a wide <value> & a control character \x1b[31m",
         "Write it in one word.",
         _PATH,
-        Place(7, 13, 7, 16),
+        Range(7, 13, 7, 16),
         (),
-        FixRow("Shorten it", False, (EditRow(Place(7, 13, 7, 16), "x"),)),
+        FixRow("Shorten it", False, (EditRow(Range(7, 13, 7, 16), "x"),)),
         "workflow.fetch",
     ),
-    Row("P013", Severity.NOTE, "runs over two lines", "", _PATH, Place(2, 5, 3, 10), (), None, "workflow.start"),
-    Row("P013", Severity.NOTE, "the same once more", "", _PATH, Place(3, 5, 3, 9), (), None, "workflow.start"),
+    Row("P013", Severity.NOTE, "runs over two lines", "", _PATH, Range(2, 5, 3, 10), (), None, "workflow.start"),
+    Row("P013", Severity.NOTE, "the same once more", "", _PATH, Range(3, 5, 3, 9), (), None, "workflow.start"),
 )
 
 

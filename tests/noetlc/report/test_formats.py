@@ -114,7 +114,7 @@ def test_sarif_results_have_places_fixes_and_distinct_fingerprints() -> None:
     for result, row in zip(results, ROWS, strict=True):
         (location,) = result["locations"]
         region = location["physicalLocation"]["region"]
-        assert (region["startLine"], region["endColumn"]) == (row.place.line, row.place.end_column)
+        assert (region["startLine"], region["endColumn"]) == (row.range.line, row.range.end_column)
         assert " " not in location["physicalLocation"]["artifactLocation"]["uri"]
         assert ("fixes" in result) == (row.fix is not None)
         assert ("relatedLocations" in result) == bool(row.related)
@@ -123,7 +123,7 @@ def test_sarif_results_have_places_fixes_and_distinct_fingerprints() -> None:
 
 
 def test_fingerprints_stay_when_lines_move() -> None:
-    moved = REPORT._replace(rows=tuple(row._replace(place=row.place._replace(line=row.place.line + 9)) for row in ROWS))
+    moved = REPORT._replace(rows=tuple(row._replace(range=row.range._replace(line=row.range.line + 9)) for row in ROWS))
     before, after = (json.loads(render(Format.GITLAB, report)) for report in (REPORT, moved))
     assert [issue["fingerprint"] for issue in before] == [issue["fingerprint"] for issue in after]
 

@@ -7,9 +7,10 @@ from textwrap import dedent
 import pytest
 
 from noetlc.finding import Finding, Severity
-from noetlc.lint.check import KindPolicy, check_source
+from noetlc.lint.check import check_source
 from noetlc.lint.fixing import fix_text
 from noetlc.rules.examples import whole_playbook
+from noetlc.settings import Settings
 from noetlc.syntax.span import Source
 from tests.noetlc.rules.lint_text import fixed, lint, place
 
@@ -81,7 +82,8 @@ def test_eval_of_an_unknown_tool_is_found_only_if_it_looks_like_rules() -> None:
     "text",
     [
         rule("{expr: \"{{ outcome.status == 'error' }}\", then: {do: fail}}"),
-        "- step: a\n  next: {arcs: [{step: a, expr: \"{{ event.name == 'step.done' }}\"}]}\n",
+        "- step: a\n  tool: {kind: http, url: 'https://example.org'}\n"
+        "  next: {arcs: [{step: a, expr: \"{{ event.name == 'step.done' }}\"}]}\n",
         '- step: a\n  spec: {policy: {admit: {rules: [{expr: "{{ args.x }}", then: {allow: true}}, '
         "{else: {then: {allow: false}}}]}}}\n  tool: {kind: noop}\n",
         '- step: a\n  tool:\n    - choose:\n        - expr: "{{ args.x }}"\n          then: [{kind: noop}]\n',
@@ -303,10 +305,10 @@ def test_a_sink_is_found_as_kind_as_input_and_as_block() -> None:
     assert errors(text) == ["P909", "P909", "P909"]
 
 
-@pytest.mark.parametrize("kinds", [KindPolicy(frozenset({"sink"})), KindPolicy(allow_unknown=True)])
-def test_a_sink_that_the_configuration_allows_is_a_tool_like_any_other(kinds: KindPolicy) -> None:
+@pytest.mark.parametrize("kinds", [Settings(tool_kinds=("sink",)), Settings(allow_unknown_kinds=True)])
+def test_a_sink_that_the_configuration_allows_is_a_tool_like_any_other(kinds: Settings) -> None:
     source = Source("a.yaml", whole_playbook("- step: start\n  tool: {kind: sink}\n"))
-    assert "P909" not in [finding.code for finding in check_source(source, kinds=kinds).findings]
+    assert "P909" not in [finding.code for finding in check_source(source, settings=kinds).findings]
 
 
 _EXECUTOR = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noetlc.syntax import template_ast as ast
-from noetlc.syntax.limits import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX
+from noetlc.syntax.input import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
 from noetlc.syntax.template_builder import TREE_HEIGHT_MAX, TreeBuilder

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
+from noetlc.assembly.assembler import assemble
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.errors import InvalidBundle, MalformedBundle
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.text.assembler import assemble
 from noetlvm.bytecode.verify.codes import INVALID
 from noetlvm.bytecode.verify.expressions import prove
 from noetlvm.bytecode.verify.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
@@ -87,7 +87,7 @@ _ENDINGS = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_programs_around_the_invalid_expressions_are_valid(place: str) -> None:
-    ending = _ENDINGS.get(place, "POP; MAP 0; RETURN")
+    ending = _ENDINGS.get(place, 'RECORD ["a"]; RETURN')
 
     verify(in_place(place, f"NAME workload; {ending}"))
 
@@ -269,7 +269,7 @@ def test_an_error_in_a_loop_or_arc_names_it() -> None:
 
 def test_an_error_in_a_child_playbook_names_its_path() -> None:
     text = (
-        '.isa 1\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
+        '.isa 2\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
         '.playbook "child" "child"\n.entry "b"\n.step "b"\n.admit ( RETURN )'
     )
 

@@ -73,8 +73,12 @@ def test_one_kind_as_json_is_one_object() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"), [("htp", "did you mean `http`?"), ("zzz", "known kinds: noop, http, postgres")]
 )
-def test_an_unknown_kind_gets_a_hint_and_exit_code_2(name: str, hint: str) -> None:
-    code, out, err = run("tools", name)
+def test_an_unknown_kind_gets_a_hint_and_exit_code_2(
+    name: str, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["noetlvm", "tools", name])
+    code = main()
+    out, err = capsys.readouterr()
     assert (code, out) == (2, "")
     assert f"there is no tool kind `{name}`" in err
     assert hint in err
@@ -94,10 +98,10 @@ def test_help_shows_an_example(arguments: tuple[str, ...]) -> None:
 def test_a_terminal_gets_a_table_with_a_title(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from noetlvm.cli.tools import show_tools
+    from noetlvm.cli.tools import tools
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert show_tools("shell", as_json=False) == 0
+    assert tools("shell") == 0
     out = capsys.readouterr().out
     assert "Inputs" in out
     assert "─" in out

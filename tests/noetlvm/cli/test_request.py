@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from noetlvm.cli.refused import Refused
-from noetlvm.cli.request import payload
+from noetlvm.cli.request import request_payload as payload
+from noetlvm.command_line.process import CommandError
 from noetlvm.limits import PAYLOAD_FILE_BYTES_MAX
 
 BAD = [
@@ -32,7 +32,7 @@ BAD = [
 @pytest.mark.parametrize(("name", "data", "message"), BAD, ids=[name for name, *_ in BAD])
 def test_a_bad_payload_is_refused_with_its_place(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(CommandError) as refused:
         payload(str(tmp_path / name), ())
     assert message in str(refused.value).replace(f"{tmp_path}/", "")
     assert "sys." not in str(refused.value)
@@ -51,7 +51,7 @@ def test_a_payload_may_be_as_large_as_the_limit_and_no_larger(tmp_path: Path) ->
         if is_allowed:
             assert len(payload(str(file), ())["n"]) == size - 9
             continue
-        with pytest.raises(Refused, match="pass the name of a file instead"):
+        with pytest.raises(CommandError, match="pass the name of a file instead"):
             payload(str(file), ())
 
 

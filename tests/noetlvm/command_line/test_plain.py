@@ -10,9 +10,9 @@ import pytest
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.command_line.declared import REQUIRED, Command, Option, Parameter, Program, parameters
-from noetlvm.command_line.plain import answer, plainly_read
-from noetlvm.command_line.typer_app import answer_with_typer
-from noetlvm.record import changed
+from noetlvm.command_line.plain import read_words, run_words
+from noetlvm.command_line.process import CommandError
+from noetlvm.command_line.typer_app import run_with_typer
 
 COMMANDS = [(program, name) for program in (COMPILER, MACHINE) for name in program.commands]
 Read = dict[str, Any]
@@ -32,9 +32,19 @@ class Recorder:
         return 7
 
 
+class OneCommand(Program):
+    """A program whose commands are all the same one."""
+
+    command: Command
+
+    def find(self, name: str) -> Command:
+        return self.command
+
+
 def read_by_typer(program: Program, name: str, words: list[str]) -> Read:
     recorder = Recorder(program.find(name))
-    assert answer_with_typer(changed(program, commands=(name, "other"), find=lambda _: recorder), [name, *words]) == 7
+    only = OneCommand(program.name, program.version, program.about, program.package, (name, "other"), command=recorder)
+    assert run_with_typer(only, [name, *words]) == 7
     (read,) = recorder.calls
     return read
 
@@ -57,6 +67,7 @@ def spellings(parameter: Parameter) -> list[list[str]]:
     else:
         values = ["7", "007", "1000000"] if parameter.type is int else ["word", "a b", "", "ä=ö,x"]
     made = [[flag, value] for flag in parameter.flags for value in values]
+    made += [[f"{flag}={value}"] for flag in parameter.flags if flag.startswith("--") for value in values]
     return [*made, [word for words in made for word in words]] if parameter.is_list else made
 
 
@@ -71,13 +82,13 @@ def test_both_readers_agree_on_every_option_of_every_command(program: Program, n
         for words in spellings(parameter):
             if not parameter.flags:
                 words = [*words, *needed(command)[len(words) :]]
-            assert plainly_read(command, [*others, *words]) == read_by_typer(program, name, [*others, *words])
+            assert read_words(command, [*others, *words]) == read_by_typer(program, name, [*others, *words])
         together += spellings(parameter)[0]
-    assert plainly_read(command, together) == read_by_typer(program, name, together)
+    assert read_words(command, together) == read_by_typer(program, name, together)
 
 
 def test_options_may_stand_before_between_and_after_arguments() -> None:
-    read = plainly_read(COMPILER.find("lint"), ["--quiet", "a.yaml", "--select", "P1", "b.yaml", "--select", "P5"])
+    read = read_words(COMPILER.find("lint"), ["--quiet", "a.yaml", "--select", "P1", "b.yaml", "--select", "P5"])
     assert read is not None
     assert (read["paths"], read["select"], read["quiet"]) == (["a.yaml", "b.yaml"], ["P1", "P5"], True)
 
@@ -85,7 +96,10 @@ def test_options_may_stand_before_between_and_after_arguments() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("lint", ["--format=json"]),
+        ("lint", ["--format=bogus"]),
+        ("lint", ["--quiet=yes"]),
+        ("lint", ["--jobs=0"]),
+        ("lint", ["-q=1"]),
         ("lint", ["--format", "bogus"]),
         ("lint", ["--format", "JSON"]),
         ("lint", ["--format"]),
@@ -112,7 +126,7 @@ def test_options_may_stand_before_between_and_after_arguments() -> None:
     ],
 )
 def test_what_is_not_plain_is_left_to_typer(name: str, words: list[str]) -> None:
-    assert plainly_read(COMPILER.find(name), words) is None
+    assert read_words(COMPILER.find(name), words) is None
 
 
 def double(count: Annotated[int, Option(help="How many.")] = 1) -> int:
@@ -121,19 +135,20 @@ def double(count: Annotated[int, Option(help="How many.")] = 1) -> int:
 
 @pytest.mark.parametrize("words", [["double", "--count", "21"], ["double", "--count=21"]])
 def test_a_command_answers_with_its_exit_code_either_way(words: list[str]) -> None:
-    program = Program("calculator", "1.0", "Calculates.", ("double", "triple"), lambda _: double)
-    assert answer(program, words) == 42
+    program = OneCommand("calculator", "1.0", "Calculates.", "", ("double", "triple"), command=double)
+    assert run_words(program, words) == 42
 
 
 @pytest.mark.parametrize(("words", "code"), [(["--bogus"], 2), (["--version"], 0), ([], 2)])
 def test_what_is_no_command_is_left_to_typer(words: list[str], code: int, capfd: pytest.CaptureFixture[str]) -> None:
-    assert answer(MACHINE, words) == code
+    assert run_words(MACHINE, words) == code
     assert "noetlvm" in "".join(capfd.readouterr())
 
 
-def test_a_command_that_is_none_gets_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer(MACHINE, ["rnu", "a.yaml"]) == 2
-    near = "noetlvm: there is no command `rnu`; did you mean `run`? `noetlvm --help` lists those there are\n"
-    assert capsys.readouterr().err == near
-    assert answer(COMPILER, ["dance"]) == 2
-    assert capsys.readouterr().err == "noetlc: there is no command `dance`; `noetlc --help` lists those there are\n"
+def test_a_command_that_is_none_gets_the_nearest_one() -> None:
+    with pytest.raises(CommandError) as near:
+        run_words(MACHINE, ["rnu", "a.yaml"])
+    assert str(near.value) == "there is no command `rnu`; did you mean `run`? `noetlvm --help` lists the commands"
+    with pytest.raises(CommandError) as far:
+        run_words(COMPILER, ["dance"])
+    assert str(far.value) == "there is no command `dance`; `noetlc --help` lists the commands"

@@ -245,7 +245,7 @@ def test_a_credential_that_is_missing_fails_the_request_before_anything_runs() -
 def test_auth_gives_the_tool_its_keychain_entry() -> None:
     session = Session()
     session.run(KEYED, resolve=lambda _declared: Credentials({"pg": {"password": "hunter2-secret"}}))
-    assert session.tools.calls[0].auth == {"password": "hunter2-secret"}
+    assert session.tools.calls[0].keychain == {"pg": {"password": "hunter2-secret"}}
 
 
 def test_what_a_tool_says_is_recorded_without_secrets() -> None:

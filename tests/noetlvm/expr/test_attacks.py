@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from noetlc.codegen.cannot_lower import CannotLower
 from noetlc.codegen.expressions import lower_template
+from noetlc.codegen.stack_code import LoweringError
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.finding import Severity
 from noetlc.lint.check import check_bytes
@@ -48,7 +48,7 @@ def expression_of(row: dict[str, Any]) -> Expression | None:
     template = parse_template(template_of(row))
     try:
         return None if template.problems else lower_template(template).expression
-    except CannotLower:
+    except LoweringError:
         return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetlvm.keychain.auth import http_headers, postgres_parts
-from noetlvm.keychain.shapes import SHAPES, Misshapen, shaped
+from noetlvm.keychain.shapes import SHAPES, ShapeError, shaped
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_an_entry_becomes_a_header(entry: Any, headers: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("entry", [{}, None, 7, {"password": "s3cr3t"}])
 def test_what_proves_nothing_is_refused(entry: Any) -> None:
-    with pytest.raises(Misshapen, match="`token`") as problem:
+    with pytest.raises(ShapeError, match="`token`") as problem:
         http_headers(entry)
     assert "s3cr3t" not in str(problem.value)
 
@@ -48,6 +48,6 @@ def test_an_entry_becomes_the_parts_of_a_connection(entry: Any) -> None:
 
 @pytest.mark.parametrize("entry", [None, 7, ["s3cr3t"], "s3cr3t"])
 def test_what_is_no_connection_is_refused(entry: Any) -> None:
-    with pytest.raises(Misshapen) as problem:
+    with pytest.raises(ShapeError) as problem:
         postgres_parts(entry)
     assert "s3cr3t" not in str(problem.value)

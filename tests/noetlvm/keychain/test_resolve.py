@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from noetlvm.bytecode.program import Credential
-from noetlvm.keychain.resolve import Keychain, MissingEntry, look_up, resolve
+from noetlvm.keychain.resolve import Keychain, MissingEntryError, look_up, resolve
 
 PG = Credential("pg_main", "postgres_credential", {})
 TOKEN = Credential("api_token", "secret_manager", {})
@@ -36,7 +36,7 @@ def only(credential: Credential, *options: str) -> Any:
 
 
 def refusal(credential: Credential, *options: str) -> str:
-    with pytest.raises(MissingEntry) as refused:
+    with pytest.raises(MissingEntryError) as refused:
         resolve([credential], options)
     return str(refused.value)
 
@@ -220,7 +220,7 @@ def test_a_secret_can_be_looked_up_while_running(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("API_TOKEN", "from-env")
     assert look_up("environment", "api_token") == "from-env"
     assert look_up("file", "tenants/acme/token", [f"file:{secrets_file}"]) == "deep"
-    with pytest.raises(MissingEntry, match="`nothing`"):
+    with pytest.raises(MissingEntryError, match="`nothing`"):
         look_up("environment", "nothing")
 
 

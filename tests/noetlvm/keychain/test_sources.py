@@ -9,7 +9,7 @@ import pytest
 
 from noetlvm.keychain.command import MAX_BYTES, Command, open_command
 from noetlvm.keychain.file import read_file
-from noetlvm.keychain.source import Unavailable
+from noetlvm.keychain.source import ProviderError
 
 DOTENV = """
 # a comment
@@ -72,7 +72,7 @@ def test_every_value_of_a_file_is_text(tmp_path: Path, name: str, text: str) -> 
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_by_its_place(tmp_path: Path, name: str, text: str, told: str) -> None:
-    with pytest.raises(Unavailable) as problem:
+    with pytest.raises(ProviderError) as problem:
         read_file(written(tmp_path, name, text))
     assert told in str(problem.value)
     assert str(tmp_path / name) in str(problem.value)
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_is_told_by_its_place(tmp_path: Path, name: s
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"none\.yaml"):
+    with pytest.raises(ProviderError, match=r"none\.yaml"):
         read_file(tmp_path / "none.yaml")
 
 
@@ -110,7 +110,7 @@ def test_a_program_may_print_an_object() -> None:
 def test_a_program_that_misbehaves_is_told_without_its_words(
     code: str, told: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(Unavailable, match=told) as problem:
+    with pytest.raises(ProviderError, match=told) as problem:
         python(code, "s3cr3t").find("x", ())
     assert "s3cr3t" not in str(problem.value) + "".join(capfd.readouterr())
 
@@ -121,22 +121,22 @@ def test_a_program_that_misbehaves_is_told_without_its_words(
     ids=["silent", "closed its output"],
 )
 def test_a_program_that_does_not_end_is_ended(code: str) -> None:
-    with pytest.raises(Unavailable, match="did not end within"):
+    with pytest.raises(ProviderError, match="did not end within"):
         python(code, timeout_s=0.5).find("x", ())
 
 
 @pytest.mark.parametrize("settings", [{}, {"command": "pass show x"}, {"command": []}, {"command": [1]}])
 def test_a_command_must_be_a_list(settings: dict[str, object]) -> None:
-    with pytest.raises(Unavailable, match="list"):
+    with pytest.raises(ProviderError, match="list"):
         open_command(settings)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, True, "1"])
 def test_a_time_limit_must_be_a_number_of_seconds(timeout: object) -> None:
-    with pytest.raises(Unavailable, match="`timeout`"):
+    with pytest.raises(ProviderError, match="`timeout`"):
         open_command({"command": ["x"], "timeout": timeout})
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    with pytest.raises(Unavailable, match="no-such-program"):
+    with pytest.raises(ProviderError, match="no-such-program"):
         Command(("no-such-program",)).find("x", ())

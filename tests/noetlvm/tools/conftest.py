@@ -16,7 +16,7 @@ KEY = "01J-execution/3#1"
 
 def tool_call(kind: str, inputs: dict[str, Any], spec: dict[str, Any] | None = None, auth: Any = None) -> ToolCall:
     named = inputs if auth is None else {"auth": "entry", **inputs}
-    return ToolCall(kind, named, spec or {}, KEY, auth)
+    return ToolCall(kind, named, spec or {}, KEY, keychain={} if auth is None else {"entry": auth})
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ import pytest
 
 from noetlvm.keychain.auth import postgres_parts
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome
+from noetlvm.tools.call import Outcome, ToolCall
+from noetlvm.tools.runner import ToolRunner
 
 Run = Callable[..., Outcome]
 KEY = "01J-execution/3#1"
@@ -270,3 +272,95 @@ def test_a_connection_that_the_server_refuses_is_not_tried_again(run: Run, dsn: 
     auth = postgres_parts(dsn) | {name: value}
     error = run("postgres", {"command": "SELECT 1"}, None, auth)["error"]
     assert (error["kind"], error["retryable"]) == ("connection", False)
+
+
+def test_several_statements_give_all_their_results(sql: Sql, table: str) -> None:
+    result = sql(["INSERT INTO items VALUES (1, 'a'), (2, 'b');", "", "SELECT id FROM items ORDER BY id -- end"])[
+        "result"
+    ]
+    assert result["rows"] == [{"id": 1}, {"id": 2}]
+    assert [statement["row_count"] for statement in result["statements"]] == [2, 2]
+
+
+def test_several_statements_share_parameters(sql: Sql, table: str) -> None:
+    insert = "INSERT INTO items VALUES (%(id)s, %(name)s); SELECT name FROM items WHERE id = %(id)s"
+    assert sql(insert, {"id": 1, "name": "x'; DROP TABLE items; --"})["result"]["rows"] == [
+        {"name": "x'; DROP TABLE items; --"}
+    ]
+    assert sql("SELECT %s AS a; SELECT %s AS b", [1, "y"])["result"]["statements"][1]["rows"] == [{"b": "y"}]
+
+
+def test_a_list_of_statements_is_one_transaction(sql: Sql, table: str) -> None:
+    assert sql(["INSERT INTO items VALUES (1, 'a')", "SELECT 1/0"])["status"] == "error"
+    assert sql("SELECT count(*) AS n FROM items")["result"]["rows"] == [{"n": 0}]
+
+
+@pytest.mark.parametrize("command", ["", " ; ", [], "-- nothing", "/* nothing */;"])
+def test_a_command_without_a_statement_is_an_input_error(sql: Sql, command: Any) -> None:
+    assert sql(command)["error"]["kind"] == "input"
+
+
+def test_numbers_and_lists_are_parameters(sql: Sql) -> None:
+    rows = sql(
+        "SELECT x FROM generate_series(1, 9) x WHERE x = ANY(%(ids)s) LIMIT %(most)s", {"ids": [2, 4, 6], "most": 2}
+    )
+    assert rows["result"]["rows"] == [{"x": 2}, {"x": 4}]
+    texts = sql("SELECT x FROM (VALUES ('a'), ('b')) t(x) WHERE x = ANY(%s)", [["b", "c"]])
+    assert texts["result"]["rows"] == [{"x": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "rows"),
+    [("(%s, %s)", [[1, "a"], [2, "b"]]), ("(%(id)s, %(name)s)", [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])],
+)
+def test_rows_are_inserted_in_bulk(run: Run, sql: Sql, dsn: str, table: str, values: str, rows: Any) -> None:
+    inputs = {"command": f"INSERT INTO items VALUES {values}", "rows": rows}
+    assert run("postgres", inputs, None, dsn)["result"]["row_count"] == 2
+    assert sql("SELECT * FROM items ORDER BY id")["result"]["rows"] == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    assert run("postgres", inputs | {"rows": [*rows, rows[0]]}, None, dsn)["pg"]["sqlstate"] == "23505"
+    assert sql("SELECT count(*) AS n FROM items")["result"]["rows"] == [{"n": 2}]
+    assert run("postgres", inputs | {"rows": []}, None, dsn)["result"]["row_count"] == 0
+
+
+@pytest.mark.parametrize("name", ["command", "commands", "query", "sql", "statement"])
+def test_the_command_has_other_names(run: Run, dsn: str, name: str) -> None:
+    inputs = {name: "SELECT %(a)s::int AS a", "with": {"a": 3}, "credential": "entry"}
+    call = ToolCall("postgres", inputs, {}, KEY, keychain={"entry": dsn})
+    assert asyncio.run(run_once(call))["result"]["rows"] == [{"a": 3}]
+
+
+def test_a_script_is_read_from_a_file(run: Run, dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("SELECT 7 AS x;\nSELECT 8 AS x;\n")
+    inputs = {"script": {"uri": str(tmp_path / "q.sql"), "source": {"type": "file"}}}
+    assert run("postgres", inputs, None, dsn)["result"]["rows"] == [{"x": 8}]
+
+
+def test_a_pool_opens_no_more_connections_than_its_size(run: Run, dsn: str) -> None:
+    async def many(pool: dict[str, Any]) -> list[Outcome]:
+        runner = ToolRunner()
+        command = "SELECT pg_backend_pid() AS pid, pg_sleep(0.05)"
+        call = ToolCall("postgres", {"command": command, "auth": "e", "pool": pool}, {}, KEY, keychain={"e": dsn})
+        try:
+            return await asyncio.gather(*(runner.run(call) for _ in range(6)))
+        finally:
+            await runner.close()
+
+    outcomes = asyncio.run(many({"name": "small", "max_size": 2, "timeout": 30}))
+    assert len({outcome["result"]["rows"][0]["pid"] for outcome in outcomes}) <= 2
+    late = asyncio.run(many({"max_size": 1, "timeout": 0.06}))
+    assert "no connection became free within 0.06 s" in late[-1]["error"]["message"]
+    crowd = asyncio.run(many({"max_size": 1, "max_waiting": 1}))
+    assert sum("max_waiting" in outcome.get("error", {}).get("message", "") for outcome in crowd) == 4
+
+
+@pytest.mark.parametrize(("pool", "named"), [({"size": 3}, "`spec.pool` has no `size`"), ({"max_size": "x"}, "number")])
+def test_a_pool_setting_that_means_nothing_is_refused(run: Run, dsn: str, pool: Any, named: str) -> None:
+    assert named in run("postgres", {"command": "SELECT 1", "pool": pool}, None, dsn)["error"]["message"]
+
+
+async def run_once(call: ToolCall) -> Outcome:
+    runner = ToolRunner()
+    try:
+        return await runner.run(call)
+    finally:
+        await runner.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome
+from noetlvm.tools.call import Outcome, ToolCall
+from noetlvm.tools.runner import ToolRunner
 
 Run = Callable[..., Outcome]
 
@@ -36,9 +38,9 @@ def test_code_defines_main_or_assigns_result(run: Run, code: str) -> None:
     assert outcome == {"status": "ok", "result": [1, {"x": "ü"}], "py": {"exception_type": None}}
 
 
-def test_code_that_does_neither_is_told_so(run: Run) -> None:
+def test_code_without_a_result_is_an_error(run: Run) -> None:
     outcome = run("python", {"code": "x = 1"})
-    assert "neither defines `main` nor assigns `result`" in outcome["error"]["message"]
+    assert "neither defines `main`, nor returns, nor assigns `result`" in outcome["error"]["message"]
 
 
 def test_an_exception_is_an_error_with_its_type_and_line(run: Run) -> None:
@@ -124,10 +126,53 @@ def test_code_that_crashes_the_interpreter_is_an_error_and_the_next_runs(
     assert second["result"] == 1
 
 
-def test_one_task_leaves_nothing_behind_for_the_next(run_all: Callable[..., list[Outcome]]) -> None:
+def test_one_execution_leaves_nothing_behind_for_the_next() -> None:
     first = "import json, builtins\njson.left = builtins.left = 1\nresult = 0"
     second = "import json, builtins\nresult = [hasattr(json, 'left'), hasattr(builtins, 'left'), 'x' in globals()]"
-    assert run_all(("python", {"code": first}), ("python", {"code": second}))[1]["result"] == [False] * 3
+    assert in_executions(("one", first), ("two", second))[1]["result"] == [False] * 3
+
+
+def test_tasks_of_an_execution_see_no_names_streams_or_folders_of_each_other() -> None:
+    first = "import io, os, sys\nx = 1\nos.chdir('/tmp')\nos.environ['A'] = 'b'\nsys.stdout = io.StringIO()\nresult = 0"
+    second = "import os\nprint('seen')\nresult = ['x' in globals(), os.getcwd(), dict(os.environ)]"
+    outcome = in_executions(("one", first), ("one", second))[1]
+    assert outcome["result"] == [False, "/", {}]
+    assert outcome["py"]["stdout"] == "seen\n"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import json\njson.left = 1\nraise ValueError",
+        "import json, threading as t, time\njson.left = 1\nt.Thread(target=time.sleep, args=(9,)).start()\nresult = 0",
+        "import json, signal\njson.left = 1\nsignal.setitimer(signal.ITIMER_REAL, 9)\nresult = 0",
+        "import json, os\njson.left = 1\nos.close(1)\nresult = 0",
+        "import json, subprocess\njson.left = 1\nsubprocess.Popen(['sleep', '9'])\nresult = 0",
+    ],
+)
+def test_a_task_that_leaves_something_running_gives_its_process_to_no_other(first: str) -> None:
+    second = "import json\nresult = hasattr(json, 'left')"
+    assert in_executions(("one", first), ("one", second))[1]["result"] is False
+
+
+def test_an_execution_of_many_tasks_gets_a_new_process_in_time() -> None:
+    outcomes = in_executions(*(("one", "import os\nresult = os.getpid()") for _ in range(450)))
+    pids = [outcome["result"] for outcome in outcomes]
+    assert len(set(pids)) == 3
+
+
+def in_executions(*tasks: tuple[str, str]) -> list[Outcome]:
+    async def one_by_one() -> list[Outcome]:
+        runner = ToolRunner()
+        try:
+            return [
+                await runner.run(ToolCall("python", {"code": code}, {}, f"{execution}/1#1"))
+                for execution, code in tasks
+            ]
+        finally:
+            await runner.close()
+
+    return asyncio.run(one_by_one())
 
 
 def test_the_child_is_used_again(run_all: Callable[..., list[Outcome]]) -> None:
@@ -275,11 +320,87 @@ def main():
     assert run("python", {"code": code})["result"] == ["thread", "loop", "process"]
 
 
-def test_the_filter_of_calls_refuses_those_listed_and_then_allows() -> None:
-    from noetlvm.tools.python_child import CALLS_MAX, REFUSED_CALLS, SECCOMP_ALLOW, call_filter
+@pytest.mark.parametrize(
+    ("code", "result"),
+    [
+        ("if x > 1:\n    return 'big'\nreturn 'small'", "big"),
+        ("x = x + 1\nreturn x", 3),
+        ('text = """a\n  b"""\nreturn text', "a\n  b"),
+        ("def main(x):\n    return 1\nreturn main(x) + 1", 2),
+        ("return [x for y in range(2)]", [2, 2]),
+    ],
+)
+def test_code_may_return_at_top_level(run: Run, code: str, result: Any) -> None:
+    assert run("python", {"code": code, "input": {"x": 2}})["result"] == result
 
-    for machine, (_, calls) in REFUSED_CALLS.items():
-        program = call_filter(machine)
-        assert len(program) == 8 * (7 + 2 * len(set(calls)))
-        assert program.endswith(SECCOMP_ALLOW.to_bytes(4, sys.byteorder))
-        assert max(calls) < CALLS_MAX
+
+def test_an_error_in_code_that_returns_at_top_level_has_its_line(run: Run) -> None:
+    assert "(line 2 of `code`)" in run("python", {"code": "y = 0\nreturn 1 / y"})["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "result = [input_data, idempotency_key]",
+        "def main(input_data, idempotency_key, a):\n    return [input_data, idempotency_key]",
+        "def main(a):\n    return [input_data, idempotency_key]",
+        "return [input_data, idempotency_key]",
+    ],
+)
+def test_code_sees_its_args_as_input_data_and_the_idempotency_key(run: Run, code: str) -> None:
+    assert run("python", {"code": code, "args": {"a": 1}})["result"] == [{"a": 1}, "01J-execution/3#1"]
+
+
+def test_context_is_what_templates_see() -> None:
+    call = ToolCall("python", {"code": "result = context['ctx']['n']"}, {}, "e/1#1", context=lambda: {"ctx": {"n": 3}})
+    assert asyncio.run(run_once(call))["result"] == 3
+    unused = call._replace(inputs={"code": "result = 1"}, context=lambda: {"ctx": 1 / 0})
+    assert asyncio.run(run_once(unused))["result"] == 1
+
+
+@pytest.mark.parametrize("libs", [{"j": "json", "sqrt": "math.sqrt", "p": "os.path"}, ["json", "math"]])
+def test_libs_are_imported(run: Run, libs: Any) -> None:
+    code = {True: "result = j.dumps(sqrt(4)) + p.sep", False: "result = json.dumps(math.sqrt(4)) + '/'"}
+    assert run("python", {"code": code[isinstance(libs, dict)], "libs": libs})["result"] == "2.0/"
+
+
+@pytest.mark.parametrize(
+    ("libs", "named"), [({"x": "no_such_module"}, "no_such_module"), ({"x y": "json"}, "`libs`"), ([3], "`libs`")]
+)
+def test_libs_that_cannot_be_imported_are_named(run: Run, libs: Any, named: str) -> None:
+    assert named in run("python", {"code": "result = 1", "libs": libs})["error"]["message"]
+
+
+def test_a_script_is_read_from_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text("def main(x):\n    return x + 1\n")
+    inputs = {"script": {"uri": str(tmp_path / "task.py"), "source": {"type": "file"}}, "args": {"x": 1}}
+    assert run("python", inputs)["result"] == 2
+    assert run("python", {"script": "result = 5"})["result"] == 5
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:9/')",
+        "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+        "import socket\nsocket.gethostbyname('example.invalid')",
+        "open('/tmp/x', 'w')",
+        "import os\nos.mkdir('/tmp/no-such')",
+    ],
+)
+def test_a_denied_access_says_what_is_allowed_and_which_kind_to_use(run: Run, code: str) -> None:
+    message = run("python", {"code": code})["error"]["message"]
+    assert "may read files, but not change them, and has no network" in message
+    assert "`kind: http`" in message
+
+
+def test_an_error_of_the_code_does_not_mention_the_sandbox(run: Run) -> None:
+    assert "network" not in run("python", {"code": "raise PermissionError('not today')"})["error"]["message"]
+
+
+async def run_once(call: ToolCall) -> Outcome:
+    runner = ToolRunner()
+    try:
+        return await runner.run(call)
+    finally:
+        await runner.close()

@@ -15,7 +15,7 @@ from noetlvm.language import tool_kinds
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools import noop, shell
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.tools.kept import Kept
+from noetlvm.tools.resources import Resources
 from noetlvm.tools.runner import ToolRunner, find_tool
 
 Run = Callable[..., Outcome]
@@ -34,10 +34,10 @@ def test_other_tools_have_to_be_run() -> None:
 @pytest.mark.parametrize(
     ("kind", "inputs", "message"),
     [
-        ("shell", {}, "`command` is missing or null"),
-        ("shell", {"command": None}, "`command` is missing or null"),
+        ("shell", {}, "give exactly one of `command`, `cmds`, not 0"),
+        ("http", {"url": None}, "`url` is missing or null"),
         ("shell", {"command": 3}, "`command` must be string or array, but it is integer"),
-        ("shell", {"command": "x", "cmd": "y"}, "`cmd` is no input of `shell`; write `command`"),
+        ("shell", {"command": "x", "cmd": "y"}, "`cmd` is another name of `command`, which is given too"),
         ("http", {"url": "x", "method": "FETCH"}, "`method` is 'FETCH'; give one of GET, POST"),
         ("http", {"url": "x", "json": 1, "body": "y"}, "give at most one of `json`, `form`, `body`, not 2"),
         ("http", {"url": "x", "auth": "nobody"}, "`auth`: the keychain has no entry `nobody`"),
@@ -50,6 +50,10 @@ def test_inputs_that_do_not_fit_are_refused(run: Run, kind: str, inputs: dict[st
     assert outcome["error"]["message"].startswith(message)
 
 
+def test_an_input_that_the_kind_does_not_have_changes_nothing(run: Run) -> None:
+    assert run("shell", {"command": "echo hello", "colour": "red"})["result"]["stdout"] == "hello\n"
+
+
 @pytest.mark.parametrize("kind", ["playbook", "workbook", "no-such-kind"])
 def test_a_kind_that_no_worker_runs_is_an_error(run: Run, kind: str) -> None:
     assert run(kind, {})["error"]["message"].startswith(f"the tool `{kind}` cannot be run")
@@ -58,7 +62,7 @@ def test_a_kind_that_no_worker_runs_is_an_error(run: Run, kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "module", "inputs"),
     [
-        ("http", "httpx", {"url": "http://127.0.0.1/"}),
+        ("http", "aiohttp", {"url": "http://127.0.0.1/"}),
         ("postgres", "psycopg", {"command": "SELECT 1", "host": "h"}),
         ("duckdb", "duckdb", {"command": "SELECT 1"}),
     ],
@@ -76,7 +80,7 @@ def test_a_missing_driver_is_an_error_that_says_what_to_install(
 def test_a_tool_that_raises_makes_an_error_outcome(
     run: Run, monkeypatch: pytest.MonkeyPatch, raised: Exception
 ) -> None:
-    async def fail(_call: ToolCall, _kept: Kept) -> Outcome:
+    async def fail(_call: ToolCall, _kept: Resources) -> Outcome:
         raise raised
 
     monkeypatch.setattr(shell, "run", fail)
@@ -88,10 +92,10 @@ def test_a_tool_that_raises_makes_an_error_outcome(
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
-        (None, "tool", "the tool `shell` gave no outcome, but a `NoneType`"),
-        ({"status": "fine"}, "tool", "the tool `shell` gave no outcome, but a `dict`"),
-        ({"status": "error"}, "tool", "the tool `shell` gave no outcome, but a `dict`"),
-        ({"status": "error", "error": {}}, "tool", "it failed and did not say why"),
+        (None, "tool", "the tool `shell` returned no outcome, but a `NoneType`"),
+        ({"status": "fine"}, "tool", "the tool `shell` returned no outcome, but a `dict`"),
+        ({"status": "error"}, "tool", "the tool `shell` returned no outcome, but a `dict`"),
+        ({"status": "error", "error": {}}, "tool", "it failed without a message"),
         ({"status": "error", "error": {"kind": "k" * KIND_CHARS_MAX, "message": 7}}, "k" * KIND_CHARS_MAX, "7"),
         ({"status": "error", "error": {"kind": "k" * (KIND_CHARS_MAX + 1), "message": "m"}}, "tool", "m"),
     ],
@@ -99,7 +103,7 @@ def test_a_tool_that_raises_makes_an_error_outcome(
 def test_a_tool_that_gives_no_outcome_makes_an_error_outcome(
     run: Run, monkeypatch: pytest.MonkeyPatch, given: Any, kind: str, message: str
 ) -> None:
-    async def give(_call: ToolCall, _kept: Kept) -> Outcome:
+    async def give(_call: ToolCall, _kept: Resources) -> Outcome:
         found: Outcome = given
         return found
 
@@ -110,7 +114,7 @@ def test_a_tool_that_gives_no_outcome_makes_an_error_outcome(
 
 
 def test_a_tool_that_gives_only_a_status_has_no_result(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def give(_call: ToolCall, _kept: Kept) -> Outcome:
+    async def give(_call: ToolCall, _kept: Resources) -> Outcome:
         return {"status": "ok"}
 
     monkeypatch.setattr(shell, "run", give)
@@ -147,7 +151,7 @@ def test_everything_kept_is_closed_even_if_one_thing_cannot_be() -> None:
                 raise OSError("stuck")
 
     async def use() -> None:
-        kept = Kept()
+        kept = Resources()
         assert kept.get("a", lambda: Thing("a")) is kept.get("a", lambda: Thing("other"))
         kept.get("b", lambda: Thing("b"))
         await kept.close()

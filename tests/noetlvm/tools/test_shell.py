@@ -126,3 +126,19 @@ def assert_gone(pid: int) -> None:
         time.sleep(0.01)
     os.kill(pid, signal.SIGKILL)
     raise AssertionError(f"process {pid} is still there")
+
+
+def test_commands_of_a_list_run_in_one_shell_until_one_fails(run: Run, tmp_path: Path) -> None:
+    outcome = run("shell", {"cmds": ["x=1", "if true; then\n  echo $x\nfi", "cd /", "pwd"], "cwd": str(tmp_path)})
+    assert outcome["result"]["stdout"] == "1\n/\n"
+    outcome = run("shell", {"commands": ["echo a", "false", "echo b"]})
+    assert (outcome["result"]["stdout"], outcome["result"]["exit_code"]) == ("a\n", 1)
+
+
+@pytest.mark.parametrize("cmds", [[], ["", " "], "", ["x", 3]])
+def test_a_list_without_a_command_is_refused(run: Run, cmds: Any) -> None:
+    assert "`cmds" in run("shell", {"cmds": cmds})["error"]["message"]
+
+
+def test_a_command_finds_the_idempotency_key_in_its_environment(run: Run) -> None:
+    assert run("shell", {"cmd": "printf %s $NOETL_IDEMPOTENCY_KEY"})["result"]["stdout"] == "01J-execution/3#1"

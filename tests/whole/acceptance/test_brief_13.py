@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.bridge import NotCompiled
+from noetlvm.bridge import CompilationError
 from noetlvm.data.encoding import encode
 from noetlvm.limits import INLINE_BYTES
 from noetlvm.results.files import FileResults
@@ -21,7 +21,7 @@ Sql = Callable[[str], list[Any]]
 
 
 def test_a_policy_that_is_no_object_never_runs(execute: Execute, api: Api) -> None:
-    with pytest.raises(NotCompiled):
+    with pytest.raises(CompilationError):
         execute("""
 - step: start
   tool:
@@ -31,7 +31,7 @@ def test_a_policy_that_is_no_object_never_runs(execute: Execute, api: Api) -> No
 
 
 def test_a_rule_without_do_never_runs(execute: Execute, api: Api) -> None:
-    with pytest.raises(NotCompiled):
+    with pytest.raises(CompilationError):
         execute("""
 - step: start
   tool:

@@ -34,7 +34,7 @@ EXPECTATION_KEYS = {
     "parse": ({"requirement", "ok", "problems"}, {"playbook"}),
     "canon": ({"requirement"}, set()),
     "compile": ({"requirement"}, set()),
-    "verify": ({"requirement", "code"}, set()),
+    "verify": ({"requirement", "code"}, {"mutation"}),
     "run": ({"requirement", "status"}, {"given", *WORDS}),
     "replay": ({"requirement", "state"}, set()),
     "graph": (

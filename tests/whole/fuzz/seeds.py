@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+from noetlc.assembly.assembler import assemble
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.program import Expression, LoopHeader, Program
-from noetlvm.bytecode.text.assembler import assemble
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.programs import SAMPLES, chain, playbook, program, step
 from tests.whole.fuzz.fitted import fitted

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from noetlc.assembly.assembler import assemble
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.text.assembler import assemble
 
 Row = tuple[str, str, str]
 """Expected code, what is wrong in words, and the text."""
@@ -35,10 +35,10 @@ SHORT = {
     "<ok>": '( NAME outcome; ATTR "status"; CONST "ok"; COMPARE ==; TRUTH; RETURN )',
     "<more>": '( NAME ctx; ATTR "more"; TRUTH; RETURN )',
     "<1>": "( CONST 1; RETURN )",
-    "<patch>": '( CONST "n"; CONST 1; MAP 1; RETURN )',
+    "<patch>": '( CONST 1; RECORD ["n"]; RETURN )',
 }
 
-_STEP = '.isa 1\n.playbook "main" "main"\n.entry "start"\n.step "start"\n'
+_STEP = '.isa 2\n.playbook "main" "main"\n.entry "start"\n.step "start"\n'
 _LOOP = '.loop "item" width 1; .in ( CONST []; RETURN )\n'
 
 PLACES = {

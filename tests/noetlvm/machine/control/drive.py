@@ -22,7 +22,6 @@ from noetlvm.machine.messages import (
     OpenWork,
     Pause,
     Refuse,
-    Report,
     Request,
     Resume,
     Start,
@@ -31,6 +30,7 @@ from noetlvm.machine.messages import (
     TimerDue,
     WakeAt,
     Work,
+    WorkerReport,
 )
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child, State
@@ -86,7 +86,7 @@ class Hand:
         return self.give(Refuse(request, error))
 
     def report(self, run: int, iteration: str, lease: int, events: Sequence[Event]) -> list[Event]:
-        return self.give(Report(run, iteration, lease, events))
+        return self.give(WorkerReport(run, iteration, lease, events))
 
     def expire(self, run: int, iteration: str, lease: int) -> list[Event]:
         return self.give(LeaseLost(run, iteration, lease))

@@ -1,0 +1,1 @@
+"""The assembly language: a program as text (`disassembler`), and back (`assembler`)."""

@@ -1,0 +1,42 @@
+"""Formats of one line a finding: `concise` as compilers print, `github` as workflow commands of GitHub Actions."""
+
+from __future__ import annotations
+
+from noetlc.finding import Severity
+from noetlc.report.report import Report, visible
+from noetlc.report.row import Row
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_IN_MESSAGE = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_IN_PROPERTY = _IN_MESSAGE | str.maketrans({":": "%3A", ",": "%2C"})
+
+
+def concise(report: Report) -> str:
+    """Return `path:line:column: severity CODE message` for each finding, for editors and grep."""
+    return "".join(f"{concise_line(row)}\n" for row in report.rows)
+
+
+def concise_line(row: Row) -> str:
+    """Return one finding as one line."""
+    where = f"{visible(row.path)}:{row.range.line}:{row.range.column}"
+    return f"{where}: {row.severity} {row.code} {visible(row.message)}"
+
+
+def github(report: Report) -> str:
+    """Return one workflow command a finding; GitHub shows them beside the lines of a pull request."""
+    return "".join(f"{_command(row)}\n" for row in report.rows)
+
+
+def _command(row: Row) -> str:
+    properties = {
+        "file": row.path.replace("\\", "/"),
+        "line": row.range.line,
+        "endLine": row.range.end_line,
+        "title": f"noetlc {row.code}",
+    }
+    if row.range.line == row.range.end_line:  # GitHub ignores columns that end on another line
+        properties |= {"col": row.range.column, "endColumn": row.range.end_column}
+    written = ",".join(f"{name}={str(value).translate(_IN_PROPERTY)}" for name, value in properties.items())
+    lines = [*row.message.split("\n"), *row.help.split("\n")] if row.help else row.message.split("\n")
+    message = "\n".join(visible(line) for line in lines)
+    return f"::{_COMMANDS[row.severity]} {written}::{message.translate(_IN_MESSAGE)}"

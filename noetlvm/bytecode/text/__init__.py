@@ -1,1 +1,0 @@
-"""The assembly language: a program as text, and back."""

@@ -1,0 +1,15 @@
+"""`noetlvm cancel`."""
+
+from __future__ import annotations
+
+from noetlvm.cli.options import Database, OneExecution
+
+
+def cancel(execution: OneExecution, db: Database = None) -> int:
+    """Cancel an execution, whether or not a process runs it.
+
+    Example: noetlvm cancel 0190f3c2
+    """
+    from noetlvm.cli.control import control_execution
+
+    return control_execution(execution, "cancel", db)

@@ -1,0 +1,15 @@
+"""`noetlvm pause`."""
+
+from __future__ import annotations
+
+from noetlvm.cli.options import Database, OneExecution
+
+
+def pause(execution: OneExecution, db: Database = None) -> int:
+    """Pause an execution: nothing new is begun until `noetlvm resume`.
+
+    Example: noetlvm pause 0190f3c2
+    """
+    from noetlvm.cli.control import control_execution
+
+    return control_execution(execution, "pause", db)

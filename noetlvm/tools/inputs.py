@@ -1,0 +1,133 @@
+"""Checks rendered inputs and settings against what a kind declares. The linter sees templates, not their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from noetlvm.language.tool_kind import SPEC, Choice, Input, Setting, ToolKind, Type
+from noetlvm.tools.call import ToolCall
+
+AUTH = "auth"
+
+
+class InputError(Exception):
+    """An input or a setting is not valid for the kind. The message names it, and what to give instead."""
+
+
+def prepared(kind: ToolKind, call: ToolCall) -> ToolCall:
+    """Return the call with canonical names, defaults filled in and nulls removed. Raises InputError."""
+    given, spec = _canonical(kind, call)
+    auth = given.pop(AUTH, None) if kind.takes_auth else None
+    given = _declared(kind, given)
+    for item in kind.inputs:
+        _check_input(item, given)
+    for choice in kind.choices:
+        _check_choice(choice, given.keys() | ({AUTH} if auth is not None else set()))
+    defaults = {item.name: item.default for item in kind.inputs if item.default is not None}
+    return call._replace(
+        inputs=defaults | given,
+        spec=spec | _settings(kind, spec),
+        auth=call.auth if auth is None else _entry(auth, call.keychain),
+    )
+
+
+def _canonical(kind: ToolKind, call: ToolCall) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return inputs and settings under their canonical names. The compiler does the same to what it sees."""
+    given: dict[str, Any] = {}
+    spec = dict(call.spec)
+    for name, value in call.inputs.items():
+        meant = kind.canonical(name)
+        if value is None:
+            continue
+        if meant.startswith(SPEC):
+            spec[meant.removeprefix(SPEC)] = value
+        elif meant in given or (meant != name and call.inputs.get(meant) is not None):
+            raise InputError(f"`{name}` is another name of `{meant}`, which is given too; write one of them")
+        else:
+            given[meant] = value
+    return given, spec
+
+
+def _entry(auth: Any, keychain: Mapping[str, Any]) -> Any:
+    from noetlvm.keychain.auth import used_entry
+    from noetlvm.keychain.shapes import ShapeError
+
+    try:
+        return used_entry(auth, keychain)
+    except ShapeError as problem:
+        raise InputError(f"`auth`: {problem}") from None
+
+
+def _declared(kind: ToolKind, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs that the kind reads. Lint has warned of the others, and the task does the same without them."""
+    return given if kind.open else {name: value for name, value in given.items() if kind.input(name)}
+
+
+def _check_input(item: Input, given: Mapping[str, Any]) -> None:
+    if item.name not in given:
+        if item.required:
+            raise InputError(f"`{item.name}` is missing or null")
+        return
+    value = given[item.name]
+    _check_type(f"`{item.name}`", item.types, value)
+    if item.choices and value not in item.choices:
+        raise InputError(f"`{item.name}` is {value!r}; give one of {', '.join(item.choices)}")
+
+
+def _check_choice(choice: Choice, given: set[str]) -> None:
+    count = len(given & set(choice.names))
+    is_met = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
+    if not is_met:
+        raise InputError(f"give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}, not {count}")
+
+
+def _settings(kind: ToolKind, spec: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for setting in kind.settings:
+        value = spec.get(setting.name)
+        found[setting.name] = setting.default if value is None else _checked(setting, value)
+    return found
+
+
+def _checked(setting: Setting, value: Any) -> Any:
+    _check_type(f"`spec.{setting.name}`", setting.types, value)
+    numbers = [*value.values()] if isinstance(value, dict) else [value]
+    if setting.name == "timeout" and not all(_is_number(number) and number > 0 for number in numbers):
+        raise InputError(f"`spec.{setting.name}` is {value!r}; give seconds, more than 0")
+    return value
+
+
+def _check_type(name: str, types: tuple[Type, ...], value: Any) -> None:
+    if not any(_IS[type_](value) for type_ in types):
+        raise InputError(f"{name} must be {' or '.join(types)}, but it is {type_name(value)}")
+
+
+def as_text(name: str, value: Any) -> str:
+    """Return a single value as text, booleans as YAML writes them. Raises InputError for anything else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise InputError(f"`{name}` must be text, a number or a boolean, not {type_name(value)}")
+
+
+def type_name(value: Any) -> str:
+    """Return the name of a value's type in JSON Schema, or in Python if it has none there."""
+    order: tuple[Type, ...] = ("null", "boolean", "integer", "number", "string", "array", "object")
+    return next((name for name in order if _IS[name](value)), type(value).__name__)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_IS: dict[Type, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+}
