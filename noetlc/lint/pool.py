@@ -1,4 +1,4 @@
-"""Lints many files: in this process if there are few, in several if there are many. The order of files is kept."""
+"""Lints many files: in this process if there are few, in several if there are many. Results keep the files' order."""
 
 from __future__ import annotations
 
