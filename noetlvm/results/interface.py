@@ -6,6 +6,7 @@ leaves an orphan. Garbage collection removes orphans that are old enough: a youn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 from math import inf
@@ -30,7 +31,10 @@ class Collected(NamedTuple):
 
 
 class ResultStore(Protocol):
-    """Puts and gets results by key: the hexadecimal SHA-256 of their bytes."""
+    """Puts and gets results by key: the hexadecimal SHA-256 of their bytes.
+
+    Any thread may call it. A store that cannot be reached raises StoreError.
+    """
 
     def put(self, blobs: Iterable[tuple[str, bytes]]) -> None:
         """Store results, durably. An existing one is not written again, but counts as new for garbage collection."""
@@ -46,6 +50,21 @@ class ResultStore(Protocol):
 
         Without a time the caller must be the only writer.
         """
+
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def is_key(text: str) -> bool:
+    """Return whether a text can be the key of a result."""
+    return bool(_KEY.fullmatch(text))
+
+
+def require_key(key: str) -> str:
+    """Return a key. Raises ResultMissingError for a text that cannot be one."""
+    if not is_key(key):
+        raise ResultMissingError(f"{key!r} is no key of a result: a key has 64 hexadecimal digits")
+    return key
 
 
 def checked(key: str, data: bytes, where: str) -> bytes:

@@ -19,7 +19,7 @@ LAYERS = {
         ("expr",),
         ("keychain",),
         ("machine", "store", "tools"),
-        ("results",),
+        ("results", "wake"),
         ("engine",),
         ("bridge",),
         ("testing", "cli"),
