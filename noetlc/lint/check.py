@@ -13,6 +13,7 @@ from noetlc.finding import Finding
 from noetlc.lint.ignores import apply_ignores, find_ignores
 from noetlc.report.row import Row, resolve
 from noetlc.rules.catalogue import all_rules
+from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
 from noetlc.settings import Settings
 from noetlc.syntax import ast
 from noetlc.syntax.playbook_parser import parse_playbook
@@ -88,5 +89,9 @@ def _checked(
 def run_rules(model: Model, *, on_damaged_only: bool) -> list[Finding]:
     """Return what the rules find, each finding once, ordered by position."""
     rules = [rule for rule in all_rules() if rule.on_damaged or not on_damaged_only]
-    findings = {finding: None for rule in rules for finding in rule().check(model)}
+    if is_other_document(model.playbook):  # whatever else is in it follows other rules
+        rules = [DocumentKind]
+    found = {rule: list(rule().check(model)) for rule in rules}
+    codes = {rule.code for rule, findings in found.items() if findings}
+    findings = {finding: None for rule, findings in found.items() if not rule.echoes & codes for finding in findings}
     return sorted(findings, key=lambda finding: (finding.span, finding.code, finding.message))

@@ -21,6 +21,7 @@ class UnreachableStep(Rule):
     code = "P410"
     name = "unreachable-step"
     severity = Severity.WARNING
+    echoes = frozenset({"P211"})
     summary = "A step can never run, whatever the data."
     why = (
         "A step that was meant to run and does not is the quietest of failures: the run ends well, and the cleanup, "

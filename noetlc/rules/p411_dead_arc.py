@@ -17,6 +17,7 @@ class DeadArc(Rule):
     code = "P411"
     name = "dead-arc"
     severity = Severity.WARNING
+    echoes = frozenset({"P211"})
     summary = "An arc can never fire, because its step never ends that way or earlier arcs together take everything."
     why = (
         "The step behind the arc never gets a token from here. An error handler on a step that cannot fail looks like "
