@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model, Site
 from noetlc.analysis.names import Use
-from noetlc.analysis.order import StepOrder
 from noetlc.finding import Finding, Severity
+from noetlc.net.paths import Precedence
+from noetlc.net.source import source_net
 from noetlc.rules.rule import Rule
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, Position
@@ -65,7 +66,7 @@ class UnresolvedName(Rule):
     covers = ("S10", "S11")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        order = StepOrder(model)
+        order = Precedence(source_net(model))
         for reading in model.readings:
             site = reading.site
             for use in reading.names.uses:
@@ -89,7 +90,7 @@ class UnresolvedName(Rule):
             yield self.finding(model.place(site, use.node.span), message, meant, severity=Severity.NOTE)
 
 
-def _told(model: Model, order: StepOrder, site: Site, name: str) -> tuple[str, str] | None:
+def _told(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
     """Return the message and help for a name that is undefined at `site`."""
     if model.definitions.namespaces_of(name, site):
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.guards import STEP_FAILED, decide, names_read
+from noetlc.analysis.formulas import STEP_FAILED, event_facts
+from noetlc.analysis.guards import decide, names_read
 from noetlc.analysis.model import Model, Owner
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
@@ -52,7 +53,7 @@ class UnguardedArc(Rule):
             and owner.step.next
             and flow.is_certain
             and (flow.can_fail or owner.step.lifecycle is not None)
-            for arc in _unguarded(owner.step.next)
+            for arc in _unguarded(owner, owner.step.next)
         ]
         if not found:
             return
@@ -69,12 +70,12 @@ class UnguardedArc(Rule):
         )
 
 
-def _unguarded(router: ast.Router) -> Iterator[ast.Arc]:
+def _unguarded(owner: Owner, router: ast.Router) -> Iterator[ast.Arc]:
     """Yield the arcs that fire after a failure without reading `event`."""
     mode = router.spec.mode if router.spec else None
     is_exclusive = mode is None or mode.text == "exclusive"
     for arc in router.arcs or ():
-        holds = decide(arc.when, STEP_FAILED)
+        holds = decide(arc.when, event_facts(STEP_FAILED, owner.name, bool(owner.loops)))
         if holds is not False and "event" not in names_read(arc.when):
             yield arc
         if is_exclusive and holds:

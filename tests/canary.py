@@ -83,6 +83,13 @@ def _needles(secret: str) -> Iterator[tuple[str, bytes]]:
 def _encoded(secret: str) -> Iterator[tuple[str, bytes]]:
     raw = secret.encode()
     yield "reversed", secret[::-1].encode()
+    yield "base32", base64.b32encode(raw).rstrip(b"=")[:-1]
+    for order in ("utf-16-le", "utf-16-be"):
+        yield "utf-16 hex", secret.encode(order).hex().encode()
+        yield "utf-16 base64", base64.b64encode(secret.encode(order)).rstrip(b"=")[:-1]
+    if not secret.isascii():
+        yield "upper case", secret.upper().encode()
+        yield "lower case", secret.lower().encode()
     yield "hex", raw.hex().encode()
     yield "hex", raw.hex().upper().encode()
     for text in (quote(secret, safe=""), quote(secret), quote_plus(secret), "".join(f"%{byte:02x}" for byte in raw)):

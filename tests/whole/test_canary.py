@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from noetlvm.keychain.canary import find_canaries
+from tests.canary import find_canaries
 
 SECRET = 'cAnary/7f"3K+9zQ~w2'
 HALVES = SECRET[:9], SECRET[9:]
