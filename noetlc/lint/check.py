@@ -91,7 +91,5 @@ def run_rules(model: Model, *, on_damaged_only: bool) -> list[Finding]:
     rules = [rule for rule in all_rules() if rule.on_damaged or not on_damaged_only]
     if is_other_document(model.playbook):  # whatever else is in it follows other rules
         rules = [DocumentKind]
-    found = {rule: list(rule().check(model)) for rule in rules}
-    codes = {rule.code for rule, findings in found.items() if findings}
-    findings = {finding: None for rule, findings in found.items() if not rule.echoes & codes for finding in findings}
+    findings = {finding: None for rule in rules for finding in rule().check(model)}
     return sorted(findings, key=lambda finding: (finding.span, finding.code, finding.message))

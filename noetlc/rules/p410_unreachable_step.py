@@ -10,7 +10,6 @@ class UnreachableStep(NetRule):
     code = "P410"
     name = "unreachable-step"
     severity = Severity.WARNING
-    echoes = frozenset({"P211"})
     kind = "unreachable"
     summary = "A step can never run, whatever the data."
     why = (

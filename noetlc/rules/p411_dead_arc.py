@@ -10,7 +10,6 @@ class DeadArc(NetRule):
     code = "P411"
     name = "dead-arc"
     severity = Severity.WARNING
-    echoes = frozenset({"P211"})
     kind = "dead-arc"
     summary = "An arc can never fire, because its step never ends that way or earlier arcs together take everything."
     why = (

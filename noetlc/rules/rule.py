@@ -36,9 +36,6 @@ class Rule:
     on_damaged: ClassVar[bool] = False
     """Whether the rule also runs on a file that could be read in part only: not if it looks for what is absent."""
 
-    echoes: ClassVar[frozenset[str]] = frozenset()
-    """Codes of mistakes that this rule's findings follow from: while those are there, only they are reported."""
-
     stops_compiler: ClassVar[bool] = True
     """Whether code generation relies on the rule: its errors stop the compiler whatever comments or settings say."""
 
