@@ -1,8 +1,8 @@
-"""Guards as the bundle has them, stack code, to formulas: executed with operands instead of values.
+"""Guards as a bundle has them: formulas by symbolic execution of stack code.
 
-Where the code branches on an operand both ways are followed, and the formula says which is which. Facts decide what
-they can: at the end of a step run the boundary event is known. Code that collects text or loops is not looked into;
-as a whole it is one operand of which nothing is known.
+Where the code branches on an operand both branches are followed, and the formula records the condition. Facts decide
+what they can: at the end of a step run the boundary event is known. Code that collects text or loops is not followed;
+as a whole it is one opaque operand.
 """
 
 from __future__ import annotations
@@ -10,40 +10,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from noetlc.net.conditions import HOLDS, UNDEFINED, Formula, Test, if_, not_
-from noetlc.net.operands import (
+from noetlc.analysis.formulas import (
+    HOLDS,
     NO_FACTS,
+    UNDEFINED,
     Facts,
+    Formula,
     Item,
     Known,
     Term,
+    Test,
     Truth,
     compared,
+    if_,
     is_defined,
     item_holds,
     item_is_true,
     item_text,
+    listed,
+    not_,
+    operation_text,
 )
 from noetlvm.bytecode.program import Expression, Instruction
 from noetlvm.bytecode.verify.stack import count_taken
 
 _WAYS_MAX = 2048
-"""Instructions followed for one guard, counting each way; beyond that it is taken as a whole."""
+"""Instructions followed for one guard, counting each branch; beyond that the guard is one opaque operand."""
 
 
 def formula_of(guard: Expression | None, facts: Facts = NO_FACTS) -> Formula:
-    """Return a guard's formula; one that is not there always holds."""
+    """Return a guard's formula; a missing guard always holds."""
     if guard is None:
         return True
-    return _Execution(guard.code, facts).formula()
+    return _SymbolicRun(guard.code, facts).formula()
 
 
-class _TooMuch(Exception):  # noqa: N818 - it reads as what it says
-    """The guard has more ways than are followed, or does what is not followed at all."""
+class _NotFollowedError(Exception):
+    """The guard has more branches than are followed, or an instruction that is not followed."""
 
 
-class _Execution:
-    """Follows every way through one guard. Ways that meet with the same stack are followed once."""
+class _SymbolicRun:
+    """Follows every path through one guard. Paths that meet with equal stacks are followed once."""
 
     def __init__(self, code: tuple[Instruction, ...], facts: Facts) -> None:
         self._code = code
@@ -54,7 +61,7 @@ class _Execution:
     def formula(self) -> Formula:
         try:
             return self._from(0, ())
-        except (_TooMuch, RecursionError):
+        except (_NotFollowedError, RecursionError):
             return Test(listing(self._code), HOLDS)
 
     def _from(self, at: int, stack: tuple[Item, ...]) -> Formula:
@@ -67,7 +74,7 @@ class _Execution:
         while True:
             self._left -= 1
             if self._left < 0:
-                raise _TooMuch
+                raise _NotFollowedError
             instruction = self._code[at]
             name = instruction.opcode.name
             if name == "RETURN":
@@ -90,7 +97,7 @@ class _Execution:
         if name in _STACK:
             return _STACK[name](stack)
         if instruction.opcode.pushes != 1 or name in _NOT_FOLLOWED:
-            raise _TooMuch
+            raise _NotFollowedError
         count = count_taken(instruction)
         below, taken = stack[: len(stack) - count], stack[len(stack) - count :]
         return (*below, self._apply(instruction, taken))
@@ -103,7 +110,7 @@ class _Execution:
             return self._path(name, instruction.operands, taken)
         if name == "TEST" and instruction.operands[0] in ("defined", "undefined"):
             return is_defined(instruction.operands[0] == "defined", taken[0])
-        return Term(_call_text(name, instruction.operands, taken))
+        return Term(operation_text(name, instruction.operands, taken))
 
     def _path(self, name: str, operands: tuple[object, ...], taken: tuple[Item, ...]) -> Item:
         holder: Item | None
@@ -121,7 +128,7 @@ class _Execution:
 
 
 def listing(code: tuple[Instruction, ...]) -> str:
-    """Write code as one text: the same text is the same code."""
+    """Write code as one text: equal texts are equal code."""
     return "; ".join(f"{i.opcode.name} {', '.join(map(repr, i.operands))}".rstrip() for i in code)
 
 
@@ -151,33 +158,12 @@ _STACK: dict[str, Callable[[tuple[Item, ...]], tuple[Item, ...]]] = {
 _NOT_FOLLOWED = frozenset({"LOCAL", "LOOP", "TEXT_END", "ITER", "APPEND"})
 
 
-def _listed(operands: tuple[object, ...], taken: tuple[Item, ...]) -> Item:
-    values = [item.value for item in taken if isinstance(item, Known)]
-    return Known(values) if len(values) == len(taken) else Term(f"[{', '.join(map(item_text, taken))}]")
-
-
 _VALUES: dict[str, Callable[[tuple[object, ...], tuple[Item, ...]], Item]] = {
     "CONST": lambda operands, taken: Known(operands[0]),
     "UNDEFINED": lambda operands, taken: Known(UNDEFINED),
     "NOT": lambda operands, taken: Truth(not_(item_is_true(taken[0]))),
     "TRUTH": lambda operands, taken: Truth(item_holds(taken[0])),
     "COMPARE": lambda operands, taken: compared(str(operands[0]), taken[0], taken[1]),
-    "LIST": _listed,
-    "TUPLE": _listed,
+    "LIST": lambda operands, taken: listed(taken),
+    "TUPLE": lambda operands, taken: listed(taken),
 }
-
-
-_SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*", "DIV": "/", "FLOORDIV": "//", "MOD": "%", "POW": "**"}
-
-
-def _call_text(name: str, operands: tuple[object, ...], taken: tuple[Item, ...]) -> str:
-    """Write an operation as people would, as far as the label of an arc needs it. Different ones differ in text."""
-    items = [item_text(item) for item in taken]
-    if name in _SIGNS:
-        return f"({items[0]} {_SIGNS[name]} {items[1]})"
-    if name in ("FILTER", "TEST", "METHOD"):
-        word = {"FILTER": " | ", "TEST": " is ", "METHOD": "."}[name] + str(operands[0])
-        further = [*items[1:], *map(str, operands[2:])] if operands[2:] != ([], 0) else items[1:]
-        arguments = f"({', '.join(further)})" if further or name == "METHOD" else ""
-        return f"{items[0]}{word}{arguments}"
-    return f"{name.lower()}({', '.join([*map(repr, operands), *items])})"

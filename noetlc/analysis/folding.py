@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlc.syntax import template_ast as t
-from noetlvm.bytecode.program import Value
+
+if TYPE_CHECKING:
+    from noetlvm.bytecode.program import Value
 
 INTEGER_MAX = 1 << 53
 """Arithmetic is folded below this size, where floats still count every integer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.codegen.folding import INTEGER_MAX, TEXT_MAX
+from noetlc.analysis.folding import INTEGER_MAX, TEXT_MAX
 from tests.noetlc.codegen.listing import lowered
 
 
