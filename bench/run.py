@@ -29,6 +29,7 @@ from bench import (
     lint_large,
     lint_second_run,
     migrate_folder,
+    real_tools,
     run_chain,
     run_events,
     run_loop,
@@ -54,6 +55,7 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "run-chain": run_chain.measure,
     "run-loop": run_loop.measure,
     "run-many": run_many.measure,
+    "real-tools": real_tools.measure,
 }
 RESULTS = ROOT / "bench" / "results" / "figures.json"
 _ROUNDS, _QUICK_ROUNDS = 3, 1

@@ -47,7 +47,7 @@ class Frame:
         self.attempt = saved.attempt
         self.rounds = [*saved.rounds, *[0] * (pipeline.counters - len(saved.rounds))]
         self.in_task = saved.waiting is not None
-        prev = unmasked(scope.offload.read(saved.prev)) if saved.masked else saved.prev
+        prev = unmasked(scope.offload.read(saved.prev), "_prev", saved.label) if saved.masked else saved.prev
         self.names = pipeline_names(scope, prev, saved.iter)
         if self.in_task:
             self.attempt += 1
