@@ -35,8 +35,8 @@ def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any
     return readable(names, offload.load)
 
 
-def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
-    """Return the namespaces of a pipeline; `written` is what `set_iter` wrote before."""
+def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:
+    """Return the namespaces of a pipeline; `written` is what `set_iter` wrote before, `labels` are results by label."""
     offload = scope.offload
     names: dict[str, Any] = {
         "workload": _open(scope.workload, offload),
@@ -45,7 +45,7 @@ def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str
         "args": _open(scope.args, offload),
         "execution_id": scope.execution_id,
         "_prev": prev,
-        "steps": step_results(scope.results, offload),
+        "steps": _labels_first(labels, step_results(scope.results, offload), offload),
     }
     if scope.iter is not None:
         around = _open(scope.iter, offload)
@@ -63,6 +63,11 @@ def step_results(results: dict[str, Any] | Callable[[str], Any], offload: Offloa
         return offload.read(known[name]) if name in known else Undefined(name)
 
     return result
+
+
+def _labels_first(labels: dict[str, Any], steps: Callable[[str], Any], offload: Offload) -> Callable[[str], Any]:
+    """Return a function that gives the result of a task of the pipeline by its label, else that of a step (S48)."""
+    return lambda name: offload.read(labels[name]) if name in labels else steps(name)
 
 
 def _open(value: Any, offload: Offload) -> Any:
