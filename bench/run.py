@@ -28,6 +28,7 @@ from bench import (
     lint_folder,
     lint_large,
     lint_second_run,
+    real_tools,
     run_chain,
     run_events,
     run_loop,
@@ -52,6 +53,7 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "run-chain": run_chain.measure,
     "run-loop": run_loop.measure,
     "run-many": run_many.measure,
+    "real-tools": real_tools.measure,
 }
 RESULTS = ROOT / "bench" / "results" / "figures.json"
 _ROUNDS, _QUICK_ROUNDS = 3, 1

@@ -19,9 +19,11 @@ from typing import cast
 
 from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
+from noetlc.finding import Severity
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
+from noetlc.settings import KEYS
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
@@ -235,6 +237,58 @@ def attribute_docs(kind: type[Operand]) -> dict[Operand, str]:
     return docs
 
 
+CONFIGURATION = """# Configuration
+
+`noetlc lint`, `compile`, `canon`, `graph` and `noetlvm run` read `noetlc.toml`, or the table `[tool.noetlc]` of
+`pyproject.toml`. The nearest file at or above the folder that contains all given paths counts; `--config FILE` names
+another. An unknown key or a wrong value stops the command.
+
+"""
+
+CONFIGURATION_EXAMPLE = """## Example
+
+```toml
+select = ["P"]
+ignore = ["P505"]
+fail-on = "warning"
+min-severity = "warning"
+exclude = ["vendor/**"]
+baseline = "known.json"
+tool-kinds = ["our_tool"]
+severity = { P214 = "warning", P020 = "warning" }
+
+[per-file-ignores]
+"tests/**" = ["P5"]
+```
+
+Where several codes or prefixes fit a rule, the longest one counts. `--select`, `--ignore`, `--fail-on`,
+`--min-severity`, `--baseline` and `--max-document-bytes` override the file; `--select` also drops its `ignore`.
+
+## Severities and the compiler
+
+A severity counts everywhere: an error stops `compile`, `canon`, `graph` and `run`, a warning is printed, a note is left
+to `lint`. The same holds for ignores in the file and for comments (`# noetlc: ignore[P020]` on a line,
+`# noetlc: ignore-file[P5]` at the top). The compiler relies on some rules, however: their errors stop it whatever the
+configuration says. It can work with findings of these rules, if you lower or ignore them: {tolerated}.
+
+## Environment variables
+
+| variable | meaning |
+| --- | --- |
+| `NOETLC_CACHE` | folder of the lint cache and of parse tables |
+| `NOETLC_DEBUG`, `NOETLVM_DEBUG` | `1`: show the traceback of an internal error |
+| `NOETLVM_DB` | database of `noetlvm`, unless `--db` names one |
+| `NO_COLOR` | set: no colours |
+"""
+
+
+def configuration_page() -> str:
+    rows = ((f"`{name}`", key.default, key.about) for name, key in KEYS.items())
+    tolerated = [rule.code for rule in all_rules() if rule.severity is Severity.ERROR and not rule.stops_compiler]
+    page = CONFIGURATION + table(("key", "default", "meaning"), rows)
+    return page + CONFIGURATION_EXAMPLE.replace("{tolerated}", ", ".join(tolerated))
+
+
 def command_line_page() -> str:
     page = "# Command line\n\n"
     for program in (COMPILER, MACHINE):
@@ -260,6 +314,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": events_page,
     "instruction-set.md": instruction_set_page,
     "command-line.md": command_line_page,
+    "configuration.md": configuration_page,
 }
 
 

@@ -17,7 +17,7 @@ from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES
 from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.masked import unmasked
 from noetlvm.machine.payload import TooLarge
-from noetlvm.machine.scope import Scope, pipeline_names
+from noetlvm.machine.scope import Scope, labels_first, pipeline_names
 
 if TYPE_CHECKING:
     from noetlvm.machine.control import Control, Work
@@ -48,15 +48,16 @@ class Frame:
         self.attempt = saved.attempt
         self.rounds = [*saved.rounds, *[0] * (pipeline.counters - len(saved.rounds))]
         self.in_task = saved.waiting is not None
-        prev = unmasked(scope.offload.read(saved.prev)) if saved.masked else saved.prev
+        prev = unmasked(scope.offload.read(saved.prev), "_prev", saved.label) if saved.masked else saved.prev
+        self.names = pipeline_names(scope, prev, saved.iter)
         self.labels = {
-            label: unmasked(scope.offload.read(result)) if is_masked else result
+            label: unmasked(scope.offload.read(result), label, label) if is_masked else result
             for label, (result, is_masked) in saved.labels.items()
         }
         """Results by label, of labels that some task reads (S48)."""
+        self.names["steps"] = labels_first(self.labels, self.names["steps"], scope.offload)
         self.binds = False
         """The result of the current task becomes readable under its label."""
-        self.names = pipeline_names(scope, prev, saved.iter, self.labels)
         if self.in_task:
             self.attempt += 1
         if self.task:

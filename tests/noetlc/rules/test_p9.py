@@ -82,7 +82,8 @@ def test_eval_of_an_unknown_tool_is_found_only_if_it_looks_like_rules() -> None:
     "text",
     [
         rule("{expr: \"{{ outcome.status == 'error' }}\", then: {do: fail}}"),
-        "- step: a\n  next: {arcs: [{step: a, expr: \"{{ event.name == 'step.done' }}\"}]}\n",
+        "- step: a\n  tool: {kind: http, url: 'https://example.org'}\n"
+        "  next: {arcs: [{step: a, expr: \"{{ event.name == 'step.done' }}\"}]}\n",
         '- step: a\n  spec: {policy: {admit: {rules: [{expr: "{{ args.x }}", then: {allow: true}}, '
         "{else: {then: {allow: false}}}]}}}\n  tool: {kind: noop}\n",
         '- step: a\n  tool:\n    - choose:\n        - expr: "{{ args.x }}"\n          then: [{kind: noop}]\n',
