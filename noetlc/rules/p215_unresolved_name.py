@@ -92,7 +92,7 @@ class UnresolvedName(Rule):
 
 def _told(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
     """Return the message and help for a name that is undefined at `site`."""
-    if model.definitions.namespaces_of(name, site):
+    if model.definitions.namespaces_of(name, site) or model.definitions.is_label(name, site):
         return None
     if name not in model.steps_by_name:
         return f"nothing defines `{name}`", _help(model, site, name)
