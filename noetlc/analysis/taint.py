@@ -103,7 +103,7 @@ def secret_reads(model: Model) -> tuple[SecretRead, ...]:
 def declared_input(site: Site) -> Input | None:
     """Return what the task's kind says about the input that a site is part of; None where it says nothing."""
     kind = find_kind(site.task.kind) if site.task and site.input else None
-    return kind.input(kind.canonical(site.input)) if kind else None
+    return kind.input(site.input) if kind else None
 
 
 def becomes_url(site: Site) -> bool:

@@ -48,7 +48,7 @@ class InputType(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for view, kind in typed_tasks(model):
             for entry in inputs(view):
-                declared = kind.input(kind.canonical(entry.key.text))
+                declared = kind.input(entry.key.text)
                 if declared is not None:
                     yield from self._check(entry, declared)
 

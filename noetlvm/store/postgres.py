@@ -8,17 +8,13 @@ makes writes larger, not more frequent.
 from __future__ import annotations
 
 import json
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import psycopg
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from noetlvm.data.encoding import encode
@@ -28,18 +24,16 @@ from noetlvm.store.interface import (
     Action,
     Append,
     CatalogueEntry,
-    DamagedError,
     Durability,
     Execution,
     ExecutionRequest,
     QueuedCommand,
     Snapshot,
     StoredToken,
-    StoreError,
 )
-from noetlvm.store.postgres_schema import create_partition, end_of_period, migrate, partition, period_of
+from noetlvm.store.postgres_database import PostgresDatabase
+from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
 from noetlvm.store.rows import (
-    REMEDY,
     EncodedAppend,
     cursor_gone,
     encoded_batch,
@@ -52,14 +46,8 @@ from noetlvm.store.rows import (
     require_open,
 )
 
-_Done = TypeVar("_Done")
-
 _PAGE = 1_000
-_ATTEMPTS = 5
-"""Tries of a transaction that the database stops to resolve a deadlock."""
-_IDLE_CONNECTIONS = 8
 _CACHED_SUMS = 10_000
-_CONNECT_SECONDS = 10
 
 _EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due"
 _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
@@ -184,31 +172,21 @@ class PostgresStore:
     durability: Durability = "full"
 
     def __init__(self, address: str, schema: str = "noetlvm") -> None:
-        self.address = address
-        self.schema = schema
-        self._where = _public_address(address)
-        self._idle: list[Connection] = []
+        self.database = PostgresDatabase(address, schema)
+        self._where = self.database.name
+        self._select, self._run = self.database.select, self.database.run
+        self._transact = self.database.transact
         self._lock = Lock()
-        self._is_closed = False
         self._periods: set[int] = set()
         """Periods whose partitions are known to exist."""
         self._sums: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Number and checksum of the last event of executions at work."""
-        self._clock_offset = 0.0
-        with self._connection() as connection:
-            migrate(connection, schema)
-            self._set_clock(connection)
 
     def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        self.database.close()
 
     def now(self) -> float:
-        """Return the time of the database: its clock when last read, continued by the monotonic clock of this host."""
-        return time.monotonic() + self._clock_offset
+        return self.database.now()
 
     # ---- log
 
@@ -240,7 +218,7 @@ class PostgresStore:
     def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
         encoded = encoded_batch(batch)
         if not encoded and not bundles:
-            self._require_open()
+            self.database.require_open()
             return set()
         born = {period_of(append.execution.started) for append in encoded if not append.known_seq}
         self._ensure_partitions(born)
@@ -248,7 +226,7 @@ class PostgresStore:
         rows = _rows_of(encoded, sums, bundles)
         statement, values = _statement(rows)
         returned = self._run(statement, values)
-        self._clock_offset = returned[0][1] - time.monotonic()
+        self.database.set_clock(returned[0][1])
         written = {row[0] for row in returned}
         conflicts = {append.execution.execution_id for append in encoded} - written
         with self._lock:
@@ -288,14 +266,14 @@ class PostgresStore:
 
     def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
         values = (list(pools), now, limit, worker, until)
-        return [QueuedCommand._make(row[1:]) for row in sorted(self._run(_CLAIM.encode(), values))]
+        return [QueuedCommand._make(row[1:]) for row in sorted(self._run(_CLAIM, values))]
 
     def renew(self, worker: str, held: Sequence[QueuedCommand], until: float) -> list[QueuedCommand]:
         if not held:
             return []
         columns = [list(column) for column in zip(*(command[:4] for command in held), strict=True)]
         values = (*columns, worker, until)
-        return [held[place - 1]._replace(until=until) for (place,) in sorted(self._run(_RENEW.encode(), values))]
+        return [held[place - 1]._replace(until=until) for (place,) in sorted(self._run(_RENEW, values))]
 
     def release(self, worker: str, held: Sequence[QueuedCommand]) -> list[QueuedCommand]:
         return self.renew(worker, held, 0.0)
@@ -393,7 +371,7 @@ class PostgresStore:
     def request(self, execution_id: str, action: Action) -> None:
         require_open(self.execution(execution_id), execution_id, action)
         insert = "INSERT INTO requests (execution_id, action, data) VALUES (%s, %s, %s) RETURNING number"
-        self._run(insert.encode(), (execution_id, action, encode(None)))
+        self._run(insert, (execution_id, action, encode(None)))
 
     def started(self, start_key: str) -> str | None:
         found = self._select("SELECT execution_id FROM start_keys WHERE start_key = %s", start_key)
@@ -451,84 +429,6 @@ class PostgresStore:
     def _executions(self, condition: str, *values: Any) -> list[Execution]:
         return [read_execution(self._where, row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)]
 
-    # ---- connections
-
-    def _select(self, statement: str, *values: Any) -> list[Any]:
-        with self._connection() as connection:
-            return connection.execute(statement.encode(), values).fetchall()
-
-    def _run(self, statement: bytes, values: Any) -> list[Any]:
-        """Return the rows of a prepared statement that is a transaction of its own."""
-
-        def run() -> list[Any]:
-            with self._connection() as connection:
-                return connection.execute(statement, values, prepare=True).fetchall()
-
-        return _retried(run)
-
-    def _transact(self, work: Callable[[Connection], _Done]) -> _Done:
-        """Return what the work returns, all of it durable; if it raises, nothing of it stays."""
-
-        def run() -> _Done:
-            with self._connection() as connection, connection.transaction():
-                return work(connection)
-
-        return _retried(run)
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        """Lend a connection. One that an error may have broken is not used again."""
-        connection: Connection | None = None
-        try:
-            connection = self._taken()
-            yield connection
-        except psycopg.Error as error:
-            raise _explanation(self._where, error) from error
-        finally:
-            if connection is not None:
-                self._put_back(connection)
-
-    def _taken(self) -> Connection:
-        with self._lock:
-            self._require_open()
-            if self._idle:
-                return self._idle.pop()
-        connection = psycopg.connect(self.address, autocommit=True, connect_timeout=_CONNECT_SECONDS)
-        # Generic plans: the arrays of a write say nothing that a plan could use.
-        connection.execute(SQL("SET search_path TO {}").format(Identifier(self.schema)))
-        connection.execute("SET plan_cache_mode TO force_generic_plan")
-        return connection
-
-    def _put_back(self, connection: Connection) -> None:
-        with self._lock:
-            if not (self._is_closed or connection.closed or len(self._idle) >= _IDLE_CONNECTIONS):
-                self._idle.append(connection)
-                return
-        connection.close()
-
-    def _set_clock(self, connection: Connection) -> None:
-        before = time.monotonic()
-        row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-        assert row is not None
-        self._clock_offset = row[0] - (before + time.monotonic()) / 2
-
-    def _require_open(self) -> None:
-        if self._is_closed:
-            raise StoreError("the store is closed")
-
-
-class _GaveWayError(StoreError):
-    """The database chose this transaction to resolve a deadlock. Nothing was written."""
-
-
-def _retried(work: Callable[[], _Done]) -> _Done:
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return work()
-        except _GaveWayError:
-            continue
-    return work()
-
 
 # ---- the statement of a write
 
@@ -560,7 +460,7 @@ def _rows_of(
     return rows
 
 
-def _statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, dict[str, list[Any]]]:
+def _statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[str, dict[str, list[Any]]]:
     """Return the statement for the parts that have rows, and its values. Few combinations occur; each is prepared."""
     clauses, written = [], []
     values: dict[str, list[Any]] = {}
@@ -578,7 +478,7 @@ def _statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, dict[s
     clauses.insert(len(written), f"written AS ({union})")
     now = "extract(epoch FROM clock_timestamp())::float8"
     text = f"WITH {', '.join(clauses)} SELECT execution_id, {now} FROM written UNION ALL SELECT NULL, {now}"
-    return text.encode(), values
+    return text, values
 
 
 def _delete_dependents(connection: Connection, keys: list[int], ids: list[str]) -> None:
@@ -595,24 +495,3 @@ def _drop_period(connection: Connection, period: int) -> int:
     _delete_dependents(connection, [key for key, _ in gone], [one for _, one in gone])
     connection.execute(SQL("DROP TABLE IF EXISTS {}").format(partition(period)))
     return len(gone)
-
-
-# ---- errors
-
-
-def _public_address(address: str) -> str:
-    """Return an address without its password, for messages."""
-    known = conninfo_to_dict(address)
-    host = known.get("host") or "local socket"
-    return f"postgresql://{host}/{known.get('dbname') or ''}"
-
-
-def _explanation(where: str, error: psycopg.Error) -> StoreError:
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if isinstance(error, (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)):
-        return _GaveWayError(f"{where}: {text}")
-    if isinstance(error, psycopg.errors.IntegrityError):
-        return DamagedError(f"{where}: a row is in the way that another program wrote ({text}); {REMEDY}")
-    if isinstance(error, psycopg.OperationalError):
-        return StoreError(f"{where}: {text}; is PostgreSQL running, and the address right?")
-    return StoreError(f"{where}: {text}")

@@ -64,6 +64,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             id text PRIMARY KEY, digest text NOT NULL, scopes text NOT NULL, created float8 NOT NULL,
             revoked float8)""",
     ),
+    (
+        # Results are stored as they are: what they hold is mostly read once.
+        """CREATE TABLE results (
+            key text PRIMARY KEY, put_at float8 NOT NULL, data bytea STORAGE EXTERNAL NOT NULL)""",
+    ),
 )
 
 

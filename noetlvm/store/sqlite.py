@@ -50,6 +50,8 @@ from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
+    from noetlvm.store.fsck import Damage
+
 _Done = TypeVar("_Done")
 
 _SYNCHRONOUS = {"full": "FULL", "relaxed": "NORMAL"}
@@ -276,6 +278,12 @@ class SqliteReader:
         found = self._select("SELECT execution_id FROM start_keys WHERE start_key = ?", start_key)
         return found[0][0] if found else None
 
+    def damage(self) -> Iterator[Damage]:
+        """Yield everything that is damaged in the database."""
+        from noetlvm.store.fsck import damage_in
+
+        yield from damage_in(self._reading, self.path)
+
     def _executions(self, condition: str, *values: Any) -> list[Execution]:
         return [
             read_execution(str(self.path), row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)
@@ -407,6 +415,15 @@ class SqliteStore(SqliteReader):
     def revoke_token(self, id: str, now: float) -> bool:
         statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
         return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
+
+    def repair(self, found: Iterable[Damage]) -> None:
+        """Repair damage, all of it or nothing."""
+
+        def repair(connection: sqlite3.Connection) -> None:
+            for statement, values in dict.fromkeys(one for damage in found for one in damage.repair):
+                connection.execute(statement, values)
+
+        self._transact(repair)
 
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """Return what the work returns, all of it durable; if it raises, nothing of it stays.

@@ -30,7 +30,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/expr",
             "noetlvm/keychain",
             "noetlvm/machine",
-            "noetlvm/store",
             "noetlvm/testing",
             "noetlvm/tools",
         ]
@@ -38,7 +37,6 @@ DEBT: dict[str, frozenset[str]] = {
     "lines": frozenset(
         [
             "noetlc/graph",
-            "noetlc/net",
             "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/expr",

@@ -50,7 +50,7 @@ def run_at_once(*works: Callable[[], None]) -> None:
 
 
 def sql(servers: list[PostgresStore], statement: str) -> None:
-    with servers[0]._connection() as connection:
+    with servers[0].database.connection() as connection:
         connection.execute(statement.encode())
 
 
@@ -153,7 +153,7 @@ def test_later_steps_are_taken_once_and_a_failing_step_changes_nothing(
     servers: list[PostgresStore], schema: str
 ) -> None:
     later = (*MIGRATIONS, ("ALTER TABLE executions ADD COLUMN owner text NOT NULL DEFAULT 'nobody'",))
-    with servers[0]._connection() as connection:
+    with servers[0].database.connection() as connection:
         with pytest.raises(psycopg.errors.DuplicateTable):
             migrate(connection, schema, (*MIGRATIONS, ("CREATE TABLE half (a int)", "CREATE TABLE bundles (a int)")))
         assert connection.execute("SELECT to_regclass('half')").fetchone() == (None,)
@@ -179,9 +179,9 @@ def test_old_months_are_removed_by_dropping_their_tables(servers: list[PostgresS
     assert store.delete_before(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) == 2
     assert [row.execution_id for row in store.executions()] == ["d", "a"]
     assert [row.execution_id for row in store.claim("w", ["default"], 9.0, 9, 1.0)] == ["a", "d"]
-    with store._connection() as connection:
+    with store.database.connection() as connection:
         select = "SELECT relname FROM pg_class WHERE relname LIKE 'events_20%%' AND relnamespace = %s::regnamespace"
-        tables = connection.execute(select, [store.schema]).fetchall()
+        tables = connection.execute(select, [store.database.schema]).fetchall()
     assert sorted(name for (name,) in tables if "pkey" not in name) == ["events_202511", "events_202601"]
     assert len(list(store.events("d"))) == 1
 
@@ -198,7 +198,7 @@ def test_a_period_is_a_month(period: int, end: tuple[int, int]) -> None:
 
 def test_time_is_that_of_the_database(servers: list[PostgresStore], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 12.0)
-    with servers[0]._connection() as connection:
+    with servers[0].database.connection() as connection:
         row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
     assert row is not None
     assert abs(servers[0].now() - row[0]) < 60
@@ -207,7 +207,7 @@ def test_time_is_that_of_the_database(servers: list[PostgresStore], monkeypatch:
 def test_a_lost_connection_is_an_error_once_and_the_next_call_connects_again(servers: list[PostgresStore]) -> None:
     store, other = servers[:2]
     add(store, execution(), 0)
-    with other._connection() as connection:
+    with other.database.connection() as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
     with pytest.raises(StoreError, match=r"postgresql://.*is PostgreSQL running"):
         add(store, execution(), 1)
