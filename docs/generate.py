@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from typing import cast
 from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.finding import Severity
+from noetlc.migrate.constructs import CONSTRUCTS, Effect
+from noetlc.migrate.dialect import TITLES, Dialect
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
@@ -307,6 +310,68 @@ def help_of(*words: str) -> str:
     return f"```text\n{text}\n```\n\n"
 
 
+_MIGRATE_INTRO = """\
+# Migration to canonical v10
+
+`noetlc migrate` rewrites playbooks of other dialects as canonical v10. It keeps what a playbook means, changes only the
+lines that must change, and reports what it cannot rewrite. Canonical v10 stays as it is, and so does its own result.
+
+```console
+$ noetlc migrate flows --check              # for CI: exit code 1 if a file is not canonical
+$ noetlc migrate old.yaml --diff            # what would change
+$ noetlc migrate flows --write              # migrate a folder; the summary lists what needs a hand
+$ noetlc migrate flows --report markdown    # every file and construct; `json` for programs
+$ noetlc migrate old.yaml --explain 42      # what becomes of line 42, and why
+```
+
+`noetlc lint` recognises a file of another dialect and reports it once (P900). With `--dialect io`, `eval` or `case` it
+checks the file in its own words: the findings are those of the migrated playbook, at the lines of the original. The
+findings P901 to P911 have the migration of the file as their fix (`--fix --unsafe-fixes`).
+
+A comment whose construct is rebuilt moves before its step. An anchor is edited once, and its aliases stay.
+
+"""
+
+
+def migrate_page() -> str:
+    page = _MIGRATE_INTRO + "## Dialects\n\n"
+    page += table(("`--dialect`", "is"), ((f"`{dialect}`", TITLES[dialect]) for dialect in Dialect))
+    cases = migrate_cases()
+    for effect, title in (
+        (Effect.REWRITTEN, "What is rewritten"),
+        (Effect.NOTED, "What is rewritten or removed, and worth a look"),
+        (Effect.HAND, "What needs a hand"),
+    ):
+        rows = [row for row in CONSTRUCTS.values() if row.effect is effect]
+        becomes = [] if effect is Effect.HAND else ["becomes"]
+        page += f"## {title}\n\n" + table(
+            (
+                "code",
+                "written",
+                *becomes,
+                "what to do" if effect is Effect.HAND else "the difference it settles",
+                "checked by",
+            ),
+            (
+                (row.code, row.written, *([row.becomes] if becomes else []), row.meaning, cases.get(row.code, _BY_HAND))
+                for row in rows
+            ),
+        )
+    return page
+
+
+_BY_HAND = "`tests/noetlc/migrate`"
+
+
+def migrate_cases() -> dict[str, str]:
+    """Return, for each construct, the first conformance case that shows it."""
+    found: dict[str, str] = {}
+    for file in sorted((FOLDER.parent / "conformance" / "migrate").glob("*.expect.json")):
+        for code in json.loads(file.read_text(encoding="utf-8"))["codes"]:
+            found.setdefault(code, f"`{file.name.removesuffix('.expect.json')}`")
+    return found
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rules_page,
     "tools.md": tools_page,
@@ -314,6 +379,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": events_page,
     "instruction-set.md": instruction_set_page,
     "command-line.md": command_line_page,
+    "migrate.md": migrate_page,
     "configuration.md": configuration_page,
 }
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.model import Model, Site
-from noetlc.analysis.order import StepOrder
 from noetlc.finding import Finding, Severity
+from noetlc.net.paths import Precedence
+from noetlc.net.source import source_net
 from noetlc.rules.rule import Rule
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, Position
@@ -64,7 +65,7 @@ class UnresolvedName(Rule):
     covers = ("S10", "S11")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        order = StepOrder(model)
+        order = Precedence(source_net(model))
         for reading in model.readings:
             site = reading.site
             for use in reading.names.uses:
@@ -76,9 +77,9 @@ class UnresolvedName(Rule):
                     yield self.finding(model.place(site, use.node.span), *told)
 
 
-def _told(model: Model, order: StepOrder, site: Site, name: str) -> tuple[str, str] | None:
+def _told(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
     """Return the message and help for a name that is undefined at `site`."""
-    if model.definitions.namespaces_of(name, site):
+    if model.definitions.namespaces_of(name, site) or model.definitions.is_label(name, site):
         return None
     if name not in model.steps_by_name:
         return f"nothing defines `{name}`", _help(model, site, name)

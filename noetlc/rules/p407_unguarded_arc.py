@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.guards import STEP_FAILED, decide, names_read
+from noetlc.analysis.formulas import STEP_FAILED, event_facts
+from noetlc.analysis.guards import decide, names_read
 from noetlc.analysis.model import Model, Owner
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
@@ -55,7 +56,7 @@ class UnguardedArc(Rule):
         is_exclusive = mode is None or mode.text == "exclusive"
         done = "loop.done" if owner.loops else "step.done"
         for arc in router.arcs or ():
-            holds = decide(arc.when, STEP_FAILED)
+            holds = decide(arc.when, event_facts(STEP_FAILED, owner.name, bool(owner.loops)))
             if holds is not False and "event" not in names_read(arc.when):
                 target = arc.step.text if arc.step else ""
                 yield self.finding(

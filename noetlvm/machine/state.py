@@ -31,8 +31,8 @@ class FrameState:
     An attempt that only began is not in it: whoever takes over runs it again, under the same numbers.
     """
 
-    __slots__ = ("attempt", "iter", "label", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
-    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since", "masked")
+    __slots__ = ("attempt", "iter", "label", "labels", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
+    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since", "masked", "labels")
 
     def __init__(self) -> None:
         self.pc = 0
@@ -51,6 +51,8 @@ class FrameState:
         """When that wait began, as the outcome's `meta.ts` says it."""
         self.masked = False
         """A secret was taken out of `prev`."""
+        self.labels: dict[str, Any] = {}
+        """Results by task label, each with whether a secret was taken out of it; only of labels that are read (S48)."""
 
     def to_data(self) -> list[Any]:
         return [getattr(self, name) for name in self._FIELDS]

@@ -37,7 +37,6 @@ DEBT: dict[str, frozenset[str]] = {
     "lines": frozenset(
         [
             "noetlc/graph",
-            "noetlc/net",
             "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/expr",
