@@ -19,13 +19,9 @@ DEBT: dict[str, frozenset[str]] = {
         [
             "noetlc/analysis",
             "noetlc/graph",
-            "noetlc/lint",
             "noetlc/net",
-            "noetlc/report",
             "noetlc/rules",
-            "noetlvm",
             "noetlvm/bytecode",
-            "noetlvm/cli",
             "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/keychain",
