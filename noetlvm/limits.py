@@ -54,7 +54,7 @@ CHILD_DEPTH_MAX = 16
 """Executions above a child execution (S43)."""
 
 CHILD_NAME_CHARS_MAX = 4_000
-"""`path` and `version` that a child is asked for with."""
+"""`path` and `version` of a requested child."""
 
 CANCELLED_CHILDREN_LISTED = 100
 """Children that the event of a cancellation lists; all are cancelled."""
@@ -72,10 +72,10 @@ HTTP_SECONDS_MAX = 900
 """A whole HTTP request, where `timeout` says only how long to wait for the next piece: a server may drip for ever."""
 
 PRINTED_BYTES_MAX = 64 * 1024
-"""What is kept of all that a `python` task prints."""
+"""Bytes of a `python` task's output that are stored."""
 
 LOADED_BYTES = 32 * 1024 * 1024
-"""Stored results that are kept in memory once they were read, by their encoded size."""
+"""Cache of stored results that were read, by their encoded size."""
 
 
 class Limits(NamedTuple):

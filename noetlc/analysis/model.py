@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
     from noetlc.analysis.inputs import Respelling
     from noetlc.analysis.names import Definitions, Reading
-    from noetlc.analysis.step_net import StepNet
     from noetlc.analysis.taint import SecretRead
 
 Block: TypeAlias = ast.Choose | ast.Repeat
@@ -205,13 +204,6 @@ class Model(Entity, cached=True):
         return {owner: build_flow(owner, views) for owner, views in self.tasks_by_owner.items()}
 
     @cached_property
-    def net(self) -> StepNet | None:
-        """The steps and the ways between them; None where they are not in order."""
-        from noetlc.analysis.step_net import step_net
-
-        return step_net(self)
-
-    @cached_property
     def _faults(self) -> dict[tuple[str, str], list[int]]:
         found: dict[tuple[str, str], list[int]] = {}
         for problem in self.problems:
@@ -361,13 +353,14 @@ def _pipeline_sites(
         if isinstance(entry, ast.Task):
             yield from _task_sites(owner, by_task[id(entry)], depth)
             continue
-        for guard in _block_guards(entry):
+        for guard in block_guards(entry):
             yield Site(guard, Position.SUGAR_WHEN, "when", owner, loop_depth=depth)
         for body in ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
 
 
-def _block_guards(block: Block) -> Iterator[Scalar]:
+def block_guards(block: Block) -> Iterator[Scalar]:
+    """Yield the conditions of a block."""
     holders = (block,) if isinstance(block, ast.Repeat) else block.choose
     for holder in holders:
         if holder.when:

@@ -90,6 +90,15 @@ def expansion_errors(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> tuple
     return tuple(found)
 
 
+def expanded(playbook: ast.Playbook, step: ast.Step) -> tuple[ast.Task, ...] | None:
+    """Return a step's pipeline in canonical form; None if it cannot be expanded."""
+    layers = outer_layers(playbook, step)
+    try:
+        return expand_pipeline(step.tool or (), _workbook_of(playbook), layers, ExpansionBudget()).tasks
+    except ExpansionError:
+        return None
+
+
 def _workbook_of(playbook: ast.Playbook) -> dict[str, ast.WorkbookTask]:
     shared = playbook.workbook.tasks if playbook.workbook else None
     return {task.name.text: task for task in shared or ()}

@@ -9,11 +9,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from noetlc.analysis.formulas import STEP_FAILED
 from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import NOTHING, Layout, Link, Size
 from noetlc.graph.report import GraphReport
 from noetlc.graph.tasks import NodeKind, TaskEdge, TaskGraph, TaskNode, task_graph
-from noetlc.net.net import STEP_FAILED, Arc, Gate, Net, Step, StepKind, Where
+from noetlc.net.net import Arc, Gate, Net, Step, StepKind, Where
 from noetlvm.record import Record
 
 TITLE_EM, NOTE_EM = 13.0, 11.0

@@ -12,7 +12,7 @@ PROGRAM = Program(
     about="The virtual machine for NoETL playbooks.\n\nExample: noetlvm run playbook.yaml",
     package="noetlvm.cli",
     commands=(
-        *("run", "resume", "list", "show", "events", "ctx", "replay", "clean", "cancel", "pause", "tools"),
+        *("run", "resume", "list", "show", "events", "ctx", "replay", "clean", "fsck", "cancel", "pause", "tools"),
         *("server", "worker", "submit", "wait", "token", "dev"),
     ),
     errors=(StoreError,),

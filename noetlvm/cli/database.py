@@ -47,7 +47,7 @@ def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore
 
 @contextmanager
 def reading(given: str | None, server: str | None = None) -> Iterator[Reader]:
-    """Open a database, or a server, to look at executions while others write.
+    """Open a database, or a server, for reading, even while another process writes.
 
     A server is used if one is named, or if the environment names one and no database was given.
     """

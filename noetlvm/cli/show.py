@@ -50,7 +50,7 @@ def standing(reader: Reader, row: Execution) -> Ending:
 def _steps(reader: Reader, row: Execution) -> Table:
     progress = Progress(row.name)
     for recorded in reader.events(row.execution_id):
-        for _ in progress.hear(recorded):
+        for _ in progress.observe(recorded):
             pass
     columns = ("run", "step", "status", "time", "iterations", "tasks", "retries")
     cells = [(str(number), *_cells(progress, run)) for number, run in progress.runs.items()]

@@ -18,7 +18,7 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.machine.decide import work_for
-from noetlvm.machine.messages import Input, OpenWork, Report, StopWork, Work
+from noetlvm.machine.messages import Input, OpenWork, StopWork, Work, WorkerReport
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active, Ending
 from noetlvm.server.bundle import Bundle
@@ -28,7 +28,7 @@ from noetlvm.server.server import CONTROLS, Observer, Server
 from noetlvm.store.interface import Action, Store
 from noetlvm.tools.call import Tools
 from noetlvm.worker.clock import Clock, SystemClock
-from noetlvm.worker.pipeline_run import PipelineRun, Site
+from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
 
 MAX_PARALLEL = 32
 """Tools that run at once, unless the caller says otherwise."""
@@ -87,7 +87,7 @@ class Engine:
         self._wake = asyncio.Event()
         self._is_stopping = False
         self._failure: BaseException | None = None
-        self._site = Site(
+        self._ports = PipelinePorts(
             tools,
             self.clock,
             self,
@@ -181,7 +181,8 @@ class Engine:
             if self.server.has_inputs():
                 continue
             if self._set_alarm():
-                await asyncio.sleep(0)  # it goes to sleep
+                await asyncio.sleep(0)  # it goes to sleep, and others may have something new
+                continue
             if self._has_nothing_to_wait_for(listens):
                 return
             self._wake.clear()
@@ -231,9 +232,10 @@ class Engine:
         if self._is_stopping:
             return
         work = work_for(active.playbook, active.state, run, iteration, active.offload)
-        if work is None or work.lease != lease:
+        known = self._runs.get((active.execution_id, run, iteration))
+        if work is None or work.lease != lease or (known and known.work.lease == lease):
             return
-        pipeline = PipelineRun(work, active.playbook, active.credentials, active.offload, self._site)
+        pipeline = PipelineRun(work, active.playbook, active.credentials, active.offload, self._ports)
         pipeline.begin()
         if pipeline.task is not None:
             self._runs[active.execution_id, run, iteration] = pipeline
@@ -255,7 +257,7 @@ class Engine:
     def send(self, work: Work, events: list[Event]) -> None:
         active = self.server.active.get(work.execution_id)
         if active is not None:
-            self.submit(active, Report(work.run, work.iteration, work.lease, events))
+            self.submit(active, WorkerReport(work.run, work.iteration, work.lease, events))
 
     async def report(self, work: Work, events: list[Event]) -> bool:
         active = self.server.active.get(work.execution_id)
@@ -267,7 +269,7 @@ class Engine:
             if not durable.done():
                 durable.set_result(accepted)
 
-        self.server.submit(active, Report(work.run, work.iteration, work.lease, events), done)
+        self.server.submit(active, WorkerReport(work.run, work.iteration, work.lease, events), done)
         self._wake.set()
         return await durable
 

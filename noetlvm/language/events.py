@@ -198,6 +198,7 @@ _ROWS = (
             inputs="?What the tool was given, for a task that failed.",
             at="?Where the rule that failed it was written.",
             masked="?A secret was taken out of the result that it hands on.",
+            bound="?The result is readable under the task's label.",
             again="?Whoever takes the pipeline over runs it again for that secret.",
         ),
     ),

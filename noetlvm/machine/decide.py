@@ -35,7 +35,6 @@ from noetlvm.machine.messages import (
     Pause,
     Refuse,
     Released,
-    Report,
     Request,
     Resume,
     Start,
@@ -44,6 +43,7 @@ from noetlvm.machine.messages import (
     TimerDue,
     WakeAt,
     Work,
+    WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
 from noetlvm.machine.reducers import deep_merge
@@ -140,7 +140,7 @@ class _Decider:
         self._journal.emit("playbook.request.evaluated", {"error": given.error})
         self._journal.emit("playbook.processed", {"status": "failed", "failures": self._state.failure_count})
 
-    def report(self, given: Report) -> tuple[Input, ...]:
+    def report(self, given: WorkerReport) -> tuple[Input, ...]:
         """Accept events of the current lease's holder. Stale and repeated ones change nothing (S35)."""
         for number, event in enumerate(given.events):
             thread = self._state.thread(given.run, given.iteration)
@@ -158,7 +158,7 @@ class _Decider:
         return ()
 
     def child_finished(self, given: ChildFinished) -> None:
-        if self._waits_for(given.run, given.iteration) == given.key:
+        if given.key and self._waits_for(given.run, given.iteration) == given.key:
             outcome = {**given.outcome, "result": self._offload.shrink(given.outcome.get("result"))}
             self._answer(given.run, given.iteration, outcome)
             self._settling.settle()
@@ -250,7 +250,7 @@ class _Decider:
         """Record that a run or an iteration has started, with the first report about it."""
         if self._state.runs[event.run].since is None:
             self._journal.emit("step.started", {}, event.run)
-        if event.iteration and not thread.started and event.name not in _ENDINGS:
+        if event.iteration and not thread.started:
             self._journal.emit("loop.iteration.started", {}, event.run, event.iteration)
 
     def _task_started(self, event: Event) -> None:
@@ -310,7 +310,7 @@ def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: 
         if thread is None:
             yield CancelChild(key)
     elif thread is None or thread.offer[1]:
-        by_itself = type(given) is Report and (given.run, given.iteration) == position
+        by_itself = type(given) is WorkerReport and (given.run, given.iteration) == position
         yield (CloseWork if by_itself else StopWork)(*position, lease)
 
 
@@ -343,7 +343,6 @@ def _error_outcome(kind: str, message: str) -> dict[str, Any]:
 
 
 _TASK_EVENTS = frozenset({"task.started", "task.done"})
-_ENDINGS = frozenset({"step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"})
 _OUTSIDE_LOOP = frozenset({"step.started", "step.done", "step.failed"})
 _IN_LOOP = frozenset({"step.started", "loop.iteration.started", "loop.iteration.done", "loop.iteration.failed"})
 
@@ -362,7 +361,7 @@ _REPORTED: dict[str, Callable[[_Decider, Event], None]] = {
 _INPUTS: dict[type, Callable[[_Decider, Any], tuple[Input, ...] | None]] = {
     Start: _Decider.start,
     Refuse: _Decider.refuse,
-    Report: _Decider.report,
+    WorkerReport: _Decider.report,
     ChildFinished: _Decider.child_finished,
     LeaseLost: _Decider.replace_lease,
     Released: _Decider.replace_lease,

@@ -262,6 +262,8 @@ def _task_done(state: State, event: Event) -> None:
         frame.waiting, frame.since = data.get("wait_s", 0), outcome.get("meta", {}).get("ts")
     elif data["do"] in ("continue", "jump", "break"):
         frame.prev, frame.masked = outcome.get("result"), data.get("masked", False)
+        if "bound" in data:
+            frame.labels = {**frame.labels, event.label: [frame.prev, frame.masked]}
     if "iter" in data:
         frame.iter = {**frame.iter, **data["iter"]}
     if "rounds" in data:

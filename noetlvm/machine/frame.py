@@ -17,7 +17,7 @@ from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECOND
 from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.masked import unmasked
 from noetlvm.machine.payload import TooLargeError
-from noetlvm.machine.scope import Scope, pipeline_names
+from noetlvm.machine.scope import Scope, labels_first, pipeline_names
 
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import LoadedPipeline, LoadedPlaybook
@@ -33,7 +33,8 @@ class Frame:
 
     __slots__ = (
         "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result", "_rounds_moved", "_scope", "_wait",
-        "attempt", "events", "in_task", "inputs", "label", "names", "outcome", "pc", "prev", "rounds", "task",
+        "attempt", "binds", "events", "in_task", "inputs", "label", "labels", "names", "outcome",
+        "pc", "prev", "rounds", "task",
     )  # fmt: skip
 
     def __init__(self, pipeline: LoadedPipeline, scope: Scope, saved: FrameState) -> None:
@@ -48,8 +49,16 @@ class Frame:
         self.attempt = saved.attempt
         self.rounds = [*saved.rounds, *[0] * (pipeline.counters - len(saved.rounds))]
         self.in_task = saved.waiting is not None
-        prev = unmasked(scope.offload.read(saved.prev)) if saved.masked else saved.prev
+        prev = unmasked(scope.offload.read(saved.prev), "_prev", saved.label) if saved.masked else saved.prev
         self.names = pipeline_names(scope, prev, saved.iter)
+        self.labels = {
+            label: unmasked(scope.offload.read(result), label, label) if is_masked else result
+            for label, (result, is_masked) in saved.labels.items()
+        }
+        """Results by label, of labels that some task reads (S48)."""
+        self.names["steps"] = labels_first(self.labels, self.names["steps"], scope.offload)
+        self.binds = False
+        """The result of the current task becomes readable under its label."""
         if self.in_task:
             self.attempt += 1
         if self.task:
@@ -142,6 +151,7 @@ class Frame:
 
     def _begin_attempt(self, number: int) -> None:
         self.attempt = self.names["_attempt"] = number
+        self.binds = False
         self.outcome = self._recorded = {}
         self._masked = False
         self.inputs = None
@@ -173,6 +183,8 @@ class Frame:
             data["masked"] = True
             if self._repeatable and "ctx" not in data:  # what was written to `ctx` must not be written again
                 data["again"] = True
+        if self.binds:
+            data["bound"] = True
         self.events.append(self._event("task.done", data))
         if self._patches:
             self._patches = {}
@@ -183,6 +195,8 @@ class Frame:
         """Make the task's result the next one's `_prev` (S16)."""
         self.prev = self.names["_prev"] = self.outcome["result"]
         self._result = self._recorded["result"]
+        if self.binds:
+            self.labels[self.label] = self.prev
 
     def retry(self, target: int, wait: float) -> Effect | None:
         """End the attempt and begin the next one of the same task run; a long wait is the server's."""

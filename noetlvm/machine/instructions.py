@@ -123,6 +123,16 @@ def _patch(pipeline: LoadedPipeline, at: int, *_expressions: object) -> Perform:
     return patch
 
 
+def _bind(_pipeline: LoadedPipeline, at: int) -> Perform:
+    after = at + 1
+
+    def bind_label(frame: Frame) -> None:
+        frame.binds = True
+        frame.pc = after
+
+    return bind_label
+
+
 # ---- directives
 
 
@@ -250,6 +260,7 @@ BINDERS: dict[str, Callable[..., Perform]] = {
     "UNLESS": _unless,
     "ON_ERROR": _on_error,
     "PATCH": _patch,
+    "BIND": _bind,
     "RETRY": _retry,
     "GOTO": _goto,
     "CONTINUE": _hand_on("continue"),
@@ -267,7 +278,7 @@ BINDERS: dict[str, Callable[..., Perform]] = {
 # ---- checked mode
 
 _BETWEEN = frozenset({"MARK", "GOTO", "RESET", "ROUND", "END"})
-_WITH_OUTCOME = frozenset({"ON_ERROR", "PATCH", "RETRY", "CONTINUE", "JUMP_TO", "BREAK"})
+_WITH_OUTCOME = frozenset({"ON_ERROR", "PATCH", "BIND", "RETRY", "CONTINUE", "JUMP_TO", "BREAK"})
 _IN_TASK = frozenset({"SKIP", "FAIL"})
 
 

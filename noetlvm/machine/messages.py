@@ -44,7 +44,7 @@ class Refuse(NamedTuple):
     error: dict[str, Any]
 
 
-class Report(NamedTuple):
+class WorkerReport(NamedTuple):
     """Events of a worker about its thread: about tasks, and last about the thread's end.
 
     That is `step.done` or `step.failed`, in a loop `loop.iteration.done` or `loop.iteration.failed`. Each event is
@@ -91,7 +91,7 @@ class Pause(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """Open work again."""
+    """Open work again, after a pause or where no process had the execution."""
 
 
 class Cancel(NamedTuple):
@@ -103,7 +103,7 @@ class Continue(NamedTuple):
 
 
 Input: TypeAlias = (
-    Start | Refuse | Report | ChildFinished | LeaseLost | Released | TimerDue | Pause | Resume | Cancel | Continue
+    Start | Refuse | WorkerReport | ChildFinished | LeaseLost | Released | TimerDue | Pause | Resume | Cancel | Continue
 )
 
 # ---- effects, to be performed when the events are durable
@@ -204,7 +204,7 @@ class Work(NamedTuple):
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Start, Refuse, Report, ChildFinished, LeaseLost, Released, TimerDue, Pause, Resume, Cancel, Continue),
+        *(Start, Refuse, WorkerReport, ChildFinished, LeaseLost, Released, TimerDue, Pause, Resume, Cancel, Continue),
         *(OpenWork, CloseWork, StopWork, StartChild, CancelChild, WakeAt, Work),
     )
 }

@@ -22,11 +22,11 @@ from noetlvm.machine.messages import (
     LeaseLost,
     Pause,
     Refuse,
-    Report,
     Request,
     Resume,
     Start,
     TimerDue,
+    WorkerReport,
 )
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
@@ -68,7 +68,8 @@ class _Replay:
     def run(self) -> Difference | None:
         is_cut = False
         while self._at < len(self._log):
-            given = self._input(self._at) or Continue()
+            given = self._input(self._at)
+            given = Continue() if given is None else given
             now = self._log[self._at].timestamp
             made, _, rest = decide(self._net, self._state, given, now, self._offload, self._is_cut)
             difference = self._compare(made)
@@ -142,7 +143,7 @@ class _Replay:
         thread = self._state.thread(event.run, event.iteration)
         if thread is None or "cancelled" in event.data:
             return None  # the server ended it
-        return Report(event.run, event.iteration, thread.lease, [self._as_reported(event, at)])
+        return WorkerReport(event.run, event.iteration, thread.lease, [self._as_reported(event, at)])
 
     def _as_reported(self, event: Event, at: int) -> Event:
         """Return an event as the worker sent it: with its write to `ctx`, without what the server added."""

@@ -61,8 +61,8 @@ class FrameState:
     An attempt that only started is not part of it: the next worker runs it again, under the same numbers.
     """
 
-    __slots__ = ("attempt", "iter", "label", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
-    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since", "masked")
+    __slots__ = ("attempt", "iter", "label", "labels", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
+    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since", "masked", "labels")
 
     def __init__(self) -> None:
         self.pc = 0
@@ -81,6 +81,8 @@ class FrameState:
         """When that wait began, as `meta.ts` of the outcome says."""
         self.masked = False
         """A secret was removed from `prev`."""
+        self.labels: dict[str, Any] = {}
+        """Results by task label, each with whether a secret was removed from it; only of labels that are read (S48)."""
 
     def to_data(self) -> list[Any]:
         return [getattr(self, name) for name in self._FIELDS]

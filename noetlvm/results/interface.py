@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from noetlvm.data.encoding import references_in
 
@@ -74,20 +74,34 @@ def checked(key: str, data: bytes, where: str) -> bytes:
     return data
 
 
+Problem: TypeAlias = ResultMissingError | ResultDamagedError
+
+
+def walk(direct: Iterable[str], results: ResultStore) -> Iterator[tuple[str, Problem | None]]:
+    """Yield keys and those that their results refer to, at any depth, each once, and why a result cannot be read."""
+    seen: set[str] = set()
+    waiting = list(direct)
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            waiting += references_in(results.get(key))
+        except (ResultMissingError, ResultDamagedError) as problem:
+            yield key, problem
+        else:
+            yield key, None
+
+
 def reachable(direct: Iterable[str], results: ResultStore) -> set[str]:
-    """Return keys and those that their results refer to, at any depth: what garbage collection must not remove.
+    """Return the keys that garbage collection must not remove.
 
     A missing result refers to nothing. A damaged one stops the search, because what it refers to is unknown.
     """
     found: set[str] = set()
-    waiting = list(direct)
-    while waiting:
-        key = waiting.pop()
-        if key in found:
-            continue
+    for key, problem in walk(direct, results):
+        if isinstance(problem, ResultDamagedError):
+            raise problem
         found.add(key)
-        try:
-            waiting += references_in(results.get(key))
-        except ResultMissingError:
-            continue
     return found

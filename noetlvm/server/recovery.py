@@ -1,4 +1,4 @@
-"""An execution's state from what the store kept of it: the last snapshot, if there is one, and the events after it."""
+"""The state of an execution from the store: the last snapshot, if there is one, and the events after it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from itertools import count, repeat
 from typing import Any
 
 from noetlvm.data.event import Recorded
-from noetlvm.machine.decide import decide, offers
+from noetlvm.machine.decide import decide
 from noetlvm.machine.effects import failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import (
@@ -31,7 +31,6 @@ from noetlvm.machine.messages import (
     OpenWork,
     Pause,
     Refuse,
-    Report,
     Request,
     Resume,
     Start,
@@ -39,6 +38,7 @@ from noetlvm.machine.messages import (
     StopWork,
     TimerDue,
     WakeAt,
+    WorkerReport,
 )
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
@@ -84,18 +84,19 @@ class Server:
         is_shared: bool = False,
         decide: Decide = decide,
         is_spent: Callable[[int], bool] | None = None,
-        shuffle: Callable[[list[Active]], None] | None = None,
+        shuffle: Callable[[list[Any]], None] | None = None,
     ) -> None:
         """`assign` chooses the worker of a command, which then claims it in the transaction that opens it.
 
         `is_shared`: other servers use the store too, so this one takes up requests to any execution. `shuffle` chooses
-        the order of a batch, for tests; without one it is the order of arrival.
+        the order of a batch and of its effects, for tests; else it is the order of arrival.
         """
         self.store = store
         self.results = results
         self.active: dict[str, Active] = {}
         self.endings: dict[str, Ending] = {}
-        """How executions ended that are nobody's children."""
+        """How executions ended that the caller started or resumed."""
+        self._wanted: set[str] = set()
         self._resolve = resolve
         self._now = now
         self._ids = ids
@@ -138,6 +139,8 @@ class Server:
         if objection:
             raise BadRequestError(objection)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
+        if not self._is_shared:  # a service remembers no endings: its store does
+            self._wanted.add(request.execution_id)
         self._create(bundle.program, bundle.program.main, request, start_key, done)
         return request.execution_id
 
@@ -167,14 +170,18 @@ class Server:
 
     def resume(self, execution_id: str) -> Active:
         """Continue an execution that no process has; one that has ended only gets its ending."""
+        self._wanted.add(execution_id)
+        return self._continue(execution_id)
+
+    def _continue(self, execution_id: str) -> Active:
         active = self.activate(execution_id)
         if not active.state.is_over:
             # What ran out of time meanwhile is not started again.
             self.submit(active, TimerDue())
             self.submit(active, Resume())
-            active.effects += self._performed_here(active, offers(active.playbook, active.state))
             for request in self.store.requests(execution_id):
                 self._deliver(request)
+            self.collect_requests()
         return active
 
     def collect_requests(self) -> None:
@@ -197,9 +204,9 @@ class Server:
         return min((active.due for active in self.active.values() if active.due is not None), default=None)
 
     def _deliver(self, request: ExecutionRequest) -> None:
-        """Give a stored request to its execution, if this server has it or is to have it."""
+        """Give a stored request to its execution, if this process has it, or has the parent that sends it."""
         active = self.active.get(request.execution_id)
-        if active is None and request.action == "start":
+        if active is None and request.action == "start" and (self._is_shared or request.data[1][3] in self.active):
             active = self._start_child(request)
         elif active is None and (self._is_shared or (request.action == "cancel" and request.data is not None)):
             active = self._unfinished(request)
@@ -259,6 +266,7 @@ class Server:
             )
             active.decided.append(entry)
             active.events += decision.events
+            active.due = None
             active.effects += self._performed_here(active, decision.effects)
             if entry.request:
                 active.acknowledged.append(entry.request)
@@ -299,14 +307,14 @@ class Server:
         return False
 
     def _request_child(self, active: Active, start: StartChild) -> bool:
-        """Ask for a child by a request to it; continue it if it was started before a crash."""
+        """Start a child by a request to it; continue it if it was started before a crash."""
         child = start.child
         id = child_id(child.key)
         active.awaited[id] = (start.run, start.iteration), child.key
         if id in self.active:
             return False
         if active.row.seq and self.store.execution(id) is not None:
-            self.resume(id)
+            self._continue(id)
             return False
         payload = payload_of(child, active.offload)
         refused = refusal(child, active.program, payload)
@@ -327,6 +335,8 @@ class Server:
     def take_effects(self, active: Active) -> list[Effect]:
         """Return the effects of written decisions that are performed in this process."""
         effects, active.effects = active.effects, []
+        if self._shuffle is not None:
+            self._shuffle(effects)
         return effects
 
     # ---- write
@@ -452,11 +462,11 @@ class Server:
         self.submit(active, Refuse(request, refused) if refused else Start(request), done)
         return active
 
-    def _start_child(self, asked: ExecutionRequest) -> Active | None:
+    def _start_child(self, wanted: ExecutionRequest) -> Active | None:
         """Create the execution that a parent has requested, unless that happened before."""
-        if self.store.execution(asked.execution_id) is not None:
-            return self.activate(asked.execution_id)
-        path, fields = asked.data
+        if self.store.execution(wanted.execution_id) is not None:
+            return self.activate(wanted.execution_id)
+        path, fields = wanted.data
         request = Request(*fields)
         program = self._bundle(request.bundle).program
         return self._create(program, program.playbooks[path], request)
@@ -478,7 +488,7 @@ class Server:
 
     def _close(self, active: Active) -> None:
         del self.active[active.execution_id]
-        if not active.row.parent:
+        if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 
     def _bundle(self, id: str) -> Bundle:
@@ -497,7 +507,7 @@ def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
 
 def _is_current(given: Input, state: State) -> bool:
     """Tell whether a report comes from the holder of its thread."""
-    if type(given) is not Report:
+    if type(given) is not WorkerReport:
         return True
     thread = state.thread(given.run, given.iteration)
     return thread is not None and thread.lease == given.lease

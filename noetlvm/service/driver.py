@@ -15,7 +15,7 @@ from typing import Any
 
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.decide import work_for
-from noetlvm.machine.messages import LeaseLost, OpenWork, Report, StopWork, TimerDue, Work, to_data
+from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active
 from noetlvm.server.bundle import Bundle
@@ -259,7 +259,7 @@ class Driver:
             worker.send(answer=[number, accepted])
 
         if worker.held.get(part) != lease or not self._submit(
-            execution_id, Report(run, iteration, lease, events), done
+            execution_id, WorkerReport(run, iteration, lease, events), done
         ):
             worker.send(answer=[number, False])
 

@@ -44,7 +44,7 @@ class Hello(BaseModel):
     slots: int = Field(1, ge=1, le=SLOTS_MAX)
 
 
-class WorkerReport(BaseModel):
+class ReportModel(BaseModel):
     """Events of one command."""
 
     model_config = ConfigDict(extra="forbid")
@@ -62,7 +62,7 @@ class WorkerMessage(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    reports: list[WorkerReport] = []
+    reports: list[ReportModel] = []
     results: list[tuple[str, bytes]] = Field([], description="Keys and bytes of results that reports refer to.")
     slots: int | None = Field(None, ge=0, le=SLOTS_MAX, description="0: the worker takes no more commands.")
 

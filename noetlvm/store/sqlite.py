@@ -50,6 +50,8 @@ from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
+    from noetlvm.store.fsck import Damage
+
 _Done = TypeVar("_Done")
 
 _SYNCHRONOUS = {"full": "FULL", "relaxed": "NORMAL"}
@@ -72,6 +74,9 @@ _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
 # append said: no column of an index but `due` is written again.
 _INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING key"""
+# To write `ended` costs a page of an index, also where it stays as it is.
+_MOVE_RUNNING = """UPDATE executions SET status = ?, counts = ?, seq = ?, due = ?
+    WHERE execution_id = ? AND seq = ? AND ended IS NULL RETURNING key"""
 _MOVE_EXECUTION = """UPDATE executions SET status = ?, ended = ?, counts = ?, seq = ?, due = ?
     WHERE execution_id = ? AND seq = ? RETURNING key"""
 _EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
@@ -276,6 +281,12 @@ class SqliteReader:
         found = self._select("SELECT execution_id FROM start_keys WHERE start_key = ?", start_key)
         return found[0][0] if found else None
 
+    def damage(self) -> Iterator[Damage]:
+        """Yield everything that is damaged in the database."""
+        from noetlvm.store.fsck import damage_in
+
+        yield from damage_in(self._reading, self.path)
+
     def _executions(self, condition: str, *values: Any) -> list[Execution]:
         return [
             read_execution(str(self.path), row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)
@@ -408,6 +419,15 @@ class SqliteStore(SqliteReader):
         statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
         return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
 
+    def repair(self, found: Iterable[Damage]) -> None:
+        """Repair damage, all of it or nothing."""
+
+        def repair(connection: sqlite3.Connection) -> None:
+            for statement, values in dict.fromkeys(one for damage in found for one in damage.repair):
+                connection.execute(statement, values)
+
+        self._transact(repair)
+
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """Return what the work returns, all of it durable; if it raises, nothing of it stays.
 
@@ -469,8 +489,12 @@ def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
     *made, status, started, ended, parent, counts, seq, due = append.execution
     text = _counts_text(counts)
     if append.known_seq:
-        values = (status, ended, text, seq, due, append.execution.execution_id, append.known_seq)
-        found = connection.execute(_MOVE_EXECUTION, values).fetchone()
+        moving = (text, seq, due, append.execution.execution_id, append.known_seq)
+        found = None
+        if ended is None:
+            found = connection.execute(_MOVE_RUNNING, (status, *moving)).fetchone()
+        if found is None:
+            found = connection.execute(_MOVE_EXECUTION, (status, ended, *moving)).fetchone()
         return found[0] if found else 0
     if append.start_key:
         select = "SELECT 1 FROM start_keys WHERE start_key = ?"

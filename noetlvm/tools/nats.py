@@ -142,7 +142,8 @@ async def _connected(parts: dict[str, Any]) -> Client:
         tls=_tls(parts),
         connect_timeout=_CONNECT_SECONDS,
         allow_reconnect=False,
-        max_reconnect_attempts=0,
+        max_reconnect_attempts=1,  # 0 would mean: for ever
+        reconnect_time_wait=0.1,
         error_cb=ignore,
     )
 

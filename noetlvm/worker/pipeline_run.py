@@ -52,7 +52,7 @@ class Secrets(Protocol):
         """Redact a secret that a tool gave from now on (S45)."""
 
 
-class Site(Record):
+class PipelinePorts(Record):
     """What all pipelines of a worker share."""
 
     tools: Tools
@@ -70,11 +70,13 @@ class Site(Record):
 class PipelineRun:
     """One pipeline while it runs here."""
 
-    __slots__ = ("_answer", "_frame", "_offload", "_secrets", "_site", "is_busy", "task", "work")
+    __slots__ = ("_answer", "_frame", "_offload", "_ports", "_secrets", "is_busy", "task", "work")
 
-    def __init__(self, work: Work, playbook: LoadedPlaybook, secrets: Secrets, offload: Offload, site: Site) -> None:
+    def __init__(
+        self, work: Work, playbook: LoadedPlaybook, secrets: Secrets, offload: Offload, ports: PipelinePorts
+    ) -> None:
         self.work = work
-        self._site = site
+        self._ports = ports
         self._secrets = secrets
         self._offload = offload
         self._answer = work.answer
@@ -87,9 +89,9 @@ class PipelineRun:
         """Run until something has to be waited for; then continue in the event loop."""
         effect = self._advance()
         if type(effect) is Ended:
-            self._site.reporter.send(self.work, self._frame.take_events())
+            self._ports.reporter.send(self.work, self._frame.take_events())
         else:
-            self.task = self._site.spawn(self._go_on(effect))
+            self.task = self._ports.spawn(self._go_on(effect))
 
     def stop(self, *, now: bool) -> None:
         """Leave: now, or as soon as no tool runs."""
@@ -97,21 +99,21 @@ class PipelineRun:
             self.task.cancel()
 
     async def _go_on(self, effect: Effect) -> None:
-        site = self._site
+        ports = self._ports
         try:
-            while type(effect) is not Ended and not site.is_stopping():
+            while type(effect) is not Ended and not ports.is_stopping():
                 if not await _PERFORMED[type(effect)](self, effect):
                     break
                 effect = self._advance()
             events = self._frame.take_events()
             if events:
-                site.reporter.send(self.work, events)
+                ports.reporter.send(self.work, events)
         finally:
-            site.ended(self)
+            ports.ended(self)
 
     def _advance(self) -> Effect:
         """Run up to the next effect that takes time."""
-        frame, tools, clock = self._frame, self._site.tools, self._site.clock
+        frame, tools, clock = self._frame, self._ports.tools, self._ports.clock
         until = monotonic() + AT_ONCE_SECONDS
         while True:
             effect = frame.advance()
@@ -134,7 +136,7 @@ class PipelineRun:
     # ---- effects
 
     async def _wait(self, wait: Wait) -> bool:
-        clock = self._site.clock
+        clock = self._ports.clock
         if not await self._report():
             return False
         since = clock.now() if wait.since is None else wait.since
@@ -146,13 +148,13 @@ class PipelineRun:
     async def _call(self, call: Call) -> bool:
         if call.kind == PLAYBOOK:
             return self._request_child(call)
-        site, frame = self._site, self._frame
-        async with site.slots:
-            began = site.clock.now()
-            if site.is_stopping() or not await self._report(frame.started(ts=began)) or site.is_stopping():
+        ports, frame = self._ports, self._frame
+        async with ports.slots:
+            began = ports.clock.now()
+            if ports.is_stopping() or not await self._report(frame.started(ts=began)) or ports.is_stopping():
                 return False
             outcome = await self._run_tool(self._tool_call(call))
-            ended = site.clock.now()
+            ended = ports.clock.now()
         meta = {"duration_ms": max(0, round((ended - began) * 1000)), "ts": ended}
         frame.complete({**outcome, "meta": meta}, repeatable=gives_secret(call.kind))
         return True
@@ -160,7 +162,7 @@ class PipelineRun:
     async def _run_tool(self, call: ToolCall) -> Outcome:
         self.is_busy = True
         try:
-            outcome = await self._site.tools.run(call)
+            outcome = await self._ports.tools.run(call)
         finally:
             self.is_busy = False
         if gives_secret(call.kind):
@@ -168,9 +170,8 @@ class PipelineRun:
         return outcome
 
     def _tool_call(self, call: Call) -> ToolCall:
-        name = call.inputs.get("auth")
-        auth = self._secrets.entries.get(name) if isinstance(name, str) else None
-        return ToolCall(call.kind, call.inputs, call.spec, call.key, auth, call.label, call.attempt)
+        entries, context = self._secrets.entries, self._frame.context
+        return ToolCall(call.kind, call.inputs, call.spec, call.key, None, call.label, call.attempt, entries, context)
 
     def _request_child(self, call: Call) -> bool:
         """Report the child execution that a task wants, and leave: a waiting parent holds no worker (S43)."""
@@ -179,11 +180,11 @@ class PipelineRun:
         except InputError as problem:
             self._frame.complete(error("input", str(problem)))
             return True
-        self._frame.events.append(self._frame.started(ts=self._site.clock.now(), child=child))
+        self._frame.events.append(self._frame.started(ts=self._ports.clock.now(), child=child))
         return False
 
     async def _report(self, *more: Event) -> bool:
-        return await self._site.reporter.report(self.work, [*self._frame.take_events(), *more])
+        return await self._ports.reporter.report(self.work, [*self._frame.take_events(), *more])
 
 
 def wanted_child(call: Call, offload: Offload) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
 from noetlvm.tools.call import Tools
 from noetlvm.worker.clock import Clock, SystemClock
-from noetlvm.worker.pipeline_run import PipelineRun, Site
+from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
 
 HEARTBEAT_SECONDS = 5.0
 LEASE_SECONDS = 15.0
@@ -82,7 +82,7 @@ class RemoteWorker:
         self._leaves = asyncio.Event()
         self._contact = monotonic()
         """When the server last answered: leases are good for that long and one lease more."""
-        self._site = Site(
+        self._ports = PipelinePorts(
             tools,
             self._clock,
             self,
@@ -188,7 +188,7 @@ class RemoteWorker:
         credentials = Credentials(secrets, [text for value in secrets.values() for text in secret_texts(value)])
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=credentials.redact)
         self._offloads[part] = offload
-        run = PipelineRun(work, playbook, credentials, offload, self._site)
+        run = PipelineRun(work, playbook, credentials, offload, self._ports)
         run.begin()
         if run.task is not None:
             self._runs[part] = run

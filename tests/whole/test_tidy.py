@@ -19,18 +19,13 @@ DEBT: dict[str, frozenset[str]] = {
         [
             "noetlc/analysis",
             "noetlc/graph",
-            "noetlc/lint",
             "noetlc/net",
-            "noetlc/report",
             "noetlc/rules",
-            "noetlvm",
             "noetlvm/bytecode",
-            "noetlvm/cli",
             "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/keychain",
             "noetlvm/machine",
-            "noetlvm/store",
             "noetlvm/testing",
             "noetlvm/tools",
         ]
@@ -38,12 +33,10 @@ DEBT: dict[str, frozenset[str]] = {
     "lines": frozenset(
         [
             "noetlc/graph",
-            "noetlc/net",
             "noetlvm/bytecode",
-            "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/machine",
-            "noetlvm/testing",
+            "noetlvm/server",
             "noetlvm/tools",
         ]
     ),

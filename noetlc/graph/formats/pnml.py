@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
+from noetlc.analysis.routers import Choice
 from noetlc.graph.formats.xml_text import text
 from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import Layout, Link, Route, Size
 from noetlc.graph.picture import NOTE_EM, text_width
 from noetlc.graph.report import GraphReport
-from noetlc.net.net import Choice, Ending, Net, Step
+from noetlc.net.net import Ending, Net, Step
 
 _PLACE, _TRANSITION = Size(32.0, 32.0), Size(24.0, 12.0)
 _NAME_HEIGHT = 18.0

@@ -40,7 +40,7 @@ WORLDS = [
 Marking = tuple[int, ...]
 
 
-class TooLargeError(Exception):
+class TooLarge(Exception):  # noqa: N818 - it reads as what it says
     """The net does not fit a brute-force search."""
 
 
@@ -129,7 +129,7 @@ class BruteForce:
                 continue
             found.add(marking)
             if len(found) > MARKINGS_MAX:
-                raise TooLargeError
+                raise TooLarge
             line = (*above, marking)
             fires = [fire for fire in self.moves(marking) if fire.step != without]
             waiting += [(pumped(self.after(marking, fire), line), line) for fire in fires]

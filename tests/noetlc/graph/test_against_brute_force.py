@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.build import build_net
-from noetlc.graph.report import GraphFinding, Kind
+from noetlc.graph.report import GraphFinding
 from noetlc.net.concurrency import together_moves
+from noetlc.net.findings import Kind
 from noetlc.net.net import Reason
-from noetlc.net.reachability import reach
-from tests.noetlc.graph.brute_force import MANY, BruteForce, TooLargeError, keys_read, truths
+from noetlc.net.program import program_net as build_net
+from noetlc.net.reach import reach
+from tests.noetlc.graph.brute_force import MANY, BruteForce, TooLarge, keys_read, truths
 from tests.noetlc.graph.random_playbooks import RandomPlaybook, random_playbook
 from tests.noetlc.graph.replay import replay
 
@@ -259,7 +260,7 @@ def compare_with_brute_force(playbook: RandomPlaybook) -> GraphReport | None:
     """Return the report, or None if the net is too large to go through by brute force."""
     try:
         comparison = Comparison(playbook)
-    except TooLargeError:
+    except TooLarge:
         return None
     comparison.check()
     return comparison.report

@@ -10,12 +10,12 @@ import pytest
 
 from noetlvm.bridge import compile_playbooks
 from noetlvm.engine.engine import Engine
-from noetlvm.keychain.canary import find_canaries
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
+from tests.canary import find_canaries
 from tests.commands import Command
 
 CANARY = 'c4n4ry/Zx9+Qw7 "Lm3"=Tp5'

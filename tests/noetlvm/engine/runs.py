@@ -117,7 +117,8 @@ class Session:
         assert data is not None
         playbook = load_program(data).playbooks[row.path]
         offload = Offload(playbook.limits.max_payload_bytes, lambda reference: self.results.get(reference.key))
-        assert replay(playbook, log, offload) is None
+        difference = replay(playbook, log, offload)
+        assert difference is None, difference
 
     def names(self, execution_id: str) -> list[str]:
         return [recorded.event.name for recorded in self.store.events(execution_id)]

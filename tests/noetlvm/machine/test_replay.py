@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from noetlvm.machine.control import Control
 
 from noetlvm.bridge import compile_texts
-from noetlvm.data.event import Event, Recorded
+from noetlvm.data.event import Recorded
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import Difference, replay
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.result import RunResult
-from tests.noetlvm.machine.control.drive import Drive, task_done
 from tests.whole.conformance.suite import Case, read_cases
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
@@ -219,41 +217,3 @@ def test_what_workers_told_is_taken_as_it_is() -> None:
     ]
     assert told != log
     assert replay(program.main, told, Offload()) is None
-
-
-TOGETHER = """
-workflow:
-  - step: start
-    next:
-      spec: { mode: inclusive }
-      arcs: [{ step: all }, { step: one }]
-  - step: all
-    loop: { in: [1, 2], iterator: n, spec: { mode: parallel, policy: { reducers: { total: sum } } } }
-    tool:
-      - add: { kind: noop, spec: { policy: { rules: [{ else: { then: { do: continue, set_ctx: { total: 1 } } } }] } } }
-  - step: one
-    tool:
-      - first: { kind: noop }
-      - second: { kind: http, url: https://example.org }
-"""
-
-
-def test_a_loop_that_writes_right_after_a_task_of_another_step_is_told_from_it() -> None:
-    program = load_program(compile_texts([HEAD + TOGETHER]))
-    drive = Drive(program.main, control=Control).start()
-    control, state = drive.control, drive.state
-    by_step = {(state.runs[command.run].step, command.iteration): command for command in drive.ready}
-    log = [Recorded(seq, "id", 1.0, event) for seq, event in enumerate(drive.events, 1)]
-    done = {"outcome": {"status": "ok", "result": 1, "meta": {"attempt": 1}}, "do": "continue", "pc": 5}
-    batch: list[Event] = []
-    for index in ("0", "1"):
-        command = by_step["all", index]
-        batch += control.report(
-            *command[:3], [task_done(done | {"ctx": {"total": 1}}), Event("loop.iteration.done", {})]
-        )
-    batch += control.report(*by_step["one", ""][:3], [task_done(done)])
-    batch += control.settle()
-    names = [event.name for event in batch]
-    assert names[names.index("ctx.patched") - 1 :][:3] == ["task.done", "ctx.patched", "loop.done"]
-    log += [Recorded(len(log) + at, "id", 2.0, event) for at, event in enumerate(batch, 1)]
-    assert replay(program.main, log, Offload()) is None

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from noetlc.analysis.formulas import STEP_DONE
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats import pnml
-from noetlc.net.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind
+from noetlc.net.net import Arc, Ending, Gate, Net, Step, StepKind
 from tests.noetlc.graph.pictures.playbooks import chain_report, hostile_report, playbook, report_of
 from tests.noetlc.graph.pictures.pnml_grammar import NAMESPACE, violations
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from noetlvm.machine.control import Work
-
 from noetlvm.data.event import Event
+from noetlvm.machine.messages import Work
 from tests.noetlvm.machine.control.drive import Drive, Play, ok
 
 GATED = """

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from noetlvm.machine.control import Request, Work
-
 from noetlvm.data.event import Event
+from noetlvm.machine.messages import Request, Work
 from tests.noetlvm.machine.control.drive import Drive, bad, ok
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: x, path: some/path }\n"

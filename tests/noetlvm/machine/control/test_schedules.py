@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from noetlvm.machine.control import Control, Work
-
 from noetlvm.data.event import Event
-from tests.noetlvm.machine.control.drive import Drive, bad, loaded, ok
+from noetlvm.machine.messages import Work
+from tests.noetlvm.machine.control.drive import Drive, Hand, bad, loaded, ok
 
 PLAYBOOK = """
 - step: start
@@ -73,7 +72,7 @@ class Worker:
 
 
 def outcome(seed: int, net: Any) -> tuple[Any, ...]:
-    drive = Drive(net, play, control=Control)
+    drive = Drive(net, play, control=Hand)
     Worker(drive, seed).run()
     return drive.state.status, drive.state.ctx, drive.state.results, drive.state.result, drive.state.counts
 

@@ -129,9 +129,9 @@ def test_ctx_has_a_limit() -> None:
     size = CtxSize({"a": 1, "b": 1})
     size.write({"a": "x" * (rest - 4), "c": 1})
     with pytest.raises(TooLargeError):
-        size.write({"d": 1})
+        size.check({"d": 1})
     with pytest.raises(TooLargeError):
-        CtxSize({}).write({"a": "x" * (rest + 1), "b": 1, "c": 1})
+        CtxSize({}).check({"a": "x" * (rest + 1), "b": 1, "c": 1})
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), SCALARS, max_size=3), max_size=4))
