@@ -32,9 +32,9 @@ def worker(
     from noetlvm.cli.remote import server_and_token
     from noetlvm.command_line.process import CommandError
     from noetlvm.service.process import log_to_stderr
+    from noetlvm.service.remote_worker import RefusedError, RemoteWorker
     from noetlvm.store.interface import DEFAULT_POOL
     from noetlvm.tools.runner import ToolRunner
-    from noetlvm.worker.remote import RefusedError, RemoteWorker
 
     log_to_stderr(log_level)
     url, token = server_and_token(server, token_file)

@@ -1,4 +1,7 @@
-"""Data of executions as JSON, for programs: what `--json` prints and the API answers."""
+"""Data of executions as JSON, for programs: what `--json` prints and the API answers.
+
+Stored results are shown as references and not loaded: looking at an execution must not cost what it produced.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Caller(NamedTuple):
     allowed: frozenset[str]
 
 
-class Access:
+class TokenAccess:
     """Checks tokens and rates. Both are caches: losing them costs a read of the store."""
 
     def __init__(self, store: Tokens, clock: Callable[[], float] = time.monotonic) -> None:
@@ -78,7 +78,7 @@ def requires(scope: str) -> Any:
     def check(
         request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None
     ) -> Caller:
-        access: Access = request.app.state.access
+        access: TokenAccess = request.app.state.access
         token = bearer.credentials if bearer else ""
         allowed = access.allowed(token) if token else frozenset()
         if not allowed:

@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import FastAPI, Response
 
 from noetlvm import __version__
-from noetlvm.service.access import Access, BodyLimits
+from noetlvm.service.access import BodyLimits, TokenAccess
 from noetlvm.service.driver import Driver
 from noetlvm.service.executions_api import executions_router
 from noetlvm.service.metrics import Metrics
@@ -53,7 +53,7 @@ def service_app(driver: Driver) -> FastAPI:
 
     app = FastAPI(title="noetlvm", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
     app.state.driver = driver
-    app.state.access = Access(driver.store)
+    app.state.access = TokenAccess(driver.store)
     app.state.metrics = metrics = Metrics(driver)
     app.add_middleware(BodyLimits)
     answer_with_problems(app)

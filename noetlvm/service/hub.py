@@ -89,7 +89,7 @@ class Hub:
         return sorted(self.workers.values(), key=lambda worker: -worker.free)
 
     def withdrawn(self, part: Part, lease: int) -> None:
-        """Let whoever holds a command leave it."""
+        """Let the worker that holds a command leave it."""
         for worker in self.workers.values():
             worker.stop(part, lease)
 

@@ -29,7 +29,7 @@ class Diagnostic(BaseModel):
     help: str = ""
 
 
-class Problem(BaseModel):
+class ProblemDocument(BaseModel):
     """What is wrong with a request, and what to send instead."""
 
     type: str = Field("about:blank", description="Kind of the problem, as a URI.")
@@ -61,14 +61,14 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what a route declares, so that the OpenAPI description lists every answer."""
     always = (400, 401, 403, 408, 413, 429, 503)
     return {
-        status: {"model": Problem, "content": {MEDIA_TYPE: {}}, "description": HTTPStatus(status).phrase}
+        status: {"model": ProblemDocument, "content": {MEDIA_TYPE: {}}, "description": HTTPStatus(status).phrase}
         for status in sorted({*always, *statuses})
     }
 
 
 def problem_response(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
     """Return a problem document."""
-    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, **more)
+    problem = ProblemDocument(title=HTTPStatus(status).phrase, status=status, detail=detail, **more)
     return JSONResponse(problem.model_dump(), status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 

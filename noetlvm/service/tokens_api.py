@@ -1,4 +1,7 @@
-"""Routes that create, list and revoke tokens."""
+"""Routes that create, list and revoke tokens. All of them need the scope `admin`.
+
+The first token of a store cannot come from here: `noetlvm token create` writes it to the store.
+"""
 
 from __future__ import annotations
 

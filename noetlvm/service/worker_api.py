@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from noetlvm.data.encoding import decode, encode, references_in
 from noetlvm.data.event import Event
-from noetlvm.service.access import Access, Caller, requires
+from noetlvm.service.access import Caller, TokenAccess, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.playbooks_api import driver_of
@@ -71,7 +71,7 @@ class WorkerMessage(BaseModel):
 async def connect_worker(socket: WebSocket) -> None:
     """Exchange messages with a worker until it leaves."""
     driver: Driver = socket.app.state.driver
-    access: Access = socket.app.state.access
+    access: TokenAccess = socket.app.state.access
     scheme, _, token = socket.headers.get("authorization", "").partition(" ")
     await socket.accept()
     if scheme.lower() != "bearer" or "worker" not in access.allowed(token):
