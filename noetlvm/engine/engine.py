@@ -334,6 +334,7 @@ class Engine:
         offload = Offload(
             playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key), redact=credentials.redact
         )
+        credentials.protect(offload)
         actor = Actor(Control(playbook, state, offload), program, credentials, row)
         self._actors[row.execution_id] = actor
         return actor
