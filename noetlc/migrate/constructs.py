@@ -11,23 +11,6 @@ from noetlc.syntax.span import Span
 from noetlvm.record import Record
 
 
-class Dialect(StrEnum):
-    """A way of writing playbooks."""
-
-    V10 = "v10"
-    IO = "io"
-    EVAL = "eval"
-    CASE = "case"
-
-
-TITLES = {
-    Dialect.V10: "canonical v10",
-    Dialect.IO: "the dialect with `input`, `output` and `set`",
-    Dialect.EVAL: "the older dialect with `eval`",
-    Dialect.CASE: "the older dialect with `case`",
-}
-
-
 class Effect(StrEnum):
     """What `migrate` does about a construct."""
 
