@@ -8,6 +8,7 @@ from noetlc.analysis.model import Model, Site
 from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Precedence
 from noetlc.net.source import source_net
+from noetlc.rules.migration import OTHER_NAMES, migration_fix
 from noetlc.rules.rule import Rule
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, Position
@@ -74,7 +75,8 @@ class UnresolvedName(Rule):
                     continue
                 told = _told(model, order, site, name)
                 if told:
-                    yield self.finding(model.place(site, use.node.span), *told)
+                    fix = migration_fix(model) if name in OTHER_NAMES else None
+                    yield self.finding(model.place(site, use.node.span), *told, fix=fix)
 
 
 def _told(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
