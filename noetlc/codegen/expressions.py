@@ -6,7 +6,7 @@ gives code that builds it, or one constant if it contains no template.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from noetlc.codegen.operations import Operations
@@ -111,6 +111,13 @@ def lower_value(node: nodes.Node, text: str, visible: frozenset[str], field: str
 def expression_reads(expression: Expression, name: str) -> bool:
     """True if an expression reads a namespace."""
     return any(i.opcode.name == "NAME" and i.operands[0] == name for i in expression.code)
+
+
+def bare_names(expression: Expression) -> Iterator[str]:
+    """Yield the bare names that an expression reads."""
+    for instruction in expression.code:
+        if instruction.opcode.name == "BARE":
+            yield str(instruction.operands[0])
 
 
 class _Values:

@@ -190,6 +190,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(113, "END", p, (), 0, 0, end, "The end of the list: the pipeline is done.", "∎ done"),
         Opcode(114, "RESET", p, (o.SLOT,), 0, 0, n, "Set a round counter to zero.", "slot := 0"),
         Opcode(115, "ROUND", p, (o.SLOT, o.COUNT), 0, 0, n, "Count a round; past the limit fail for want of fuel (S39).", "slot += 1, slot > n ? failed"),
+        Opcode(116, "BIND", p, (), 0, 0, n, "Make the task's result readable under its label in later tasks, once a directive hands it on (S48).", "labels[task] := outcome.result"),
     )
     # fmt: on
     return rows

@@ -94,6 +94,11 @@ def step_results(results: dict[str, Any] | Callable[[str], Any], offload: Offloa
     return result
 
 
+def labels_first(labels: dict[str, Any], steps: Callable[[str], Any], offload: Offload) -> Callable[[str], Any]:
+    """Return a function that gives the result of a task of the pipeline by its label, else that of a step (S48)."""
+    return lambda name: offload.read(labels[name]) if name in labels else steps(name)
+
+
 def _open(value: Any, offload: Offload) -> Any:
     if type(value) is not dict or not value:
         return value

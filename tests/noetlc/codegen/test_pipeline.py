@@ -22,6 +22,25 @@ def test_without_a_policy_ok_goes_on_and_an_error_fails() -> None:
     assert code_of(SAVE) == [*SAVE_CODE, "ON_ERROR 4", "CONTINUE 5", "FAIL", "END"]
 
 
+def test_only_a_label_that_is_read_is_bound() -> None:
+    reads = '- save: { kind: noop }\n- other: { kind: noop }\n- show: { kind: noop, text: "{{ save.id }}" }\n'
+    code = code_of(reads)
+    assert code.count("BIND") == 1
+    assert code.index("ENTER 'save'") < code.index("BIND") < code.index("ENTER 'other'")
+
+
+def test_a_label_is_bound_on_continue_and_jump_but_not_on_skip() -> None:
+    tasks = rules(
+        'when: "{{ outcome.result.a }}"\n          then: { do: skip }',
+        'when: "{{ outcome.result.b }}"\n          then: { do: jump, to: show }',
+        "else: { then: { do: continue } }",
+    )
+    code = code_of(tasks + '- show: { kind: noop, text: "{{ fetch }}" }\n')
+    before = [code[index - 1].split()[0] for index, line in enumerate(code) if line.startswith(("SKIP", "JUMP_TO"))]
+    assert before == ["UNLESS", "BIND"]
+    assert code.count("BIND") == 2
+
+
 def test_inputs_and_spec_are_one_expression_each() -> None:
     pipeline = pipeline_of('- fetch: { kind: http, url: "{{ ctx.url }}", params: { a: 1 }, spec: { timeout: 5 } }')
     assert listing(pipeline)[1] == (

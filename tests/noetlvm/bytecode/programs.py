@@ -323,6 +323,7 @@ def every_pipeline_opcode() -> Pipeline:
         ("PATCH", None, expression(("NAME", "_attempt"), ("RECORD", ["n"]), "RETURN")),
         "BREAK",
         ("LABEL", "on"),
+        "BIND",
         ("CONTINUE", "back"),
         ("LABEL", "failed"),
         ("UNLESS", kind, "fail"),

@@ -157,6 +157,7 @@ VALID_PIPELINES = {
         'c: ENTER "c"; CALL "noop" <{}> <{}>; JUMP_TO b'
     ),
     "a call that is tried again": 'ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY 3 linear <1> go; FAIL',
+    "a result bound to its label": 'ENTER "a"; CALL "noop" <{}> <{}>; BIND; CONTINUE e; e: END',
     "a patch of ctx": 'ENTER "a"; CALL "noop" <{}> <{}>; PATCH none <patch>; BREAK',
 }
 

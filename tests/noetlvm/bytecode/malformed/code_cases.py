@@ -68,7 +68,7 @@ OPCODES: Cases = {
     "opcode 255": expression(Fault.UNKNOWN_OPCODE, CONST, 0, 255, RETURN),
     "an unknown opcode after RETURN": expression(Fault.UNKNOWN_OPCODE, CONST, 0, RETURN, 99),
     "opcode 0 in a pipeline": pipeline(Fault.UNKNOWN_OPCODE, ENTER, 2, 0),
-    "opcode 116 in a pipeline": pipeline(Fault.UNKNOWN_OPCODE, 116),
+    "opcode 117 in a pipeline": pipeline(Fault.UNKNOWN_OPCODE, 117),
     "ENTER in an expression": expression(Fault.WRONG_MACHINE, ENTER, 2),
     "END in an expression": expression(Fault.WRONG_MACHINE, CONST, 0, END),
     "pipeline's CALL in an expression": expression(Fault.WRONG_MACHINE, CALL, 3, 0, 0),
