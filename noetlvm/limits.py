@@ -32,6 +32,9 @@ IDLE_INSTRUCTIONS_MAX = 1_000_000
 WAIT_SECONDS_MAX = 3_600
 """The longest wait before a retry (S14)."""
 
+WAIT_HELD_SECONDS = 5
+"""The longest wait for which a worker holds its pipeline; after a longer one the server opens the command again."""
+
 MESSAGE_CHARS_MAX = 4_000
 """An error's message; what is longer is cut."""
 
@@ -53,8 +56,8 @@ CHILD_DEPTH_MAX = 16
 CHILD_NAME_CHARS_MAX = 4_000
 """`path` and `version` of a requested child."""
 
-CANCELLED_CHILDREN_TOLD = 100
-"""Children that the event of a cancellation names; all are cancelled."""
+CANCELLED_CHILDREN_LISTED = 100
+"""Children that the event of a cancellation lists; all are cancelled."""
 
 EVENTS_WARNING = 100_000
 """Events of an execution from which on a warning is due."""

@@ -9,6 +9,7 @@ from noetlc.analysis.names import Use
 from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Precedence
 from noetlc.net.source import source_net
+from noetlc.rules.migration import OTHER_NAMES, migration_fix
 from noetlc.rules.rule import Rule
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, Position
@@ -76,9 +77,10 @@ class UnresolvedName(Rule):
                 if use.is_optional:
                     yield from self._misspelt(model, site, use)
                     continue
-                reported = _undefined(model, order, site, name)
-                if reported:
-                    yield self.finding(model.place(site, use.node.span), *reported)
+                undefined = _undefined(model, order, site, name)
+                if undefined:
+                    fix = migration_fix(model) if name in OTHER_NAMES else None
+                    yield self.finding(model.place(site, use.node.span), *undefined, fix=fix)
 
     def _misspelt(self, model: Model, site: Site, use: Use) -> Iterator[Finding]:
         """Note an optional name that nothing defines and that is close to one: its default always counts."""

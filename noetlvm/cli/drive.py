@@ -18,9 +18,9 @@ from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCE
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
-    from noetlvm.engine.actor import Ending
-    from noetlvm.engine.credentials import Credentials, Resolve
     from noetlvm.engine.engine import Engine
+    from noetlvm.server.active import Ending
+    from noetlvm.server.credentials import Credentials, Resolve
     from noetlvm.store.interface import Durability, Store
 
 
@@ -69,14 +69,14 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
 
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.credentials import Unresolved
-    from noetlvm.engine.engine import BadRequest, NotFound
     from noetlvm.expr.errors import ExpressionError
+    from noetlvm.server.credentials import UnresolvedError
+    from noetlvm.server.server import BadRequestError, NotFoundError
 
     settle()
     try:
         return asyncio.run(_run(options, store, begin, view))
-    except (BadRequest, NotFound, Unresolved) as problem:
+    except (BadRequestError, NotFoundError, UnresolvedError) as problem:
         raise CommandError(str(problem)) from None
     except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
         raise CommandError(f"what is stored cannot be read: {problem}") from None
@@ -118,7 +118,7 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
 
 def resolver(options: tuple[str, ...]) -> Resolve:
     """Return what gets the credentials that playbooks declare, as `--keychain` says."""
-    from noetlvm.engine.credentials import Credentials, Unresolved
+    from noetlvm.server.credentials import Credentials, UnresolvedError
 
     def resolve(declared: Any) -> Credentials:
         if not declared:
@@ -128,7 +128,7 @@ def resolver(options: tuple[str, ...]) -> Resolve:
         try:
             keychain = resolve(declared, options)
         except MissingEntryError as problem:
-            raise Unresolved(str(problem)) from None
+            raise UnresolvedError(str(problem)) from None
         return Credentials(keychain.entries, keychain.secrets)
 
     return resolve

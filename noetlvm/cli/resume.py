@@ -50,7 +50,7 @@ def resume(
 
 def _chosen(reader: Reader, text: str | None) -> list[Execution]:
     """Return what to go on with. A child comes with its parent, which waits for it, unless that has ended."""
-    from noetlvm.engine.recovery import is_orphan
+    from noetlvm.server.recovery import is_orphan
 
     if text is None:
         return [row for row in reader.unfinished() if not row.parent or is_orphan(reader, row)]

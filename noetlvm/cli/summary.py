@@ -9,7 +9,7 @@ from noetlvm.cli.data_text import counted, duration, shortened, visible
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
-    from noetlvm.engine.actor import Ending
+    from noetlvm.server.active import Ending
     from noetlvm.store.interface import Execution, Reader
 
 _RESULT_CHARS = 400

@@ -33,10 +33,9 @@ DEBT: dict[str, frozenset[str]] = {
         [
             "noetlc/graph",
             "noetlvm/bytecode",
-            "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/machine",
-            "noetlvm/testing",
+            "noetlvm/server",
             "noetlvm/tools",
         ]
     ),
