@@ -40,6 +40,17 @@ class FailOn(StrEnum):
         return None if self is FailOn.NEVER else Severity(self.value)
 
 
+class DialectChoice(StrEnum):
+    """The dialect that lint checks a file in."""
+
+    AUTO = "auto"
+    """Canonical v10; a file of another dialect gets one finding that says so."""
+    V10 = "v10"
+    IO = "io"
+    EVAL = "eval"
+    CASE = "case"
+
+
 class Settings(NamedTuple):
     """What is checked, which findings count, and how severe they are. Codes may be prefixes: the longest wins."""
 
@@ -57,6 +68,7 @@ class Settings(NamedTuple):
     tool_kinds: tuple[str, ...] = ()
     """Tool kinds that the project's workers have and the compiler does not know."""
     allow_unknown_kinds: bool = False
+    dialect: DialectChoice = DialectChoice.AUTO
 
     @property
     def folder(self) -> str:
@@ -70,7 +82,7 @@ class Settings(NamedTuple):
     @property
     def identity(self) -> str:
         """A text that differs whenever the rules could find something else in the same file."""
-        return repr((self.limits, sorted(self.tool_kinds), self.allow_unknown_kinds))
+        return repr((self.limits, sorted(self.tool_kinds), self.allow_unknown_kinds, self.dialect))
 
     def apply(self, rows: Iterable[Row]) -> list[Row]:
         """Return the findings to report, with the configured severities."""

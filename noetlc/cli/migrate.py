@@ -141,8 +141,7 @@ def _file(target: Target, settings: Settings) -> FileReport | str | None:
 
 def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
     """Migrate the content of a file, and lint the result where it differs."""
-    from noetlc.migrate.constructs import Dialect
-    from noetlc.migrate.dialect import Recognised
+    from noetlc.migrate.dialect import Dialect, Recognised
     from noetlc.migrate.migration import Migration, migrate_text
     from noetlc.migrate.report import FileReport
     from noetlc.syntax.yaml_reader import decode

@@ -11,23 +11,6 @@ from noetlc.syntax.span import Span
 from noetlvm.record import Record
 
 
-class Dialect(StrEnum):
-    """A way of writing playbooks."""
-
-    V10 = "v10"
-    IO = "io"
-    EVAL = "eval"
-    CASE = "case"
-
-
-TITLES = {
-    Dialect.V10: "canonical v10",
-    Dialect.IO: "the dialect with `input`, `output` and `set`",
-    Dialect.EVAL: "the older dialect with `eval`",
-    Dialect.CASE: "the older dialect with `case`",
-}
-
-
 class Effect(StrEnum):
     """What `migrate` does about a construct."""
 
@@ -264,6 +247,13 @@ _ROWS = (
         "the same value",
     ),
     Construct("R709", "a condition without `{{ }}`", "a template", "the condition is evaluated"),
+    Construct(
+        "R710",
+        "`output.data.data`",
+        "the field `data` of the body, or of what the code returned",
+        "files use `output.data` for the result and for the body: check which one is meant",
+        Effect.NOTED,
+    ),
     # ---- the io dialect
     Construct("R801", "`set` in a rule", "`set_ctx`, `set_iter`", "the same scope"),
     Construct(

@@ -5,10 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from enum import StrEnum
 
-from noetlc.migrate.constructs import Dialect
 from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence
 from noetlvm.record import Record
+
+
+class Dialect(StrEnum):
+    """A way of writing playbooks."""
+
+    V10 = "v10"
+    IO = "io"
+    EVAL = "eval"
+    CASE = "case"
+
+
+TITLES = {
+    Dialect.V10: "canonical v10",
+    Dialect.IO: "the dialect with `input`, `output` and `set`",
+    Dialect.EVAL: "the older dialect with `eval`",
+    Dialect.CASE: "the older dialect with `case`",
+}
 
 MANY = 3
 """Marks of another dialect from which one finding on the whole file says more than one finding on each."""

@@ -22,6 +22,8 @@ _PLAIN = re.compile(r"[A-Za-z_][\w./-]*(?: [\w./-]+)*")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _ALIAS = re.compile(r"\*[^\s,\]}]+")
 _COMMENT = re.compile(r"(?:^|\s)(#[^\r\n]*)")
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
+"""An anchor and a tag before a node."""
 _INDENT = 2
 
 ScalarValue: TypeAlias = str | int | float | bool | None
@@ -44,6 +46,10 @@ class Leaf:
     def text(self) -> str:
         """The value as text."""
         return self.source.text if self.source is not None and not self.changed else str(self.value)
+
+    @property
+    def is_alias(self) -> bool:
+        return self.source is not None and self.source.style == "*"
 
     @property
     def value_text(self) -> str:
@@ -348,14 +354,15 @@ class DocumentReader:
         return Map(pairs, flow=flow, frame=self._frame(node.span, cursor, column, opening, flow))
 
     def _sequence(self, node: nodes.Sequence, outer: int) -> Draft:
-        start = node.span.start
+        properties = _PROPERTIES.match(self._text, node.span.start)
+        start = properties.end() if properties else node.span.start
         flow = self._text.startswith("[", start)
         if not node.items or (not flow and not self._text.startswith("-", start)):
             return self._opaque(node, outer)
         items: list[SeqItem] = []
         cursor = start + 1 if flow else start
         column = self._column(start)
-        opening = ""
+        opening = "" if flow else self._text[node.span.start : start]
         bounds = self._item_bounds(node)
         for item, bound in zip(node.items, bounds, strict=True):
             dash = cursor if flow else self._next_dash(cursor)
@@ -366,7 +373,7 @@ class DocumentReader:
             before, head = self._text[cursor:dash], self._text[dash:first]
             if flow:
                 before, head = head, ""
-                opening = opening or self._text[start:first]
+                opening = opening or self._text[node.span.start : first]
             span = Span(first, last)
             layout = EntryLayout(span, value, "", _before(before, flow), head, self._text[last:stop], column, flow)
             items.append(SeqItem(value, layout))
@@ -492,9 +499,9 @@ class DocumentWriter:
             return shifted_up_to(layout.head, moved), (framed.column + moved if framed else column)
         if _is_block(value):
             inner = column + _INDENT
-            comment = _comment_in(layout.after + layout.head) if layout else ""
-            opening = f"  {comment}" if comment else ""
-            return ("- " if isinstance(part, SeqItem) else f":{opening}\n" + " " * inner), inner
+            if isinstance(part, SeqItem):
+                return "- ", inner
+            return f":{_comments_around(layout, inner)}" + " " * inner, inner
         if not isinstance(value, Leaf) and value.frame:
             inner = value.frame.column + moved
         if layout and layout.head and "\n" not in layout.head:
@@ -535,6 +542,16 @@ def _is_block(value: Draft) -> bool:
 
 def _written(value: Draft) -> bool:
     return not isinstance(value, Leaf) or bool(value.raw)
+
+
+def _comments_around(layout: EntryLayout | None, column: int) -> str:
+    """Return the comments that stood between a key and its value, or after it: one in its line, the rest below."""
+    if layout is None:
+        return "\n"
+    first, _, rest = (layout.after.rstrip("\r\n") or layout.head).partition("\n")
+    comment = _comment_in(first)
+    below = [found.strip() for line in rest.splitlines() if (found := _comment_in(line))]
+    return (f"  {comment}" if comment else "") + "\n" + "".join(" " * column + f"{line}\n" for line in below)
 
 
 def _comment_in(text: str) -> str:

@@ -16,7 +16,7 @@ def migration_of(text: str) -> Migration:
     return migrate_text(text)
 
 
-def migration_fix(text: str) -> Fix | None:
+def fix_by_migration(text: str) -> Fix | None:
     """Return the fix that migrates a whole file; None where nothing would change."""
     migration = migration_of(text)
     if not migration.changed:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from noetlc.migrate.cases import CaseRewriter, step_catch
-from noetlc.migrate.constructs import CONSTRUCTS, Dialect, Effect, Rewrite, RewriteLog, described
-from noetlc.migrate.dialect import Recognised, recognise
-from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, MapEntry, leaves
-from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, steps_of
+from noetlc.migrate.comments import with_all_comments
+from noetlc.migrate.constructs import CONSTRUCTS, Effect, Rewrite, RewriteLog, described
+from noetlc.migrate.dialect import Dialect, Recognised, recognise
+from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, MapEntry, leaves, scalar
+from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, step_facts, steps_of, tasks_of
 from noetlc.migrate.names import NameScope, ReadAt
 from noetlc.migrate.policies import PolicyRewriter
 from noetlc.migrate.routing import RouteRewriter, admit_policy
-from noetlc.migrate.shapes import shape_document, shape_step
+from noetlc.migrate.shapes import shape_document, shape_step, shape_task
 from noetlc.migrate.state import arc_state, declare_credentials, root_vars, sinks_to_tasks, step_state
 from noetlc.migrate.templates import rename_in_leaf
 from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
@@ -61,9 +62,12 @@ def migrate_document(text: str, document: Document) -> Migration:
     _Passes(text, root, recognised.dialect, log).run()
     after = _written(text, root)
     changes = log.changes
-    if after != text and read_document(after).problems:
-        changes = (*changes, Rewrite("R909", Span(0, 0), "the result would not be readable; the file is left as it is"))
-        return Migration(text, text, recognised, changes)
+    if after != text:
+        written = read_document(after)
+        if written.problems:
+            problem = "the result would not be readable; the file is left as it is"
+            return Migration(text, text, recognised, (*changes, Rewrite("R909", Span(0, 0), problem)))
+        after = with_all_comments(text, document, after, written)
     if after == text:  # nothing was rewritten: only what needs a hand is worth a word
         changes = tuple(change for change in changes if CONSTRUCTS[change.code].effect is Effect.HAND)
     return Migration(text, after, recognised, changes)
@@ -95,6 +99,7 @@ class _Passes:
             self._names(facts, step)
         for step in facts.steps:
             self._step(facts, step)
+        self._workbook(facts)
         root_vars(facts, self._log)
         declare_credentials(self._root, self._log)
 
@@ -110,6 +115,20 @@ class _Passes:
         admit_policy(step.body, self._log)
         step_state(facts, step, self._log)
         arc_state(self._root, step, self._log)
+
+    def _workbook(self, facts: PlaybookFacts) -> None:
+        """Rewrite the tasks of the workbook as those of a step."""
+        workbook = self._root.map("workbook")
+        tasks = workbook.map("tasks") if workbook else None
+        for entry in tasks.pairs if tasks else ():
+            body = Map([MapEntry("step", scalar(entry.key)), MapEntry("tool", entry.value)], flow=True)
+            for _, task in tasks_of(entry.value):
+                shape_task(task, self._log)
+            step = step_facts(body)
+            self._names(facts, step)
+            for each in step.tasks:
+                PolicyRewriter(facts, step, self._log).rewrite(each)
+            entry.value = body.get("tool") or entry.value
 
     # ---- names, by position
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-from noetlc.migrate.constructs import CONSTRUCTS, TITLES, Rewrite
+from noetlc.migrate.constructs import CONSTRUCTS, Rewrite
+from noetlc.migrate.dialect import TITLES
 from noetlc.migrate.migration import Migration
 from noetlc.syntax.span import Source
 from noetlvm.record import Record

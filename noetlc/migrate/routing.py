@@ -37,14 +37,15 @@ class RouteRewriter:
             self._router(pair, pair.value)
         if pair is not None and mode and isinstance(pair.value, Map):
             spec = pair.value.nested("spec")
-            spec.put("mode", mode)
+            if not spec.pair("mode"):
+                spec.pairs.append(mode)
             pair.value.pairs.sort(key=lambda entry: entry.key != "spec")
 
     @staticmethod
     def _is_router(value: Draft) -> bool:
         return isinstance(value, Map) and (value.pair("arcs") is not None or value.pair("spec") is not None)
 
-    def _next_mode(self) -> Draft | None:
+    def _next_mode(self) -> MapEntry | None:
         spec = self._step.body.map("spec")
         pair = spec.remove("next_mode") if spec else None
         if spec is None or pair is None:
@@ -52,12 +53,15 @@ class RouteRewriter:
         self._log.add("R202", pair.span, "`spec.next_mode` is `next.spec.mode`")
         if not spec.pairs:
             self._step.body.remove("spec")
-        return pair.value
+        pair.key = "mode"
+        return pair
 
     def _router(self, pair: MapEntry, value: Draft) -> None:
         if isinstance(value, Leaf):
-            if value.value is None:
-                self._step.body.pairs.remove(pair)
+            if value.is_alias:
+                pair.value = mapping(("arcs", value), flow=True)
+                return
+            if not isinstance(value.value, str):
                 return
             arc = mapping(("step", value), flow=True)
             self.guard(arc)

@@ -74,6 +74,9 @@ _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
 # append said: no column of an index but `due` is written again.
 _INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING key"""
+# To write `ended` costs a page of an index, also where it stays as it is.
+_MOVE_RUNNING = """UPDATE executions SET status = ?, counts = ?, seq = ?, due = ?
+    WHERE execution_id = ? AND seq = ? AND ended IS NULL RETURNING key"""
 _MOVE_EXECUTION = """UPDATE executions SET status = ?, ended = ?, counts = ?, seq = ?, due = ?
     WHERE execution_id = ? AND seq = ? RETURNING key"""
 _EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
@@ -486,8 +489,12 @@ def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
     *made, status, started, ended, parent, counts, seq, due = append.execution
     text = _counts_text(counts)
     if append.known_seq:
-        values = (status, ended, text, seq, due, append.execution.execution_id, append.known_seq)
-        found = connection.execute(_MOVE_EXECUTION, values).fetchone()
+        moving = (text, seq, due, append.execution.execution_id, append.known_seq)
+        found = None
+        if ended is None:
+            found = connection.execute(_MOVE_RUNNING, (status, *moving)).fetchone()
+        if found is None:
+            found = connection.execute(_MOVE_EXECUTION, (status, ended, *moving)).fetchone()
         return found[0] if found else 0
     if append.start_key:
         select = "SELECT 1 FROM start_keys WHERE start_key = ?"

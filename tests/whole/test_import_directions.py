@@ -20,6 +20,7 @@ LAYERS = {
         ("keychain",),
         ("machine", "store", "tools"),
         ("results", "wake"),
+        ("server", "worker"),
         ("engine",),
         ("bridge",),
         ("testing", "cli"),

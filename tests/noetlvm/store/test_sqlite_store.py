@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -286,6 +287,18 @@ def test_where_every_commit_is_synced_the_write_ahead_log_is_written_over_instea
             add(store, execution(), seq)
             sizes.append(path.with_name(f"{path.name}-wal").stat().st_size)
     assert sizes[0] < sizes[99] == sizes[299]
+
+
+def test_a_step_writes_two_pages_its_events_and_its_row(path: Path) -> None:
+    pages = []
+    with closing(SqliteStore(path)) as store:
+        store._connection.execute("PRAGMA wal_autocheckpoint = 0")
+        log = path.with_name(f"{path.name}-wal")
+        for seq in range(12):
+            before = log.stat().st_size
+            add(store, execution(counts={"steps": seq}), seq)
+            pages.append((log.stat().st_size - before) // 4_096)
+    assert Counter(pages[1:]).most_common(1)[0][0] == 2
 
 
 def test_the_events_of_a_step_take_little_of_the_file(tmp_path: Path) -> None:
