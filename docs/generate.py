@@ -27,7 +27,12 @@ from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
 from noetlc.settings import KEYS
+from noetlvm.bytecode import limits
+from noetlvm.bytecode.codec import layout
+from noetlvm.bytecode.codec.container import FORMAT_MAJOR, FORMAT_MINOR, MAGIC, REQUIRED, SECTIONS
+from noetlvm.bytecode.codec.malformed import MALFORMED
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
+from noetlvm.bytecode.verify.codes import INVALID
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
@@ -201,6 +206,79 @@ def instruction_set_page() -> str:
         ),
     )
     return page
+
+
+def bundle_format_page() -> str:
+    page = f"# The bundle format\n\nFormat {FORMAT_MAJOR}.{FORMAT_MINOR}, instruction set {ISA_VERSION}. "
+    page += "A `.nbc` file is a container of sections; each section is a "
+    page += "sequence of msgpack values, which any msgpack reader reads. The same program gives the same bytes.\n\n"
+    page += "## Container\n\n"
+    page += table(
+        ("bytes", "content"),
+        (
+            ("4", f"magic: `{MAGIC.hex(' ')}`"),
+            ("1", f"format, major: {FORMAT_MAJOR}. A reader refuses any other and says to compile again"),
+            ("1", f"format, minor: {FORMAT_MINOR}. A reader accepts any"),
+            ("1", f"instruction set: {ISA_VERSION}. A reader refuses any other"),
+            ("1", "reserved: 0"),
+            ("LEB128", f"number of sections, at most {limits.SECTIONS_MAX}"),
+            ("…", "for each section: its number and its length in LEB128, then its payload"),
+        ),
+    )
+    page += "Sections are in the order of their numbers, each at most once. "
+    page += "A reader skips an unknown section with an odd "
+    page += "number and refuses one with an even number. The id of a bundle is the SHA-256 of the header and of all "
+    page += "sections but `debug`, so that `noetlc strip` does not change it.\n\n"
+    page += table(
+        ("number", "section", "required"),
+        ((str(number), f"`{name}`", "yes" if name in REQUIRED else "") for name, number in SECTIONS.items()),
+    )
+    page += "A section that is not required is left out where it would be empty.\n\n## Sections\n\n"
+    page += dedent(str(layout.__doc__)).partition("describes them all.\n\n")[2] + "\n"
+    page += "## Code\n\nA code is the number of its slots (an expression) or counters (a pipeline) in LEB128, then its "
+    page += "instructions: the opcode in one byte, then each operand as an unsigned number in LEB128. "
+    page += "[The instruction set](instruction-set.md) lists the opcodes and their operands.\n\n"
+    page += table(("operand", "number"), ((f"`{kind}`", OPERAND_NUMBERS[kind]) for kind in Operand))
+    page += "## Bits\n\n"
+    bits = ("DROPS_DENIED BEST_EFFORT INCLUSIVE HAS_PIPELINE", "PARALLEL DISTRIBUTED", "HANDLES_FAILURE")
+    rows = zip(("step", "loop", "arc"), bits, strict=True)
+    page += table(
+        ("of a", "bit", "meaning"),
+        ((owner, str(getattr(layout, name)), name.lower()) for owner, names in rows for name in names.split()),
+    )
+    page += "## Canonical form\n\n"
+    page += "A reader accepts one encoding of each program: values and numbers in their shortest form, "
+    page += (
+        "no duplicate key, constant or expression, none unused, pools in the order of first use, nothing left over. "
+    )
+    page += "Integers beyond 64 bits are extension 1 with decimal digits; NaN has the bits `7ff8000000000000`.\n\n"
+    page += "## Limits\n\n" + table(
+        ("limit", "value"), ((f"`{name}`", f"{value:,}") for name, value in _bundle_limits())
+    )
+    page += "## Refusals\n\nMalformed: the bytes cannot be decoded.\n\n"
+    page += table(("code", "meaning"), ((f"`{fault.value}`", text) for fault, text in MALFORMED.items()))
+    page += "Invalid: the program decodes and is not safe to run.\n\n"
+    return page + table(("code", "meaning"), ((f"`{code}`", text) for code, text in INVALID.items()))
+
+
+def _bundle_limits() -> Iterable[tuple[str, int]]:
+    return ((name, value) for name, value in vars(limits).items() if name.endswith("_MAX"))
+
+
+_CONSTANT, _EXPRESSION = "index of a constant", "index of an expression"
+OPERAND_NUMBERS: dict[Operand, str] = {
+    Operand.CONST: _CONSTANT,
+    Operand.TEXT: f"{_CONSTANT}, a text",
+    Operand.WORDS: f"{_CONSTANT}, a list of texts",
+    Operand.EXPR: _EXPRESSION,
+    Operand.OPTIONAL_EXPR: f"0 for none, or 1 plus the {_EXPRESSION}",
+    Operand.TARGET: "index of an instruction of the same code",
+    Operand.COUNT: "the number itself",
+    Operand.SLOT: "index of a slot or counter",
+    Operand.SPREAD: "1 for a list, 2 for a mapping, 3 for both",
+    **{kind: f"index in: {', '.join(f'`{word}`' for word in words)}" for kind, words in CHOICES.items()},
+    **dict.fromkeys((Operand.FILTER, Operand.TEST, Operand.FUNCTION, Operand.METHOD), f"{_CONSTANT}, its name"),
+}
 
 
 def instruction_table(area: Area) -> str:
@@ -378,6 +456,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "expressions.md": expressions_page,
     "events.md": events_page,
     "instruction-set.md": instruction_set_page,
+    "bundle-format.md": bundle_format_page,
     "command-line.md": command_line_page,
     "migrate.md": migrate_page,
     "configuration.md": configuration_page,

@@ -64,19 +64,24 @@ class RuleShape(Rule):
     claims = frozenset(_MISPLACED)
 
     def check(self, model: Model) -> Iterator[Finding]:
+        by_rule: dict[int, list[Problem]] = {}
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in _MISPLACED:
-                yield self._misplaced(problem)
+                by_rule.setdefault(id(model.mappings_by_key.get(problem.span)), []).append(problem)
+        yield from map(self._misplaced, by_rule.values())
         for rules in first_match_lists(model):
             for choice in rules.choices:
                 yield from self._check_choice(model, rules, choice)
 
-    def _misplaced(self, problem: Problem) -> Finding:
-        inside = _MISPLACED[problem.object, problem.key]
+    def _misplaced(self, problems: list[Problem]) -> Finding:
+        first = problems[0]
+        inside = _MISPLACED[first.object, first.key]
+        keys = [problem.key for problem in problems]
+        are = "is one level too high: it belongs" if len(keys) == 1 else "are one level too high: they belong"
         return self.finding(
-            problem.span,
-            f"`{problem.key}` stands one level too high: it belongs under `{inside}`",
-            f"write `{inside}: {{ {problem.key}: … }}`",
+            first.span,
+            f"{' and '.join(f'`{key}`' for key in keys)} {are} under `{inside}`",
+            f"write `{inside}: {{ {', '.join(f'{key}: …' for key in keys)} }}`",
         )
 
     def _check_choice(self, model: Model, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:

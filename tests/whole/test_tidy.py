@@ -19,13 +19,9 @@ DEBT: dict[str, frozenset[str]] = {
         [
             "noetlc/analysis",
             "noetlc/graph",
-            "noetlc/lint",
             "noetlc/net",
-            "noetlc/report",
             "noetlc/rules",
-            "noetlvm",
             "noetlvm/bytecode",
-            "noetlvm/cli",
             "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/keychain",
@@ -38,10 +34,9 @@ DEBT: dict[str, frozenset[str]] = {
         [
             "noetlc/graph",
             "noetlvm/bytecode",
-            "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/machine",
-            "noetlvm/testing",
+            "noetlvm/server",
             "noetlvm/tools",
         ]
     ),
