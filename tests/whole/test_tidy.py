@@ -20,7 +20,6 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlc/analysis",
             "noetlc/graph",
             "noetlc/net",
-            "noetlc/rules",
             "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/expr",
