@@ -15,8 +15,8 @@ from typing import Any
 
 from bench.generate_nets import generate_net
 from noetlc.graph.analyse import analyse
-from noetlc.graph.build import build_net
 from noetlc.graph.formats.pnml import petri_net
+from noetlc.net.program import program_net as build_net
 from noetlvm.bytecode.program import Playbook
 
 

@@ -28,6 +28,8 @@ from bench import (
     lint_folder,
     lint_large,
     lint_second_run,
+    migrate_folder,
+    real_tools,
     run_chain,
     run_events,
     run_loop,
@@ -44,6 +46,7 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "lint-folder": lint_folder.measure,
     "lint-large": lint_large.measure,
     "lint-second-run": lint_second_run.measure,
+    "migrate-folder": migrate_folder.measure,
     "graph-scale": graph_scale.measure,
     "compile": compiling.measure,
     "evaluate": evaluate.measure,
@@ -52,6 +55,7 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "run-chain": run_chain.measure,
     "run-loop": run_loop.measure,
     "run-many": run_many.measure,
+    "real-tools": real_tools.measure,
 }
 RESULTS = ROOT / "bench" / "results" / "figures.json"
 _ROUNDS, _QUICK_ROUNDS = 3, 1

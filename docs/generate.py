@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -19,10 +20,19 @@ from typing import cast
 
 from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
+from noetlc.finding import Severity
+from noetlc.migrate.constructs import CONSTRUCTS, Effect
+from noetlc.migrate.dialect import TITLES, Dialect
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
+from noetlc.settings import KEYS
+from noetlvm.bytecode import limits
+from noetlvm.bytecode.codec import layout
+from noetlvm.bytecode.codec.container import FORMAT_MAJOR, FORMAT_MINOR, MAGIC, REQUIRED, SECTIONS
+from noetlvm.bytecode.codec.malformed import MALFORMED
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
+from noetlvm.bytecode.verify.codes import INVALID
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
@@ -198,6 +208,79 @@ def instruction_set_page() -> str:
     return page
 
 
+def bundle_format_page() -> str:
+    page = f"# The bundle format\n\nFormat {FORMAT_MAJOR}.{FORMAT_MINOR}, instruction set {ISA_VERSION}. "
+    page += "A `.nbc` file is a container of sections; each section is a "
+    page += "sequence of msgpack values, which any msgpack reader reads. The same program gives the same bytes.\n\n"
+    page += "## Container\n\n"
+    page += table(
+        ("bytes", "content"),
+        (
+            ("4", f"magic: `{MAGIC.hex(' ')}`"),
+            ("1", f"format, major: {FORMAT_MAJOR}. A reader refuses any other and says to compile again"),
+            ("1", f"format, minor: {FORMAT_MINOR}. A reader accepts any"),
+            ("1", f"instruction set: {ISA_VERSION}. A reader refuses any other"),
+            ("1", "reserved: 0"),
+            ("LEB128", f"number of sections, at most {limits.SECTIONS_MAX}"),
+            ("…", "for each section: its number and its length in LEB128, then its payload"),
+        ),
+    )
+    page += "Sections are in the order of their numbers, each at most once. "
+    page += "A reader skips an unknown section with an odd "
+    page += "number and refuses one with an even number. The id of a bundle is the SHA-256 of the header and of all "
+    page += "sections but `debug`, so that `noetlc strip` does not change it.\n\n"
+    page += table(
+        ("number", "section", "required"),
+        ((str(number), f"`{name}`", "yes" if name in REQUIRED else "") for name, number in SECTIONS.items()),
+    )
+    page += "A section that is not required is left out where it would be empty.\n\n## Sections\n\n"
+    page += dedent(str(layout.__doc__)).partition("describes them all.\n\n")[2] + "\n"
+    page += "## Code\n\nA code is the number of its slots (an expression) or counters (a pipeline) in LEB128, then its "
+    page += "instructions: the opcode in one byte, then each operand as an unsigned number in LEB128. "
+    page += "[The instruction set](instruction-set.md) lists the opcodes and their operands.\n\n"
+    page += table(("operand", "number"), ((f"`{kind}`", OPERAND_NUMBERS[kind]) for kind in Operand))
+    page += "## Bits\n\n"
+    bits = ("DROPS_DENIED BEST_EFFORT INCLUSIVE HAS_PIPELINE", "PARALLEL DISTRIBUTED", "HANDLES_FAILURE")
+    rows = zip(("step", "loop", "arc"), bits, strict=True)
+    page += table(
+        ("of a", "bit", "meaning"),
+        ((owner, str(getattr(layout, name)), name.lower()) for owner, names in rows for name in names.split()),
+    )
+    page += "## Canonical form\n\n"
+    page += "A reader accepts one encoding of each program: values and numbers in their shortest form, "
+    page += (
+        "no duplicate key, constant or expression, none unused, pools in the order of first use, nothing left over. "
+    )
+    page += "Integers beyond 64 bits are extension 1 with decimal digits; NaN has the bits `7ff8000000000000`.\n\n"
+    page += "## Limits\n\n" + table(
+        ("limit", "value"), ((f"`{name}`", f"{value:,}") for name, value in _bundle_limits())
+    )
+    page += "## Refusals\n\nMalformed: the bytes cannot be decoded.\n\n"
+    page += table(("code", "meaning"), ((f"`{fault.value}`", text) for fault, text in MALFORMED.items()))
+    page += "Invalid: the program decodes and is not safe to run.\n\n"
+    return page + table(("code", "meaning"), ((f"`{code}`", text) for code, text in INVALID.items()))
+
+
+def _bundle_limits() -> Iterable[tuple[str, int]]:
+    return ((name, value) for name, value in vars(limits).items() if name.endswith("_MAX"))
+
+
+_CONSTANT, _EXPRESSION = "index of a constant", "index of an expression"
+OPERAND_NUMBERS: dict[Operand, str] = {
+    Operand.CONST: _CONSTANT,
+    Operand.TEXT: f"{_CONSTANT}, a text",
+    Operand.WORDS: f"{_CONSTANT}, a list of texts",
+    Operand.EXPR: _EXPRESSION,
+    Operand.OPTIONAL_EXPR: f"0 for none, or 1 plus the {_EXPRESSION}",
+    Operand.TARGET: "index of an instruction of the same code",
+    Operand.COUNT: "the number itself",
+    Operand.SLOT: "index of a slot or counter",
+    Operand.SPREAD: "1 for a list, 2 for a mapping, 3 for both",
+    **{kind: f"index in: {', '.join(f'`{word}`' for word in words)}" for kind, words in CHOICES.items()},
+    **dict.fromkeys((Operand.FILTER, Operand.TEST, Operand.FUNCTION, Operand.METHOD), f"{_CONSTANT}, its name"),
+}
+
+
 def instruction_table(area: Area) -> str:
     return table(
         ("number", "name", "operands", "stack", "formula", "meaning"),
@@ -235,6 +318,58 @@ def attribute_docs(kind: type[Operand]) -> dict[Operand, str]:
     return docs
 
 
+CONFIGURATION = """# Configuration
+
+`noetlc lint`, `compile`, `canon`, `graph` and `noetlvm run` read `noetlc.toml`, or the table `[tool.noetlc]` of
+`pyproject.toml`. The nearest file at or above the folder that contains all given paths counts; `--config FILE` names
+another. An unknown key or a wrong value stops the command.
+
+"""
+
+CONFIGURATION_EXAMPLE = """## Example
+
+```toml
+select = ["P"]
+ignore = ["P505"]
+fail-on = "warning"
+min-severity = "warning"
+exclude = ["vendor/**"]
+baseline = "known.json"
+tool-kinds = ["our_tool"]
+severity = { P214 = "warning", P020 = "warning" }
+
+[per-file-ignores]
+"tests/**" = ["P5"]
+```
+
+Where several codes or prefixes fit a rule, the longest one counts. `--select`, `--ignore`, `--fail-on`,
+`--min-severity`, `--baseline` and `--max-document-bytes` override the file; `--select` also drops its `ignore`.
+
+## Severities and the compiler
+
+A severity counts everywhere: an error stops `compile`, `canon`, `graph` and `run`, a warning is printed, a note is left
+to `lint`. The same holds for ignores in the file and for comments (`# noetlc: ignore[P020]` on a line,
+`# noetlc: ignore-file[P5]` at the top). The compiler relies on some rules, however: their errors stop it whatever the
+configuration says. It can work with findings of these rules, if you lower or ignore them: {tolerated}.
+
+## Environment variables
+
+| variable | meaning |
+| --- | --- |
+| `NOETLC_CACHE` | folder of the lint cache and of parse tables |
+| `NOETLC_DEBUG`, `NOETLVM_DEBUG` | `1`: show the traceback of an internal error |
+| `NOETLVM_DB` | database of `noetlvm`, unless `--db` names one |
+| `NO_COLOR` | set: no colours |
+"""
+
+
+def configuration_page() -> str:
+    rows = ((f"`{name}`", key.default, key.about) for name, key in KEYS.items())
+    tolerated = [rule.code for rule in all_rules() if rule.severity is Severity.ERROR and not rule.stops_compiler]
+    page = CONFIGURATION + table(("key", "default", "meaning"), rows)
+    return page + CONFIGURATION_EXAMPLE.replace("{tolerated}", ", ".join(tolerated))
+
+
 def command_line_page() -> str:
     page = "# Command line\n\n"
     for program in (COMPILER, MACHINE):
@@ -253,13 +388,78 @@ def help_of(*words: str) -> str:
     return f"```text\n{text}\n```\n\n"
 
 
+_MIGRATE_INTRO = """\
+# Migration to canonical v10
+
+`noetlc migrate` rewrites playbooks of other dialects as canonical v10. It keeps what a playbook means, changes only the
+lines that must change, and reports what it cannot rewrite. Canonical v10 stays as it is, and so does its own result.
+
+```console
+$ noetlc migrate flows --check              # for CI: exit code 1 if a file is not canonical
+$ noetlc migrate old.yaml --diff            # what would change
+$ noetlc migrate flows --write              # migrate a folder; the summary lists what needs a hand
+$ noetlc migrate flows --report markdown    # every file and construct; `json` for programs
+$ noetlc migrate old.yaml --explain 42      # what becomes of line 42, and why
+```
+
+`noetlc lint` recognises a file of another dialect and reports it once (P900). With `--dialect io`, `eval` or `case` it
+checks the file in its own words: the findings are those of the migrated playbook, at the lines of the original. The
+findings P901 to P911 have the migration of the file as their fix (`--fix --unsafe-fixes`).
+
+A comment whose construct is rebuilt moves before its step. An anchor is edited once, and its aliases stay.
+
+"""
+
+
+def migrate_page() -> str:
+    page = _MIGRATE_INTRO + "## Dialects\n\n"
+    page += table(("`--dialect`", "is"), ((f"`{dialect}`", TITLES[dialect]) for dialect in Dialect))
+    cases = migrate_cases()
+    for effect, title in (
+        (Effect.REWRITTEN, "What is rewritten"),
+        (Effect.NOTED, "What is rewritten or removed, and worth a look"),
+        (Effect.HAND, "What needs a hand"),
+    ):
+        rows = [row for row in CONSTRUCTS.values() if row.effect is effect]
+        becomes = [] if effect is Effect.HAND else ["becomes"]
+        page += f"## {title}\n\n" + table(
+            (
+                "code",
+                "written",
+                *becomes,
+                "what to do" if effect is Effect.HAND else "the difference it settles",
+                "checked by",
+            ),
+            (
+                (row.code, row.written, *([row.becomes] if becomes else []), row.meaning, cases.get(row.code, _BY_HAND))
+                for row in rows
+            ),
+        )
+    return page
+
+
+_BY_HAND = "`tests/noetlc/migrate`"
+
+
+def migrate_cases() -> dict[str, str]:
+    """Return, for each construct, the first conformance case that shows it."""
+    found: dict[str, str] = {}
+    for file in sorted((FOLDER.parent / "conformance" / "migrate").glob("*.expect.json")):
+        for code in json.loads(file.read_text(encoding="utf-8"))["codes"]:
+            found.setdefault(code, f"`{file.name.removesuffix('.expect.json')}`")
+    return found
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rules_page,
     "tools.md": tools_page,
     "expressions.md": expressions_page,
     "events.md": events_page,
     "instruction-set.md": instruction_set_page,
+    "bundle-format.md": bundle_format_page,
     "command-line.md": command_line_page,
+    "migrate.md": migrate_page,
+    "configuration.md": configuration_page,
 }
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
+from noetlc.canon.errors import ExpansionError
 from noetlc.codegen.program import LoweredPlaybook, Unit, link, lower_playbook
+from noetlc.codegen.stack_code import LoweringError
 from noetlc.finding import Finding, Severity
 from noetlc.lint.check import DEFAULT_SETTINGS, CheckedFile, check_bytes
 from noetlc.rules.catalogue import rules_by_code
@@ -78,7 +80,26 @@ def compile_playbooks(files: Sequence[tuple[str, bytes]], settings: Settings = D
     )
     if _has_errors(checked):
         return Compiled(checked)
-    return _generate(checked, playbooks)
+    try:
+        return _generate(checked, playbooks)
+    except (ExpansionError, LoweringError, BundleError) as error:
+        tolerated = _first_tolerated(files, settings)
+        if tolerated is None:
+            raise  # without a tolerated error the playbook is valid, and this is a bug of the compiler
+        number, finding = tolerated
+        help = f"correct it, or remove what lowers its severity; the compiler stopped with: {error}"
+        stopped = changed(finding, severity=Severity.ERROR, help=help)
+        return Compiled((*checked[:number], _with(checked[number], stopped), *checked[number + 1 :]))
+
+
+def _first_tolerated(files: Sequence[tuple[str, bytes]], settings: Settings) -> tuple[int, Finding] | None:
+    """Return the first error of a rule that a comment or the configuration lets pass, with the number of its file."""
+    for number, (path, data) in enumerate(files):
+        checked = check_bytes(path, data, settings)
+        for finding in sorted((*checked.findings, *checked.silenced), key=lambda each: each.span):
+            if finding.severity is Severity.ERROR:
+                return number, finding
+    return None
 
 
 def _generate(checked: tuple[CheckedFile, ...], playbooks: Sequence[ast.Playbook]) -> Compiled:

@@ -46,7 +46,7 @@ class Session:
         """Print findings to standard error as lint does, file by file."""
         from noetlc import __version__
         from noetlc.lint.run import may_color
-        from noetlc.report.report import Report
+        from noetlc.report.report import Report, terminal_width
         from noetlc.report.text import render
 
         rows = tuple(row for file in files for row in file.rows())
@@ -54,7 +54,8 @@ class Session:
             return
         sources = {file.source.path: file.source for file in files}
         fail_on, color = self.settings.fail_on.severity, may_color(sys.stderr.isatty())
-        report = Report(rows, tuple(sources), __version__, fail_on, color, quiet, sources.get)
+        width = terminal_width(sys.stderr)
+        report = Report(rows, tuple(sources), __version__, fail_on, color, quiet, width, sources.get)
         print(render(report), end="", file=sys.stderr)
 
     def _read(self) -> list[tuple[str, bytes]]:

@@ -40,6 +40,17 @@ class FailOn(StrEnum):
         return None if self is FailOn.NEVER else Severity(self.value)
 
 
+class DialectChoice(StrEnum):
+    """The dialect that lint checks a file in."""
+
+    AUTO = "auto"
+    """Canonical v10; a file of another dialect gets one finding that says so."""
+    V10 = "v10"
+    IO = "io"
+    EVAL = "eval"
+    CASE = "case"
+
+
 class Settings(NamedTuple):
     """What is checked, which findings count, and how severe they are. Codes may be prefixes: the longest wins."""
 
@@ -57,6 +68,7 @@ class Settings(NamedTuple):
     tool_kinds: tuple[str, ...] = ()
     """Tool kinds that the project's workers have and the compiler does not know."""
     allow_unknown_kinds: bool = False
+    dialect: DialectChoice = DialectChoice.AUTO
 
     @property
     def folder(self) -> str:
@@ -70,7 +82,7 @@ class Settings(NamedTuple):
     @property
     def identity(self) -> str:
         """A text that differs whenever the rules could find something else in the same file."""
-        return repr((self.limits, sorted(self.tool_kinds), self.allow_unknown_kinds))
+        return repr((self.limits, sorted(self.tool_kinds), self.allow_unknown_kinds, self.dialect))
 
     def apply(self, rows: Iterable[Row]) -> list[Row]:
         """Return the findings to report, with the configured severities."""
@@ -242,6 +254,12 @@ def _fail_on(value: Any) -> FailOn:
     return FailOn(value)
 
 
+def _dialect(value: Any) -> DialectChoice:
+    if value not in list(DialectChoice):
+        raise ValueError("must be " + _choice(DialectChoice))
+    return DialectChoice(value)
+
+
 def _severity(value: Any) -> Severity:
     if value not in list(Severity):
         raise ValueError("must be " + _choice(Severity))
@@ -285,6 +303,7 @@ KEYS: dict[str, Key] = {
     "exclude": Key(_strings, "none", "Patterns of files and folders to skip; does not apply to named files."),
     "baseline": Key(_string, "none", "File of accepted findings; only others are reported."),
     "max-document-bytes": Key(_positive, f"{DEFAULT_LIMITS.document_bytes_max}", "Larger files are refused (P004)."),
+    "dialect": Key(_dialect, "`auto`", "Dialect of the files; `auto` gives a file of an older one a single finding."),
     "tool-kinds": Key(_strings, "none", "Tool kinds that your workers have and this installation does not."),
     "allow-unknown-kinds": Key(_boolean, "`false`", "Accept tool kinds that nothing here knows."),
 }

@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["empty-step.yaml"]
 
 .playbook "conformance/empty-step" "empty_step"

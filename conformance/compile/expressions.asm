@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["expressions.yaml"]
 
 .playbook "conformance/expressions" "expressions"
@@ -10,11 +10,9 @@
   show:
     ENTER "show"                                 @8:9      # task := show, attempt := 1
     CALL "noop" ( @"task show"
-      CONST "native"                               @10:11
       NAME workload                                @10:23
       ATTR "a"                                     @10:32    # workload.a
       REQUIRE "native"                             @10:23    # workload.a
-      CONST "text"                                 @11:11
       TEXT_BEGIN                                   @11:18
       EMIT_CONST "a is "
       NAME workload                                @11:26
@@ -22,9 +20,7 @@
       REQUIRE "text"                               @11:26    # workload.a
       EMIT                                                   # workload.a →
       TEXT_END                                     @11:18
-      CONST "folded"                               @12:11
       CONST 86400                                  @12:23
-      CONST "chain"                                @13:11
       CONST 0                                      @13:22
       NAME workload                                @13:26
       ATTR "a"                                     @13:35    # workload.a
@@ -40,7 +36,6 @@
       POP                                                    # … →
     L2:
       REQUIRE "chain"                                        # …
-      CONST "logic"                                @14:11
       NAME workload                                @14:22
       ATTR "a"                                     @14:31    # workload.a
       KEEP_UNLESS L3                               @14:22    # workload.a → | workload.a
@@ -52,7 +47,6 @@
       CONST "none"                                 @14:55
     L4:
       REQUIRE "logic"                              @14:22    # …
-      CONST "choice"                               @15:11
       NAME workload                                @15:33
       ATTR "rows"                                  @15:42    # workload.rows
       FILTER "length" 0 [] 0                       @15:49    # length(workload.rows)
@@ -65,7 +59,6 @@
       CONST "few"                                  @15:65
     L6:
       REQUIRE "choice"                             @15:23    # …
-      CONST "access"                               @16:11
       NAME workload                                @16:23
       ATTR "rows"                                  @16:32    # workload.rows
       CONST 0                                      @16:37
@@ -78,7 +71,6 @@
       ATTR "k"                                     @16:65    # workload.rows[-1].k
       CONCAT 2                                     @16:23    # text
       REQUIRE "access"                                       # text
-      CONST "slice"                                @17:11
       NAME workload                                @17:22
       ATTR "rows"                                  @17:31    # workload.rows
       CONST 1                                      @17:36
@@ -86,7 +78,6 @@
       CONST null
       SLICE                                                  # workload.rows[1:null:null]
       REQUIRE "slice"                              @17:22    # workload.rows[1:null:null]
-      CONST "call"                                 @18:11
       NAME workload                                @18:26
       ATTR "rows"                                  @18:35    # workload.rows
       CONST 0                                      @18:40
@@ -96,23 +87,33 @@
       FILTER "list" 0 [] 0                         @18:57    # list(range(3))
       CALL "dict" 1 ["n"] 0                        @18:21    # dict(workload.rows[0], list(range(3)))
       REQUIRE "call"                                         # dict(workload.rows[0], list(range(3)))
-      CONST "test"                                 @19:11
       NAME workload                                @19:21
       ATTR "a"                                     @19:30    # workload.a
       CONST 3                                      @19:47
       TEST "divisibleby" 1 [] 0                    @19:35    # workload.a is divisibleby(3)
       REQUIRE "test"                               @19:21    # workload.a is divisibleby(3)
-      CONST "method"                               @20:11
       CONST "a,b"                                  @20:23
       CONST ","                                    @20:35
       METHOD "split" 1 [] 0                        @20:23    # "a,b".split(",")
       REQUIRE "method"                                       # "a,b".split(",")
-      CONST "bare"                                 @21:11
       BARE "rows"                                  @21:21
       REQUIRE "bare"                                         # rows
-      CONST "literal"                              @22:11
       CONST {"nested": [1, "two", null]}           @22:20
-      MAP 13                                       @8:9      # {…: …, …}
+      RECORD [
+        "native",
+        "text",
+        "folded",
+        "chain",
+        "logic",
+        "choice",
+        "access",
+        "slice",
+        "call",
+        "test",
+        "method",
+        "bare",
+        "literal"
+      ]                                            @8:9      # {…, …, …, …, …, …, text, workload.rows[1:null:null], dict(w…
       RETURN
     ) (@8:9 CONST {}; RETURN)                              # outcome := noop(inputs, spec)
     ON_ERROR L1                                            # error ? L1 : next

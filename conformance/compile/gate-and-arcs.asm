@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["gate-and-arcs.yaml"]
 
 .playbook "conformance/gate-and-arcs" "gate_and_arcs"
@@ -13,13 +13,11 @@
       RETURN
     )
     .args (
-      CONST "n"                                    @11:19
       NAME ctx                                     @11:26
       ATTR "n"                                     @11:30    # ctx.n
       REQUIRE "args.n"                             @11:26    # ctx.n
-      CONST "fixed"                                @11:37
       CONST [1, 2]                                 @11:44
-      MAP 2                                        @11:17    # {"n": ctx.n, …}
+      RECORD ["n", "fixed"]                        @11:17    # {ctx.n, [1, 2]}
       RETURN
     )
   .arc "guarded" @12:17

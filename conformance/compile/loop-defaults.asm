@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["loop-defaults.yaml"]
 
 .playbook "conformance/loop-defaults" "loop_defaults"
@@ -54,14 +54,12 @@
     ENTER "note"                                 @20:9     # task := note, attempt := 1
     CALL "noop" (@"task note" @20:9 CONST {}; RETURN) (@23:13 CONST {}; RETURN) # outcome := noop(inputs, spec)
     PATCH none (
-      CONST "seen"                                 @26:54
       NAME iter                                    @26:64
       ATTR "parent"                                @26:69    # iter.parent
       ATTR "city"                                  @26:76    # iter.parent.city
       REQUIRE "set_ctx.seen"                       @26:64    # iter.parent.city
-      CONST "count"                                @26:86
       CONST 1                                      @26:93
-      MAP 2                                        @26:52    # {"seen": iter.parent.city, …}
+      RECORD ["seen", "count"]                     @26:52    # {iter.parent.city, 1}
       RETURN
     )                                            @26:27    # iter ∪= i, ctx ∪= c
     CONTINUE L1                                            # _prev := outcome.result, → L1

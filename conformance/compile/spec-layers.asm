@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["spec-layers.yaml"]
 
 .playbook "conformance/spec-layers" "spec_layers"
@@ -11,7 +11,6 @@
   fetch:
     ENTER "fetch"                                @16:9     # task := fetch, attempt := 1
     CALL "http" ( @"task fetch"
-      CONST "url"                                  @18:11
       TEXT_BEGIN                                   @18:17
       EMIT_CONST "https://example.com/"
       NAME iter                                    @18:40
@@ -19,7 +18,7 @@
       REQUIRE "url"                                @18:40    # iter.page
       EMIT                                                   # iter.page →
       TEXT_END                                     @18:17
-      MAP 1                                        @16:9     # {"url": text}
+      RECORD ["url"]                               @16:9     # {text}
       RETURN
     ) (
       CONST {

@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["statements.yaml"]
 
 .playbook "conformance/statements" "statements"
@@ -11,7 +11,6 @@
     ENTER "show"                                 @8:9      # task := show, attempt := 1
     CALL "noop" ( @"task show"
       .slots 8
-      CONST "branches"                             @10:11
       TEXT_BEGIN                                   @10:22
       NAME workload                                @10:28
       ATTR "rows"                                  @10:37    # workload.rows
@@ -28,7 +27,6 @@
       EMIT_CONST "none"                            @10:88
     L3:
       TEXT_END                                     @10:22
-      CONST "filtered"                             @11:11
       TEXT_BEGIN                                   @11:22
       NAME workload                                @11:36
       ATTR "rows"                                  @11:45    # workload.rows
@@ -71,7 +69,6 @@
       EMIT_CONST "-"                               @11:101
     L8:
       TEXT_END                                     @11:22
-      CONST "unpacked"                             @12:11
       TEXT_BEGIN                                   @12:22
       NAME workload                                @12:37
       ATTR "pairs"                                 @12:46    # workload.pairs
@@ -90,7 +87,6 @@
     L10:
       POP                                                    # … →
       TEXT_END
-      CONST "variable"                             @13:11
       TEXT_BEGIN                                   @13:22
       NAME workload                                @13:33
       ATTR "rows"                                  @13:42    # workload.rows
@@ -107,7 +103,6 @@
       REQUIRE "variable"                                     # slot6
       EMIT                                                   # slot6 →
       TEXT_END                                     @13:22
-      CONST "block"                                @14:11
       TEXT_BEGIN                                   @14:19
       TEXT_BEGIN
       EMIT_CONST "rows: "                          @14:41
@@ -123,7 +118,7 @@
       REQUIRE "block"                                        # slot7
       EMIT                                                   # slot7 →
       TEXT_END                                     @14:19
-      MAP 5                                        @8:9      # {…: …, …}
+      RECORD ["branches", "filtered", "unpacked", "variable", "block"] @8:9 # {…, …, …, text, text}
       RETURN
     ) (@8:9 CONST {}; RETURN)                              # outcome := noop(inputs, spec)
     ON_ERROR L1                                            # error ? L1 : next

@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["sugar-labels.yaml"]
 
 .playbook "conformance/sugar-labels" "sugar_labels"
@@ -65,13 +65,12 @@
     ENTER "count"                                @23:15    # task := count, attempt := 1
     CALL "noop" (@"task count" @23:15 CONST {}; RETURN) (@26:19 CONST {}; RETURN) # outcome := noop(inputs, spec)
     PATCH (
-      CONST "page"                                 @28:67
       NAME iter                                    @28:77
       ATTR "page"                                  @28:82    # iter.page
       CONST 1                                      @28:89
       ADD                                          @28:77    # iter.page + 1
       REQUIRE "set_iter.page"                                # iter.page + 1
-      MAP 1                                        @28:65    # {"page": iter.page + 1}
+      RECORD ["page"]                              @28:65    # {iter.page + 1}
       RETURN
     ) none                                       @28:39    # iter ∪= i, ctx ∪= c
     CONTINUE while_1.again                                 # _prev := outcome.result, → while_1.again
@@ -90,13 +89,12 @@
     ENTER "again"                                @32:15    # task := again, attempt := 1
     CALL "noop" (@"task again" @32:15 CONST {}; RETURN) (@35:19 CONST {}; RETURN) # outcome := noop(inputs, spec)
     PATCH (
-      CONST "page"                                 @37:67
       NAME iter                                    @37:77
       ATTR "page"                                  @37:82    # iter.page
       CONST 1                                      @37:89
       ADD                                          @37:77    # iter.page + 1
       REQUIRE "set_iter.page"                                # iter.page + 1
-      MAP 1                                        @37:65    # {"page": iter.page + 1}
+      RECORD ["page"]                              @37:65    # {iter.page + 1}
       RETURN
     ) none                                       @37:39    # iter ∪= i, ctx ∪= c
     CONTINUE until_1.test                                  # _prev := outcome.result, → until_1.test

@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["surroundings.yaml"]
 
 .playbook "conformance/surroundings" "surroundings" no_next_is_error

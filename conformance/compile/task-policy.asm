@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["task-policy.yaml"]
 
 .playbook "conformance/task-policy" "task_policy"
@@ -17,7 +17,6 @@
     SKIP L5                                      @13:19    # → L5
   L1:
     CALL "http" (
-      CONST "url"                                  @9:11
       TEXT_BEGIN                                   @9:17
       EMIT_CONST "https://example.com/"
       NAME ctx                                     @9:40
@@ -27,7 +26,7 @@
       REQUIRE "url"                                @9:40     # default(ctx.page, 1)
       EMIT                                                   # default(ctx.page, 1) →
       TEXT_END                                     @9:17
-      MAP 1                                        @7:9      # {"url": text}
+      RECORD ["url"]                               @7:9      # {text}
       RETURN
     ) (
       CONST {"timeout": {"connect": 10, "read": 60}, "follow_redirects": false, "verify_tls": true} @11:13
@@ -70,13 +69,12 @@
       RETURN
     ) L4                                         @19:25    # guard ? next : L4
     PATCH none (
-      CONST "page"                                 @20:59
       NAME ctx                                     @20:69
       ATTR "page"                                  @20:73    # ctx.page
       CONST 1                                      @20:80
       ADD                                          @20:69    # ctx.page + 1
       REQUIRE "set_ctx.page"                                 # ctx.page + 1
-      MAP 1                                        @20:57    # {"page": ctx.page + 1}
+      RECORD ["page"]                              @20:57    # {ctx.page + 1}
       RETURN
     )                                            @20:25    # iter ∪= i, ctx ∪= c
     JUMP_TO fetch                                          # _prev := outcome.result, → fetch

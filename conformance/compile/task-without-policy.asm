@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["task-without-policy.yaml"]
 
 .playbook "conformance/task-without-policy" "task_without_policy"

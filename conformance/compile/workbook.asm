@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["workbook.yaml"]
 
 .playbook "conformance/workbook" "workbook"
@@ -19,15 +19,13 @@
   store.insert:
     ENTER "store.insert"                         @9:9      # task := store.insert, attempt := 1
     CALL "noop" (
-      CONST "into"                                 @9:31
       NAME workload                                @13:65
       ATTR "table"                                 @13:74    # workload.table
       REQUIRE "into"                               @13:65    # workload.table
-      CONST "limit"                                @9:57
       NAME args                                    @9:68
       ATTR "limit"                                 @9:73     # args.limit
       REQUIRE "limit"                              @9:68     # args.limit
-      MAP 2                                        @9:9      # {"into": workload.table, …}
+      RECORD ["into", "limit"]                     @9:9      # {workload.table, args.limit}
       RETURN
     ) (@9:9 CONST {}; RETURN)                              # outcome := noop(inputs, spec)
     ON_ERROR L2                                            # error ? L2 : next

@@ -1,7 +1,7 @@
-"""Where control can go in a pipeline: from each task, and from each test of `choose`, `while` and `until`, to what.
+"""The control flow of a pipeline: from each task, and from each test of `choose`, `while` and `until`, to the next.
 
-A guard may hold or not unless it is constant, so a way that is here may never be taken, but no way is missing. It
-decides nothing about right or wrong.
+A guard may hold or not unless it is constant, or decided by whether the task succeeded. So an edge that is here may
+never be taken, but no edge is missing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from noetlc.analysis.guards import decide
+from noetlc.analysis.formulas import ERROR_OUTCOME, OK_OUTCOME, UNDEFINED, Facts
+from noetlc.analysis.guards import constant_of, decide, names_read
 from noetlc.syntax import ast
+from noetlc.syntax.nodes import Entry, Mapping, scalars
 from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import Entity, Record
 
@@ -19,45 +21,47 @@ if TYPE_CHECKING:
     from noetlc.analysis.model import Owner, TaskView
 
 DONE: Final = -1
-"""The pipeline ends well."""
+"""The pipeline ends as done."""
 FAILED: Final = -2
 """The pipeline ends with a failure."""
 
 
 class Way(Entity):
-    """One way on: to another point by its number, or to `DONE` or `FAILED`."""
+    """An edge: to another point by its index, or to `DONE` or `FAILED`."""
 
     to: int
     rule: ast.PolicyRule | None = None
-    """The policy rule that leads there; None where the language itself does."""
+    """The policy rule behind it; None if it follows from the language."""
     is_retry: bool = False
     """The same task again, or the failure once its attempts are used up."""
+    repeats: bool = False
+    """From the test of an `until` back to its body."""
 
 
 class Point(Entity):
-    """Somewhere control can be: at a task, or at a block's test."""
+    """A task, or the test of a block."""
 
     entry: ast.PipelineEntry
     block: ast.Choose | ast.Repeat | None
-    """The innermost block around it."""
+    """The innermost enclosing block."""
     before: int | None
-    """The entry just before it in the same list; None for the first."""
+    """The previous entry of the same list; None for the first."""
     view: TaskView | None
     """The task; None for a block's test."""
     ways: tuple[Way, ...]
 
 
 class Flow(Record, cached=True):
-    """One pipeline's points, in the order written, and the ways between them."""
+    """The points of a pipeline, in source order, and the edges between them."""
 
     points: tuple[Point, ...]
     start: int
     is_certain: bool
-    """Every rule says where it leads. If one does not, that is told elsewhere, and nothing follows from this flow."""
+    """Every rule has a valid directive. If one has not, another rule reports it, and nothing follows from this flow."""
 
     @cached_property
     def reachable(self) -> frozenset[int]:
-        """The points that control can come to."""
+        """The points that control can reach."""
         return _closure((self.start,), lambda number: (way.to for way in self.points[number].ways))
 
     @cached_property
@@ -74,24 +78,39 @@ class Flow(Record, cached=True):
         return _closure(ending, lambda number: into[number])
 
     @cached_property
+    def can_finish(self) -> bool:
+        """Whether some path ends as done."""
+        return self.start == DONE or any(way.to == DONE for _, way in self._taken())
+
+    @cached_property
     def can_fail(self) -> bool:
-        """Whether some way that can be taken ends with a failure."""
-        return any(way.to == FAILED for number in self.reachable for way in self.points[number].ways)
+        """Whether some path ends as failed. A pipeline that goes back can run out of rounds or of fuel (S20, S39)."""
+        return any(way.to == FAILED or self._goes_back(number, way) for number, way in self._taken())
+
+    def _taken(self) -> Iterator[tuple[int, Way]]:
+        return ((number, way) for number in self.reachable for way in self.points[number].ways)
+
+    def _goes_back(self, number: int, way: Way) -> bool:
+        if way.repeats or way.is_retry or way.to < 0:
+            return way.repeats
+        target = self.points[way.to].entry
+        is_end_of_until = isinstance(target, ast.Repeat) and target.word == "until"  # its test stands before its body
+        return way.to <= number and not is_end_of_until
 
     def before(self, given: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Return, for each point, what every way to it gives and what some way to it gives.
+        """Return, for each point, the bits that are set on every path to it, and those that are set on some path.
 
-        `given` holds a set of bits for each point: what has happened once control leaves it.
+        `given` has the bits that each point sets.
         """
         everything = -1
         surely, maybe = [everything] * len(self.points), [0] * len(self.points)
         if self.start < 0:
             return surely, maybe
         surely[self.start] = 0
-        waiting = [self.start]
+        pending = [self.start]
         seen = {self.start}
-        while waiting:
-            number = waiting.pop()
+        while pending:
+            number = pending.pop()
             for way in self.points[number].ways:
                 if way.to < 0:
                     continue
@@ -100,34 +119,85 @@ class Flow(Record, cached=True):
                 if (sure, possible) != (surely[way.to], maybe[way.to]) or way.to not in seen:
                     surely[way.to], maybe[way.to] = sure, possible
                     seen.add(way.to)
-                    waiting.append(way.to)
+                    pending.append(way.to)
         return surely, maybe
 
 
-def can_fail(kind_name: str) -> bool:
-    """Tell whether a task of that kind is known to be able to fail by itself."""
+def tool_can_fail(kind_name: str) -> bool:
+    """True if tasks of a known kind can fail by themselves."""
     kind = find_kind(kind_name) if kind_name else None
     return kind is not None and kind.can_fail
 
 
+def task_can_fail(view: TaskView) -> bool:
+    """True if a task can fail: its tool can, its kind is unknown, or an input is computed and so may be undefined."""
+    kind = find_kind(view.kind) if view.kind else None
+    return kind is None or kind.can_fail or any(map(_is_computed, inputs_of(view)))
+
+
+def is_called(task: ast.Task) -> bool:
+    """False if the first rule always skips the task before its tool is called (S17)."""
+    for rule in task.rules:
+        then = rule.else_.then if rule.else_ else rule.then
+        only_skips = then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx
+        if not only_skips or "outcome" in names_read(rule.when):
+            return True
+        if rule.else_ or decide(rule.when) is True:
+            return False
+    return True
+
+
+def tried_rules(view: TaskView) -> Iterator[tuple[ast.PolicyRule, bool]]:
+    """Yield the rules of a task that can be tried, and whether each can match."""
+    for facts in (OK_OUTCOME, ERROR_OUTCOME) if task_can_fail(view) else (OK_OUTCOME,):
+        yield from ((rule, always is not False) for rule, always in _tried(view.task, facts))
+
+
+def _tried(task: ast.Task, facts: Facts) -> Iterator[tuple[ast.PolicyRule, bool | None]]:
+    """Yield the rules that are tried after an outcome, and whether each always or never matches."""
+    for rule in task.rules:
+        always = True if rule.else_ else decide(rule.when, facts) if rule.when else None
+        yield rule, always
+        if always:
+            return
+
+
+def _is_computed(entry: Entry) -> bool:
+    return any(scalar.is_template and constant_of(scalar) is UNDEFINED for scalar in scalars(entry.value))
+
+
+def inputs_of(view: TaskView) -> Iterator[Entry]:
+    """Yield a task's inputs and settings, those that enclosing scopes give it included (S38)."""
+    yield from (*view.task.extra, *(view.task.spec.extra if view.task.spec else ()))
+    step = view.owner.step
+    for spec in (step.spec, *(loop.spec for loop in step.loops)) if step else ():
+        for entry in spec.extra if spec else ():
+            if not isinstance(entry.value, Mapping) or entry.key.text == view.kind or not find_kind(entry.key.text):
+                yield entry
+
+
 def build_flow(owner: Owner, views: Iterable[TaskView]) -> Flow:
-    """Lay out the flow of one pipeline."""
+    """Return the flow of one pipeline."""
     return _Layout(owner, views).flow()
 
 
 def _closure(start: Iterable[int], onward: Callable[[int], Iterable[int]]) -> frozenset[int]:
     seen = {number for number in start if number >= 0}
-    waiting = list(seen)
-    while waiting:
-        for number in onward(waiting.pop()):
+    pending = list(seen)
+    while pending:
+        for number in onward(pending.pop()):
             if number >= 0 and number not in seen:
                 seen.add(number)
-                waiting.append(number)
+                pending.append(number)
     return frozenset(seen)
 
 
+def _distinct(ways: Iterable[Way]) -> tuple[Way, ...]:
+    return tuple({(way.to, id(way.rule), way.is_retry): way for way in ways}.values())
+
+
 class _Layout:
-    """Numbers the entries of one pipeline first, so that ways can lead forwards, then finds the ways."""
+    """Numbers the entries of one pipeline first, because edges may lead forwards, then finds the edges."""
 
     def __init__(self, owner: Owner, views: Iterable[TaskView]) -> None:
         self._views = {id(view.task): view for view in views}
@@ -161,7 +231,7 @@ class _Layout:
                 self._number_all(body, entry)
 
     def _first(self, entries: Sequence[ast.PipelineEntry], otherwise: int) -> int:
-        """Return where control enters a list of entries."""
+        """Return the point where control enters a list of entries."""
         if not entries:
             return otherwise
         entry = entries[0]
@@ -170,12 +240,12 @@ class _Layout:
         return self._numbers[id(entry)]
 
     def _lead(self, entries: Sequence[ast.PipelineEntry], after: int) -> None:
-        """Find the ways out of each entry; the last one leads to `after`."""
+        """Find the edges out of each entry; the last one leads to `after`."""
         for position, entry in enumerate(entries):
             onward = self._first(entries[position + 1 : position + 2], after)
             number = self._numbers[id(entry)]
             if isinstance(entry, ast.Task):
-                self._ways[number] = tuple(self._task_ways(entry, number, onward))
+                self._ways[number] = _distinct(self._task_ways(entry, number, onward))
             elif isinstance(entry, ast.Choose):
                 self._ways[number] = tuple(self._choose_ways(entry, onward))
                 for body in ast.bodies(entry):
@@ -196,28 +266,32 @@ class _Layout:
 
     def _repeat_ways(self, repeat: ast.Repeat, number: int, onward: int) -> Iterator[Way]:
         always = decide(repeat.when) if repeat.when else None
-        goes_round = None if always is None else always == (repeat.word == "while")
+        is_until = repeat.word == "until"
+        goes_round = None if always is None else always != is_until
         if goes_round is not False:
-            yield Way(self._first(repeat.do or (), number))
+            yield Way(self._first(repeat.do or (), number), repeats=is_until)
         if not goes_round:
             yield Way(onward)
 
     def _task_ways(self, task: ast.Task, number: int, onward: int) -> Iterator[Way]:
-        if self._views[id(task)].kind == "workbook":
+        view = self._views[id(task)]
+        if view.kind == "workbook":
             yield Way(DONE)  # the tasks put in its place may `break` or fail, whatever this one's policy says
             yield Way(FAILED)
-        if not task.rules:
-            yield Way(onward)
-            if can_fail(self._views[id(task)].kind):
-                yield Way(FAILED)
+        yield from self._ways_after(task, number, onward, OK_OUTCOME)
+        if task_can_fail(view):
+            yield from self._ways_after(task, number, onward, ERROR_OUTCOME)
+
+    def _ways_after(self, task: ast.Task, number: int, onward: int, facts: Facts) -> Iterator[Way]:
+        if task.spec is None or task.spec.policy is None:
+            yield Way(FAILED if facts is ERROR_OUTCOME else onward)
             return
-        for rule in task.rules:
-            always = True if rule.else_ else decide(rule.when) if rule.when else None
+        always: bool | None = False
+        for rule, always in _tried(task, facts):
             if always is not False:
                 yield from self._rule_ways(rule, number, onward)
-            if always:
-                return
-        yield Way(onward)
+        if not always:
+            yield Way(onward)
 
     def _rule_ways(self, rule: ast.PolicyRule, number: int, onward: int) -> Iterator[Way]:
         then = rule.else_.then if rule.else_ else rule.then

@@ -1,74 +1,88 @@
-"""What can be said of a `when` before a run: whether it always holds, what it reads, and whether it covers another.
-
-Guards are data, so most of them may hold or not. Where facts are given (the outcome is an error), they decide what
-they can. Nothing here looks at anything but the guard itself, and what is unsure is said to be unknown.
-"""
+"""Guards as the author wrote them: their formulas, whether they are constant, what they read, what they cover."""
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from types import MappingProxyType
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from typing import Any, TypeVar
 
+from noetlc.analysis.folding import Folding
+from noetlc.analysis.formulas import (
+    HOLDS,
+    NO_FACTS,
+    UNDEFINED,
+    Facts,
+    Formula,
+    Item,
+    Known,
+    Term,
+    Test,
+    Truth,
+    compared,
+    holds,
+    if_,
+    is_defined,
+    item_holds,
+    item_is_true,
+    item_text,
+    listed,
+    not_,
+    operation_text,
+    tests_in,
+    verdict,
+)
+from noetlc.analysis.routers import choices, covering
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_parser import parse_template
 
-
-class _Unknown:
-    """A value that only a run can tell."""
-
-
-class _Something:
-    """A value that is there and true, and of which nothing else is known."""
-
-
-_UNKNOWN: Final = _Unknown()
-SOMETHING: Final = _Something()
-
-Facts = Mapping[str, object]
-"""What is taken for granted, by path: `outcome.status` to `error`."""
-
-NO_FACTS: Facts = MappingProxyType({})
-ERROR_OUTCOME: Facts = MappingProxyType({"outcome": SOMETHING, "outcome.status": "error", "outcome.error": SOMETHING})
-STEP_FAILED: Facts = MappingProxyType(
-    {"event": SOMETHING, "event.name": "step.failed", "event.status": "error", "event.error": SOMETHING}
-)
-
 OTHER_NAMES = ("condition", "cond", "expr", "expression", "guard", "if", "only_if", "unless")
 """Keys that people write for `when`; where one stands, a guard was meant."""
 
-_COMPARE: dict[str, Callable[[object, object], object]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": lambda left, right: left < right,  # type: ignore[operator]  # what cannot be compared is caught below
-    "<=": lambda left, right: left <= right,  # type: ignore[operator]
-    ">": lambda left, right: left > right,  # type: ignore[operator]
-    ">=": lambda left, right: left >= right,  # type: ignore[operator]
-    "in": lambda left, right: left in right,  # type: ignore[operator]
-    "not in": lambda left, right: left not in right,  # type: ignore[operator]
-}
+_READS_MAX = 2048
+"""Expressions read for one guard, counting each branch; beyond that the guard is one opaque operand."""
 
-_TEXT_OR_SPACE = re.compile(r"""('[^']*'|"[^"]*")|\s+""")
+
+def guard_formula(guard: Scalar | None, facts: Facts = NO_FACTS) -> Formula:
+    """Return a guard's formula; a missing guard always holds."""
+    if guard is None:
+        return True
+    if not guard.is_template:
+        return holds(guard.value)
+    return _formula(guard.text) if facts is NO_FACTS else _read(guard.text, facts)
 
 
 def decide(guard: Scalar | None, facts: Facts = NO_FACTS) -> bool | None:
-    """Return what a guard gives whenever the facts are so, or None if that depends on the run.
+    """Return the constant that a guard equals given the facts, or None if it depends on the run."""
+    if guard is None or not guard.is_template:
+        return guard is None or holds(guard.value)
+    return _verdict(guard.text) if facts is NO_FACTS else verdict(_read(guard.text, facts))
 
-    A guard that is not there holds.
-    """
-    if guard is None:
-        return True
-    if isinstance(guard.value, bool):
-        return guard.value
-    if not guard.is_template:
-        return _truth(guard.value)
-    template = parse_template(guard.text)
-    expression = _sole_expression(template)
-    return _known_truth(_value(expression, facts)) if expression else None
+
+@lru_cache(maxsize=4096)
+def _verdict(text: str) -> bool | None:
+    return verdict(_formula(text))
+
+
+@lru_cache(maxsize=4096)
+def _formula(text: str) -> Formula:
+    return _read(text, NO_FACTS)
+
+
+def _read(text: str, facts: Facts) -> Formula:
+    expression = _sole_expression(parse_template(text))
+    opaque = Test(" ".join(text.split()), HOLDS)
+    if expression is None:
+        return opaque
+    try:
+        return _Reading(text, facts).read(expression, item_holds)
+    except (_TooLargeError, RecursionError):
+        return opaque
+
+
+def names_read(guard: Scalar | None) -> frozenset[str]:
+    """Return the root names that a guard reads: `outcome`, `ctx`."""
+    return _names(guard.text) if guard and guard.is_template else frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -76,185 +90,221 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(node.name for node in t.walk(parse_template(text)) if isinstance(node, t.Name))
 
 
-def names_read(guard: Scalar | None) -> frozenset[str]:
-    """Return the first names of everything that a guard reads: `outcome`, `ctx`."""
-    return _names(guard.text) if guard and guard.is_template else frozenset()
-
-
 def compares_only(guard: Scalar | None, path: str, value: object) -> bool:
-    """Tell whether a guard asks exactly one thing: `path == value`."""
-    expression = _sole_expression(parse_template(guard.text)) if guard and guard.is_template else None
-    if not isinstance(expression, t.Compare) or len(expression.ops) != 1 or expression.ops[0].op != "==":
-        return False
-    left, right = expression.left, expression.ops[0].expression
-    return (_path(left) == path and _is_const(right, value)) or (_path(right) == path and _is_const(left, value))
+    """True if a guard is exactly `path == value`."""
+    return guard_formula(guard) == Test(path, "==", value)
 
 
 _Rule = TypeVar("_Rule")
 
 
 def covered(rules: Iterable[tuple[_Rule, Scalar | None]]) -> list[tuple[_Rule, _Rule]]:
-    """Return the rules of a first-match list that an earlier one leaves nothing for, each with that earlier rule.
+    """Return the rules of a first-match list that can never match because of earlier ones, each with such a one.
 
-    A rule without a guard takes all that is left, as `else` and an arc without `when` do.
+    A rule without a guard always matches, as `else` and an arc without `when` do.
     """
-    found: list[tuple[_Rule, _Rule]] = []
-    takes_all: _Rule | None = None
-    by_conjunct: dict[str, list[tuple[frozenset[str], _Rule]]] = {}
-    for rule, guard in rules:
-        if takes_all is not None:
-            found.append((rule, takes_all))
-            continue
-        always = decide(guard)
-        if always is None and guard is not None:
-            cases = _cases(guard.text)
-            earlier = [_covering(case, by_conjunct) for case in cases]
-            if earlier and earlier[0] is not None and None not in earlier:
-                found.append((rule, earlier[0]))
-            for case in cases:
-                by_conjunct.setdefault(min(case), []).append((case, rule))
-        elif always:
-            takes_all = rule
-    return found
+    every = list(rules)
+    guards = [guard_formula(guard) for _, guard in every]
+    alive = {index for choice in choices(guards, inclusive=False) for fired in choice for index in fired}
+    dead = [index for index in range(len(every)) if index not in alive and verdict(guards[index]) is not False]
+    by = covering(guards, dead)
+    return [(every[index][0], every[by.get(index, _overlapping(guards, index))][0]) for index in dead]
 
 
-def _covering(case: frozenset[str], by_conjunct: Mapping[str, list[tuple[frozenset[str], _Rule]]]) -> _Rule | None:
-    for conjunct in sorted(case):
-        for earlier, rule in by_conjunct.get(conjunct, ()):
-            if earlier <= case:
-                return rule
-    return None
-
-
-@lru_cache(maxsize=4096)
-def _cases(text: str) -> tuple[frozenset[str], ...]:
-    """Return the alternatives of a guard, each as the set of conditions that it joins by `and`."""
-    template = parse_template(text)
-    expression = _sole_expression(template)
-    if expression is None:
-        return (frozenset({_squeezed(text)}),)
-    alternatives = expression.operands if isinstance(expression, t.Or) else (expression,)
-    return tuple(
-        frozenset(_squeezed(text[part.span.start : part.span.end]) for part in _conjuncts(case))
-        for case in alternatives
-    )
-
-
-def _conjuncts(expression: t.Expression) -> tuple[t.Expression, ...]:
-    return expression.operands if isinstance(expression, t.And) else (expression,)
-
-
-def _squeezed(text: str) -> str:
-    """Drop the white space that means nothing."""
-    return _TEXT_OR_SPACE.sub(lambda found: found.group(1) or " ", text.strip())
+def _overlapping(guards: Sequence[Formula], index: int) -> int:
+    """Return the first guard before `index` that shares an operand with it."""
+    own = {test.operand for test in tests_in(guards[index])}
+    earlier = (one for one in range(index) if any(test.operand in own for test in tests_in(guards[one])))
+    return next(earlier, max(0, index - 1))
 
 
 def _sole_expression(template: t.Template) -> t.Expression | None:
-    """Return the expression of a template that is nothing else (S8)."""
+    """Return the expression of a template that consists of nothing else (S8)."""
     part = template.parts[0] if template.is_single and not template.problems else None
     return part.expression if isinstance(part, t.Output) else None
 
 
-def _truth(value: object) -> bool:
-    """S9: Python's truth, but a text that reads true or false is that boolean."""
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return value.strip().lower() == "true"
-    return bool(value)
+def constant_of(scalar: Scalar) -> object:
+    """Return the value that a scalar always has, or `UNDEFINED` if it is computed."""
+    if not scalar.is_template:
+        return scalar.value
+    expression = _sole_expression(parse_template(scalar.text))
+    constant = Folding().constant(expression) if expression else None
+    return UNDEFINED if constant is None else constant.value
 
 
-def _known_truth(value: object) -> bool | None:
-    return None if value is _UNKNOWN else _truth(value)
+class _TooLargeError(Exception):
+    """The guard has more branches than are followed."""
 
 
-def _value(expression: t.Expression, facts: Facts) -> object:
-    """Return an expression's value, as far as the facts decide it."""
-    evaluate = _EVALUATE.get(type(expression))
-    return evaluate(expression, facts) if evaluate else _UNKNOWN
+_Then = Callable[[Item], Formula]
+"""What becomes of an expression's value: the rest of the guard."""
 
 
-def _const(node: t.Const, facts: Facts) -> object:
-    return node.value
+class _Reading:
+    """Evaluates one guard with operands in place of data.
+
+    In continuation-passing style: where the expression branches, both branches go through the rest of the guard, as
+    both branches of the compiled code do.
+    """
+
+    def __init__(self, text: str, facts: Facts) -> None:
+        self._text = text
+        self._facts = facts
+        self._folding = Folding()
+        self._left = _READS_MAX
+
+    def read(self, node: t.Expression, then: _Then) -> Formula:
+        self._left -= 1
+        if self._left < 0:
+            raise _TooLargeError
+        constant = self._folding.constant(node)
+        if constant is not None:
+            return then(Known(constant.value))
+        read = _READ.get(type(node))
+        return read(self, node, then) if read else then(Term(self._text[node.span.start : node.span.end]))
+
+    def _all(self, nodes: Sequence[t.Expression], then: Callable[[list[Item]], Formula]) -> Formula:
+        """Read expressions one after the other."""
+
+        def further(items: list[Item]) -> Formula:
+            if len(items) == len(nodes):
+                return then(items)
+            return self.read(nodes[len(items)], lambda item: further([*items, item]))
+
+        return further([])
+
+    def _either(self, item: Item, then: Callable[[], Formula], otherwise: Callable[[], Formula]) -> Formula:
+        condition = item_is_true(item)
+        if isinstance(condition, bool):
+            return then() if condition else otherwise()
+        return if_(condition, then(), otherwise())
+
+    def _name(self, node: t.Name, then: _Then) -> Formula:
+        return then(self._facts.get(node.name, Term(node.name)))
+
+    def _attribute(self, node: t.Getattr, then: _Then) -> Formula:
+        return self.read(node.node, lambda holder: then(self._field(holder, node.name)))
+
+    def _item(self, node: t.Getitem, then: _Then) -> Formula:
+        index = node.index
+        if isinstance(index, t.Slice):
+            bounds = [bound or t.Const(index.span, None) for bound in (index.start, index.stop, index.step)]
+            return self._operation("SLICE", (), [node.node, *bounds], then)
+        return self._all([node.node, index], lambda items: then(self._indexed(items[0], items[1])))
+
+    def _indexed(self, holder: Item, key: Item) -> Item:
+        if isinstance(key, Known) and isinstance(key.value, str):
+            return self._field(holder, key.value)
+        return Term(f"{item_text(holder)}[{item_text(key)}]")
+
+    def _field(self, holder: Item, name: str) -> Item:
+        if isinstance(holder, Known) and holder.value is UNDEFINED:
+            return holder
+        path = f"{item_text(holder)}.{name}"
+        return self._facts.get(path, Term(path))
+
+    def _listed(self, node: t.List | t.Tuple, then: _Then) -> Formula:
+        return self._all(node.items, lambda items: then(listed(items)))
+
+    def _not(self, node: t.Not, then: _Then) -> Formula:
+        return self.read(node.node, lambda item: then(Truth(not_(item_is_true(item)))))
+
+    def _compare(self, node: t.Compare, then: _Then) -> Formula:
+        def further(left: Item, number: int) -> Formula:
+            operand = node.ops[number]
+            is_last = number == len(node.ops) - 1
+
+            def with_right(right: Item) -> Formula:
+                result = compared(operand.op, left, right)
+                if is_last:
+                    return then(result)
+                return self._either(result, lambda: further(right, number + 1), lambda: then(result))
+
+            members = self._folding.members(operand.expression) if is_last and "in" in operand.op else None
+            return with_right(Known(members.value)) if members else self.read(operand.expression, with_right)
+
+        return self.read(node.left, lambda left: further(left, 0))
+
+    def _junction(self, node: t.And | t.Or, then: _Then) -> Formula:
+        is_or = isinstance(node, t.Or)
+
+        def further(number: int) -> Formula:
+            if number == len(node.operands) - 1:
+                return self.read(node.operands[number], then)
+            rest = cache(lambda: further(number + 1))
+
+            def decided(item: Item) -> Formula:
+                if is_or:
+                    return self._either(item, lambda: then(item), rest)
+                return self._either(item, rest, lambda: then(item))
+
+            return self.read(node.operands[number], decided)
+
+        return further(0)
+
+    def _condition(self, node: t.Cond, then: _Then) -> Formula:
+        yes = cache(lambda: self.read(node.then, then))
+        no = cache(lambda: self.read(node.otherwise, then) if node.otherwise else then(Known(UNDEFINED)))
+        return self.read(node.test, lambda item: self._either(item, yes, no))
+
+    def _test(self, node: t.Test, then: _Then) -> Formula:
+        if node.name in ("defined", "undefined"):
+            return self.read(node.node, lambda item: then(is_defined(node.name == "defined", item)))
+        return self._call("TEST", node.name, [node.node], node, then)
+
+    def _filter(self, node: t.Filter, then: _Then) -> Formula:
+        return self._call("FILTER", node.name, [node.node] if node.node else [], node, then)
+
+    def _method(self, node: t.Call, then: _Then) -> Formula:
+        callee = node.node
+        if isinstance(callee, t.Getattr):
+            return self._call("METHOD", callee.name, [callee.node], node, then)
+        return self._call("CALL", callee.name if isinstance(callee, t.Name) else "", [], node, then)
+
+    def _call(
+        self, opcode: str, name: str, subject: list[t.Expression], node: t.Call | t.Filter | t.Test, then: _Then
+    ) -> Formula:
+        spread = [further for further in (node.dyn_args, node.dyn_kwargs) if further is not None]
+        bits = (1 if node.dyn_args is not None else 0) | (2 if node.dyn_kwargs is not None else 0)
+        operands = (name, len(node.args), [keyword.name for keyword in node.kwargs], bits)
+        taken = [*subject, *node.args, *(keyword.value for keyword in node.kwargs), *spread]
+        return self._operation(opcode, operands, taken, then)
+
+    def _operation(self, name: str, operands: tuple[object, ...], taken: list[t.Expression], then: _Then) -> Formula:
+        return self._all(taken, lambda items: then(Term(operation_text(name, operands, items))))
+
+    def _sign(self, node: t.Neg | t.Pos, then: _Then) -> Formula:
+        return self._operation("NEG" if isinstance(node, t.Neg) else "POS", (), [node.node], then)
+
+    def _binary(self, node: t.Binary, then: _Then) -> Formula:
+        return self._operation(node.op, (), [node.left, node.right], then)
+
+    def _concat(self, node: t.Concat, then: _Then) -> Formula:
+        return self._operation("CONCAT", (len(node.operands),), list(node.operands), then)
+
+    def _mapping(self, node: t.Dict, then: _Then) -> Formula:
+        taken = [part for pair in node.pairs for part in (pair.key, pair.value)]
+        return self._operation("MAP", (len(node.pairs),), taken, then)
 
 
-def _listed(node: t.List | t.Tuple, facts: Facts) -> object:
-    values = [_value(item, facts) for item in node.items]
-    return _UNKNOWN if any(value is _UNKNOWN or value is SOMETHING for value in values) else values
-
-
-def _fact(node: t.Expression, facts: Facts) -> object:
-    path = _path(node) if facts else ""
-    return facts.get(path, _UNKNOWN) if path else _UNKNOWN
-
-
-def _not(node: t.Not, facts: Facts) -> object:
-    truth = _known_truth(_value(node.node, facts))
-    return _UNKNOWN if truth is None else not truth
-
-
-def _and(node: t.And, facts: Facts) -> object:
-    truths = [_known_truth(_value(operand, facts)) for operand in node.operands]
-    return False if False in truths else _UNKNOWN if None in truths else True
-
-
-def _or(node: t.Or, facts: Facts) -> object:
-    truths = [_known_truth(_value(operand, facts)) for operand in node.operands]
-    return True if True in truths else _UNKNOWN if None in truths else False
-
-
-def _compare(node: t.Compare, facts: Facts) -> object:
-    left = _value(node.left, facts)
-    for operand in node.ops:
-        right = _value(operand.expression, facts)
-        if not _are_plain(left, right) or operand.op not in _COMPARE:
-            return _UNKNOWN
-        try:
-            holds = bool(_COMPARE[operand.op](left, right))
-        except TypeError:  # such as a number compared with a text: a mistake that another rule tells of
-            return _UNKNOWN
-        if not holds:
-            return False
-        left = right
-    return True
-
-
-def _are_plain(*values: object) -> bool:
-    return not any(isinstance(value, _Unknown | _Something) for value in values)
-
-
-def _test(node: t.Test, facts: Facts) -> object:
-    if node.name not in ("defined", "undefined") or _value(node.node, facts) is _UNKNOWN:
-        return _UNKNOWN
-    return node.name == "defined"
-
-
-_EVALUATE: dict[type[t.Expression], Callable[..., object]] = {
-    t.Const: _const,
-    t.List: _listed,
-    t.Tuple: _listed,
-    t.Name: _fact,
-    t.Getattr: _fact,
-    t.Getitem: _fact,
-    t.Not: _not,
-    t.And: _and,
-    t.Or: _or,
-    t.Compare: _compare,
-    t.Test: _test,
+_READ: dict[type[t.Expression], Callable[[_Reading, Any, _Then], Formula]] = {
+    t.Name: _Reading._name,
+    t.Getattr: _Reading._attribute,
+    t.Getitem: _Reading._item,
+    t.List: _Reading._listed,
+    t.Tuple: _Reading._listed,
+    t.Dict: _Reading._mapping,
+    t.Not: _Reading._not,
+    t.And: _Reading._junction,
+    t.Or: _Reading._junction,
+    t.Compare: _Reading._compare,
+    t.Cond: _Reading._condition,
+    t.Test: _Reading._test,
+    t.Filter: _Reading._filter,
+    t.Call: _Reading._method,
+    t.Neg: _Reading._sign,
+    t.Pos: _Reading._sign,
+    t.Binary: _Reading._binary,
+    t.Concat: _Reading._concat,
 }
-
-
-def _path(node: t.Expression) -> str:
-    """Return `outcome.http.status` for an expression that is such a path, or an empty string."""
-    fields: list[str] = []
-    while not isinstance(node, t.Name):
-        if isinstance(node, t.Getattr):
-            fields.append(node.name)
-        elif isinstance(node, t.Getitem) and isinstance(node.index, t.Const) and isinstance(node.index.value, str):
-            fields.append(node.index.value)
-        else:
-            return ""
-        node = node.node
-    return ".".join([node.name, *reversed(fields)])
-
-
-def _is_const(node: t.Expression, value: object) -> bool:
-    return isinstance(node, t.Const) and node.value == value

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from noetlc.syntax.nodes import Entry, Mapping, Node, Sequence
+from noetlc.syntax.span import Span
+from noetlvm.language.tool_kind import SPEC
 from noetlvm.language.tool_kinds import find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, TaskView
     from noetlvm.language.tool_kind import ToolKind
+
+
+class Respelling(NamedTuple):
+    """A name as the author wrote it, and the canonical one."""
+
+    span: Span
+    written: str
+    canonical: str
+
+    @property
+    def is_misplaced(self) -> bool:
+        """True for an input of the task that is written under its `spec`."""
+        return self.written.startswith(SPEC) and not self.canonical.startswith(SPEC)
+
 
 ON_ANY_TASK = frozenset({"eval", "pipe", "sink"})
 """Keys of the older dialect that stand among the inputs; their own rules say what became of them."""
@@ -31,6 +47,11 @@ def inputs(view: TaskView) -> Iterator[Entry]:
             yield entry
 
 
+def is_unknown(kind: ToolKind, name: str) -> bool:
+    """True if a kind has no input of that name."""
+    return not kind.open and kind.input(name) is None and not (name == "auth" and kind.takes_auth)
+
+
 def type_of(node: Node) -> str:
     """Return JSON Schema's name for a node's type."""
     if isinstance(node, Mapping):
@@ -48,6 +69,6 @@ def type_of(node: Node) -> str:
 
 
 def fits(node: Node, types: tuple[str, ...]) -> bool:
-    """Tell whether a value may stand where one of `types` is wanted; a template may stand anywhere."""
+    """Return whether a value may stand where one of `types` is wanted; a template may stand anywhere."""
     found = type_of(node)
     return found in types or (found == "integer" and "number" in types) or getattr(node, "is_template", False)

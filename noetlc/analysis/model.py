@@ -22,8 +22,8 @@ from noetlvm.record import Entity
 
 if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
+    from noetlc.analysis.inputs import Respelling
     from noetlc.analysis.names import Definitions, Reading
-    from noetlc.analysis.step_net import StepNet
     from noetlc.analysis.taint import SecretRead
 
 Block: TypeAlias = ast.Choose | ast.Repeat
@@ -46,7 +46,7 @@ class Owner(Entity):
 
     @property
     def is_parallel(self) -> bool:
-        """Tell whether several iterations of the pipeline may run at once."""
+        """Return whether several iterations of the pipeline may run at once."""
         return any(loop_mode(loop) == "parallel" for loop in self.loops)
 
 
@@ -91,7 +91,7 @@ class Site(Entity):
 
     @property
     def is_guard(self) -> bool:
-        """Tell whether the value is read as true or false."""
+        """Return whether the value is read as true or false."""
         return self.role == "when"
 
     @property
@@ -111,6 +111,8 @@ class Model(Entity, cached=True):
     allowed_kinds: frozenset[str] = frozenset()
     """Tool kinds that the user's configuration allows besides those that are installed."""
     allow_unknown_kinds: bool = False
+    respellings: tuple[Respelling, ...] = ()
+    """Names that the author spelled differently; the playbook has the canonical ones."""
 
     @cached_property
     def _offsets(self) -> dict[Span, Offsets]:
@@ -202,21 +204,14 @@ class Model(Entity, cached=True):
         return {owner: build_flow(owner, views) for owner, views in self.tasks_by_owner.items()}
 
     @cached_property
-    def net(self) -> StepNet | None:
-        """The steps and the ways between them; None where they are not in order."""
-        from noetlc.analysis.step_net import step_net
-
-        return step_net(self)
-
-    @cached_property
     def _faults(self) -> dict[tuple[str, str], list[int]]:
         found: dict[tuple[str, str], list[int]] = {}
         for problem in self.problems:
             found.setdefault((problem.object, problem.key), []).append(problem.span.start)
         return {place: sorted(offsets) for place, offsets in found.items()}
 
-    def is_told(self, span: Span, *places: tuple[str, str]) -> bool:
-        """Tell whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
+    def is_reported(self, span: Span, *places: tuple[str, str]) -> bool:
+        """Return whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
         return any(holds_any(span, self._faults.get(place, [])) for place in places)
 
     @cached_property
@@ -358,13 +353,14 @@ def _pipeline_sites(
         if isinstance(entry, ast.Task):
             yield from _task_sites(owner, by_task[id(entry)], depth)
             continue
-        for guard in _block_guards(entry):
+        for guard in block_guards(entry):
             yield Site(guard, Position.SUGAR_WHEN, "when", owner, loop_depth=depth)
         for body in ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
 
 
-def _block_guards(block: Block) -> Iterator[Scalar]:
+def block_guards(block: Block) -> Iterator[Scalar]:
+    """Yield the conditions of a block."""
     holders = (block,) if isinstance(block, ast.Repeat) else block.choose
     for holder in holders:
         if holder.when:

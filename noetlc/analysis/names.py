@@ -87,7 +87,7 @@ class Reading(Entity):
     names: TemplateNames
 
     def is_visible(self, name: str) -> bool:
-        """Tell whether a namespace exists where the template stands."""
+        """Return whether a namespace exists where the template stands."""
         return name in VISIBLE[self.site.position]
 
 
@@ -298,6 +298,8 @@ class Definitions(Record):
     iter_by_owner: dict[int, frozenset[str]]
     """Names under `iter`, by identity of the pipeline's owner."""
     iter_anywhere: frozenset[str]
+    labels_by_owner: dict[int, frozenset[str]]
+    """Labels of the tasks of a step, whose results its own tasks read by name (S48)."""
 
     def namespaces_of(self, name: str, site: Site) -> list[str]:
         """Return the namespaces in which a bare name at `site` can be found, the winning one first."""
@@ -305,12 +307,21 @@ class Definitions(Record):
         return [namespace for namespace in BARE_NAME_ORDER if name in tables[namespace]]
 
     def defines(self, name: str, site: Site) -> bool:
-        """Tell whether a bare name at `site` can be found at all."""
-        return name in self.steps or bool(self.namespaces_of(name, site))
+        """Return whether a bare name at `site` can be found at all."""
+        return name in self.steps or self.is_label(name, site) or bool(self.namespaces_of(name, site))
+
+    def is_label(self, name: str, site: Site) -> bool:
+        """True if a bare name at `site` can be the label of a task of the same pipeline (S48)."""
+        return name in self._labels(site)
 
     def known_to(self, site: Site) -> frozenset[str]:
         """Return every name that could be meant at `site`, namespaces included."""
-        return self.args | self.ctx | self.workload | self.steps | self._iter(site) | VISIBLE[site.position]
+        visible = VISIBLE[site.position]
+        return self.args | self.ctx | self.workload | self.steps | self._iter(site) | self._labels(site) | visible
+
+    def _labels(self, site: Site) -> frozenset[str]:
+        is_in_task = "_prev" in VISIBLE[site.position] and site.owner is not None
+        return self.labels_by_owner.get(id(site.owner), frozenset()) if is_in_task else frozenset()
 
     def _iter(self, site: Site) -> frozenset[str]:
         if "iter" not in VISIBLE[site.position] or site.owner is None:
@@ -343,6 +354,11 @@ def definitions(model: Model) -> Definitions:
         frozenset(model.steps_by_name),
         iter_by_owner,
         frozenset().union(*iter_by_owner.values()),
+        {
+            id(owner): frozenset(view.label for view in views if view.kind != "workbook")
+            for owner, views in model.tasks_by_owner.items()
+            if not owner.in_workbook
+        },
     )
 
 

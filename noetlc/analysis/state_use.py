@@ -1,6 +1,6 @@
-"""Which keys of `ctx` and `args` each step reads and writes, workbook tasks included where a step uses them.
+"""Which keys of `ctx` each step writes, workbook tasks included, and which keys of a namespace it needs.
 
-What a step may write counts as written: that its rules go together with what is read later is taken on trust.
+What a step may write counts as written.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 from noetlc.analysis.model import Model, Owner, patches, thens
 from noetlc.analysis.names import Access, Reading
 from noetlc.syntax.nodes import Scalar
-from noetlvm.language.scopes import VISIBLE, Position
+from noetlvm.language.scopes import Position
 from noetlvm.record import Entity
 
 if TYPE_CHECKING:
-    from noetlc.analysis.names import Use
+    pass
 
 GUARDS = (Position.ADMIT, Position.ARC_WHEN, Position.TASK_POLICY, Position.SUGAR_WHEN)
-"""Positions where what is undefined is simply false (S10)."""
+"""Positions where an undefined value is false (S10)."""
 
 
 class KeyRead(Entity):
-    """A template that needs a key: no default stands in for it, and no guard asks whether it is there."""
+    """A template that needs a key: it has no default, and no guard tests whether it is defined."""
 
     key: str
     field: Access
@@ -30,26 +30,13 @@ class KeyRead(Entity):
 
 
 def ctx_written(model: Model) -> dict[str, dict[str, Scalar]]:
-    """Return, for each step, the ctx keys that it may write, each with a place where it does."""
+    """Return, for each step, the ctx keys that it may write, each with the position of one such write."""
     return {owner.name: dict(_written(model, owner, set())) for owner in model.owners if not owner.in_workbook}
 
 
-def ctx_read(model: Model) -> dict[str, set[str]]:
-    """Return, for each step, the ctx keys that any template of it may read."""
-    direct: dict[Owner, set[str]] = {owner: set() for owner in model.owners}
-    for reading in model.readings:
-        if reading.site.owner is not None:
-            direct[reading.site.owner] |= {key for use in reading.names.uses for key in _ctx_keys(model, reading, use)}
-    return {
-        owner.name: set().union(*(direct[one] for one in _with_workbook(model, owner, set())))
-        for owner in model.owners
-        if not owner.in_workbook
-    }
-
-
 def needed(model: Model, namespace: str) -> Iterator[KeyRead]:
-    """Yield what steps need of a namespace."""
-    asked = {
+    """Yield what steps need from a namespace."""
+    optional = {
         use.fields[0].name
         for reading in model.readings
         for use in reading.names.uses
@@ -60,15 +47,8 @@ def needed(model: Model, namespace: str) -> Iterator[KeyRead]:
         if owner is None or owner.in_workbook or reading.site.position in GUARDS:
             continue
         for use in reading.names.uses:
-            if use.name == namespace and use.fields and not use.is_optional and use.fields[0].name not in asked:
+            if use.name == namespace and use.fields and not use.is_optional and use.fields[0].name not in optional:
                 yield KeyRead(use.fields[0].name, use.fields[0], reading)
-
-
-def _ctx_keys(model: Model, reading: Reading, use: Use) -> Iterator[str]:
-    if use.name == "ctx":
-        yield from (field.name for field in use.fields[:1])
-    elif use.name not in VISIBLE[reading.site.position] and use.name in model.definitions.ctx:
-        yield use.name
 
 
 def _written(model: Model, owner: Owner, seen: set[str]) -> Iterator[tuple[str, Scalar]]:
@@ -81,7 +61,7 @@ def _written(model: Model, owner: Owner, seen: set[str]) -> Iterator[tuple[str, 
 
 
 def _with_workbook(model: Model, owner: Owner, seen: set[str]) -> Iterator[Owner]:
-    """Yield a pipeline and those of the workbook that it uses, however far down."""
+    """Yield a pipeline and those of the workbook that it calls, directly or not."""
     yield owner
     shared = model.workbook
     for view in model.tasks_by_owner[owner]:

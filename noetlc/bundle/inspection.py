@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.codec.container import bundle_id, sections
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.program import Expression, Instruction, Playbook, Program, Transition
+from noetlvm.bytecode.verify.stack import count_taken
 from noetlvm.record import Record, fields_of
 
 
@@ -91,13 +92,33 @@ def _inputs(code: Iterable[Instruction], name: str) -> Iterator[str]:
         inputs = call.operands[1] if call.opcode.name == "CALL" else None
         if not isinstance(inputs, Expression):
             continue
-        first = inputs.code[0].operands[0] if inputs.code[0].opcode.name == "CONST" else None
-        if isinstance(first, dict) and isinstance(first.get(name), str):
-            yield first[name]
-        for before, after in zip(inputs.code, inputs.code[1:], strict=False):
-            is_pair = before.opcode.name == after.opcode.name == "CONST" and before.operands[0] == name
-            if is_pair and isinstance(after.operands[0], str):
-                yield after.operands[0]
+        value = _constants(inputs.code).get(name)
+        if isinstance(value, str):
+            yield value
+
+
+def _constants(code: Sequence[Instruction]) -> dict[Any, Any]:
+    """Return the mapping that verified code makes, as far as its values are constants; others are None.
+
+    One path is followed; the stack is the same on each.
+    """
+    stack: list[Any] = []
+    at = 0
+    while code[at].opcode.name != "RETURN":
+        opcode, operands = code[at].opcode, code[at].operands
+        taken = count_taken(code[at])
+        top = stack[len(stack) - taken :]
+        del stack[len(stack) - taken :]
+        leaves = opcode.name in ("JUMP", "NEXT")  # a for block is left at once
+        if opcode.name == "CONST":
+            stack.append(operands[0])
+        elif opcode.name == "RECORD":
+            stack.append(dict(zip(cast("list[str]", operands[0]), top, strict=True)))
+        else:
+            pushed = cast("int", operands[0]) if opcode.name == "UNPACK" else opcode.pushes
+            stack += [None] * ((opcode.target_pushes or 0) if leaves else pushed)
+        at = cast("int", operands[0]) if leaves else at + 1
+    return stack[-1] if isinstance(stack[-1], dict) else {}
 
 
 def table(summary: dict[str, Any]) -> str:

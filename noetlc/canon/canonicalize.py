@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
 from noetlc.canon.expansion import Origin, expand_pipeline
 from noetlc.canon.layering import outer_layers
+from noetlc.canon.spelling import canonical_spelling
 from noetlc.canon.synthesis import keys, scalar
 from noetlc.syntax import ast
 from noetlc.syntax.span import Source
@@ -55,6 +56,7 @@ class CanonicalPlaybook(Record):
 
 def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     """Return the canonical form of a playbook without lint errors. Raises ExpansionError for what has none."""
+    playbook = canonical_spelling(playbook).playbook
     workbook = _workbook_of(playbook)
     budget = ExpansionBudget()
     steps: list[ast.Step] = []
@@ -86,6 +88,15 @@ def expansion_errors(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> tuple
             if error.code == TOO_LARGE:
                 break  # the budget is the playbook's, and it is used up
     return tuple(found)
+
+
+def expanded(playbook: ast.Playbook, step: ast.Step) -> tuple[ast.Task, ...] | None:
+    """Return a step's pipeline in canonical form; None if it cannot be expanded."""
+    layers = outer_layers(playbook, step)
+    try:
+        return expand_pipeline(step.tool or (), _workbook_of(playbook), layers, ExpansionBudget()).tasks
+    except ExpansionError:
+        return None
 
 
 def _workbook_of(playbook: ast.Playbook) -> dict[str, ast.WorkbookTask]:

@@ -12,6 +12,7 @@ PROGRAM = Program(
     package="noetlc.cli",
     commands=(
         "lint",
+        "migrate",
         "explain",
         "parse",
         "schema",

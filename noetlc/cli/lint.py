@@ -9,7 +9,7 @@ from noetlc.finding import Severity
 from noetlc.lint.run import Color, LintOptions, LintRun
 from noetlc.report.formats import Format
 from noetlc.rules.codes import current_codes
-from noetlc.settings import FailOn, Settings, settings_for
+from noetlc.settings import DialectChoice, FailOn, Settings, settings_for
 from noetlvm.command_line.declared import Argument, Option
 
 
@@ -49,6 +49,7 @@ def lint(
     statistics: Annotated[bool, Option("--statistics", help="Also count the findings of each rule.")] = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Findings only: no summary, remarks or progress.")] = False,
     color: Annotated[Color, Option(help="When to use colours.")] = Color.AUTO,
+    dialect: Annotated[DialectChoice | None, Option(help="Check the files in this dialect. [default: auto]")] = None,
     max_document_bytes: Annotated[
         int | None, Option(min=1, metavar="N", help="Refuse larger files. [default: 8388608]")
     ] = None,
@@ -78,6 +79,7 @@ def lint(
         fail_on=fail_on,
         min_severity=min_severity,
         max_document_bytes=max_document_bytes,
+        dialect=dialect,
     )
     options = LintOptions(
         paths=given,

@@ -6,7 +6,7 @@ gives code that builds it, or one constant if it contains no template.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from noetlc.codegen.operations import Operations
@@ -113,6 +113,13 @@ def expression_reads(expression: Expression, name: str) -> bool:
     return any(i.opcode.name == "NAME" and i.operands[0] == name for i in expression.code)
 
 
+def bare_names(expression: Expression) -> Iterator[str]:
+    """Yield the bare names that an expression reads."""
+    for instruction in expression.code:
+        if instruction.opcode.name == "BARE":
+            yield str(instruction.operands[0])
+
+
 class _Values:
     """Lowers YAML values onto `code`."""
 
@@ -138,9 +145,8 @@ class _Values:
             self._code.emit("LIST", len(node.items), at=node.span.start)
         else:
             for entry in node.entries:
-                self._code.emit("CONST", entry.key.text, at=entry.key.span.start)
                 self._value(entry.value, f"{field}.{entry.key.text}" if field else entry.key.text)
-            self._code.emit("MAP", len(node.entries), at=node.span.start)
+            self._code.emit("RECORD", [entry.key.text for entry in node.entries], at=node.span.start)
 
     def _leaf(self, scalar: nodes.Scalar, field: str) -> None:
         offsets = scalar_offsets(self._text, scalar)

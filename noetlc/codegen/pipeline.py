@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from noetlc.canon.flow import FlowTask, flow_of
-from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value
+from noetlc.codegen.expressions import Lowered, bare_names, expression_reads, lower_guard, lower_value
 from noetlc.codegen.pipeline_code import InstructionOrigin, LoweredPipeline, PipelineCode
 from noetlc.codegen.stack_code import JumpLabel
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import Position, visible_names
-from noetlvm.record import Record
+from noetlvm.record import Record, changed
 
 ATTEMPTS = 3
 """Runs of a task in all, where a `retry` does not say (S14)."""
@@ -28,10 +28,19 @@ class PipelineContext(Record):
     in_loop: bool
     construct_of: Callable[[str], str]
     """Returns the construct behind a label: `task fetch`, `choose`, `workbook save`."""
+    read_labels: frozenset[str] = frozenset()
+    """Labels of tasks whose results other tasks read by name."""
 
 
 def lower_pipeline(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPipeline:
-    """Return the code of a list of labelled tasks."""
+    """Return the code of a list of labelled tasks. Only results of labels that are read as names are bound (S48)."""
+    lowered = _lowered(tasks, context)
+    names = {name for _, _, operand in lowered.operands for name in bare_names(operand.expression)}
+    read = names.intersection(map(label_of, tasks))
+    return _lowered(tasks, changed(context, read_labels=frozenset(read))) if read else lowered
+
+
+def _lowered(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPipeline:
     code = PipelineCode()
     places = {label_of(task): code.label() for task in tasks}
     end = code.label()
@@ -128,7 +137,7 @@ class _TaskCode(Record):
     def _without_policy(self) -> None:
         failed = self.code.label()
         self._emit("ON_ERROR", failed)
-        self._emit("CONTINUE", self.after)
+        self._hand_on("CONTINUE", self.after)
         self.code.place(failed)
         self._emit("FAIL")
 
@@ -142,7 +151,7 @@ class _TaskCode(Record):
             self._emit("UNLESS", self._guard(rule.when, Position.TASK_POLICY), no_match, at=rule.when.span)
             self._then(then or _CONTINUE, call)
             self.code.place(no_match)
-        self._emit("CONTINUE", self.after)
+        self._hand_on("CONTINUE", self.after)
 
     def _then(self, then: ast.Then, call: JumpLabel) -> None:
         written = (self._patch(then.set_iter, "set_iter"), self._patch(then.set_ctx, "set_ctx"))
@@ -154,14 +163,20 @@ class _TaskCode(Record):
     def _patch(self, patch: nodes.Mapping | None, field: str) -> Lowered | None:
         return self._value(patch, Position.TASK_PATCH, field) if patch and patch.entries else None
 
+    def _hand_on(self, directive: str, target: JumpLabel, at: Span | None = None) -> None:
+        """Emit a directive that hands the result on, and before it BIND if some task reads the result by its label."""
+        if label_of(self.task) in self.context.read_labels:
+            self._emit("BIND", at=at)
+        self._emit(directive, target, at=at)
+
     def _continue(self, then: ast.Then, call: JumpLabel) -> None:
-        self._emit("CONTINUE", self.after, at=then.span)
+        self._hand_on("CONTINUE", self.after, at=then.span)
 
     def _skip(self, then: ast.Then, call: JumpLabel) -> None:
         self._emit("SKIP", self.after, at=then.span)
 
     def _jump(self, then: ast.Then, call: JumpLabel) -> None:
-        self._emit("JUMP_TO", self._target(then), at=then.span)
+        self._hand_on("JUMP_TO", self._target(then), at=then.span)
 
     def _break(self, then: ast.Then, call: JumpLabel) -> None:
         self._emit("BREAK", at=then.span)

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from noetlc.net.findings import Kind
 from noetlc.net.net import Net, Reason, Where
 from noetlvm.record import Record
-
-
-class Kind(StrEnum):
-    """What a finding is about; the words that `--fail-on` takes."""
-
-    UNREACHABLE = "unreachable"
-    DEAD_ARC = "dead-arc"
-    TRAP = "trap"
-    UNBOUNDED = "unbounded"
-    RACE = "race"
-    CRITICAL = "critical"
 
 
 class Firing(Record):
@@ -51,6 +39,9 @@ class GraphFinding(Record):
     """Number of the arc that is meant, from 1."""
     steps: tuple[str, ...] = ()
     """Further steps that belong to it: the cycle, the other side of a race."""
+    code: str = ""
+    """The lint rule that reports it; empty for `critical`, which lint does not report."""
+    help: str = ""
 
 
 class Unreachable(Record):

@@ -6,18 +6,14 @@ import json
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from noetlc.bundle.files import open_bundle
-from noetlc.files import STDIO, write_file
+from noetlc.files import write_file
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.build import nets_of
 from noetlc.graph.difference import only_in, text
-from noetlc.graph.report import GraphReport, Kind
-from noetlc.session import Session
-from noetlvm.bytecode.codec.container import MAGIC
-from noetlvm.bytecode.program import Program
+from noetlc.graph.reading import Drawable, read_nets
+from noetlc.graph.report import GraphReport
+from noetlc.net.findings import Kind
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.nearest import suggestion
 
@@ -34,6 +30,8 @@ class Format(StrEnum):
     PNML = "pnml"
     SVG = "svg"
     HTML = "html"
+    GRAPHML = "graphml"
+    NODE_LINK = "node-link"
 
 
 class Order(NamedTuple):
@@ -51,39 +49,28 @@ class Order(NamedTuple):
     """Path of the playbook that is meant; None for the main one."""
 
 
-class Opened(NamedTuple):
-    """A file that was read: its program, and the text of each source by what the debug map calls it."""
-
-    name: str
-    program: Program
-    sources: dict[str, str]
-
-
-class HasErrors(Exception):  # noqa: N818 - it reads as what it says
-    """The playbook has errors, so that there is no net. They have been told."""
-
-
 def graph(order: Order) -> int:
-    """Carry out one command line and return the exit code."""
+    """Run one command line and return the exit code."""
     fail_on = _kinds(order.fail_on)
     _require_files(order)
-    try:
-        opened = [_open(file) for file in order.files]
-    except HasErrors:
+    needs_code = order.unfold or order.format is Format.HTML
+    read = [read_nets(file, needs_code) for file in order.files]
+    errors = FAILURE if any(one.has_errors for one in read) else SUCCESS
+    if not all(one.nets for one in read):
         return FAILURE
-    reports = [_report(one, order.playbook) for one in opened]
+    reports = [_report(one, order.playbook) for one in read]
     if order.diff:
-        return _show_difference(order, reports[0], reports[1], fail_on)
+        return max(errors, _show_difference(order, reports[0], reports[1], fail_on))
     report = reports[0]
     if order.path is not None:
-        return _show_path(order, report, *order.path)
+        return max(errors, _show_path(order, report, *order.path))
     if order.format is Format.TEXT and order.output is None and sys.stdout.isatty():
         from noetlc.graph.formats.terminal import show
 
         show(report)
     else:
-        _write(order, _rendered(order, report, opened[0].sources))
-    return FAILURE if _fails(report, fail_on) else SUCCESS
+        _write(order, _rendered(order, report, read[0].sources))
+    return FAILURE if _fails(report, fail_on) else errors
 
 
 def _require_files(order: Order) -> None:
@@ -111,38 +98,13 @@ def _fails(report: GraphReport, fail_on: frozenset[Kind]) -> bool:
 # ---- reading
 
 
-def _open(file: str) -> Opened:
-    if _is_bundle(file):
-        program, _ = open_bundle(file)
-        return Opened(file, program, {})
-    session = Session((file,))
-    compiled = session.compile()
-    if compiled.program is None:
-        session.report(compiled.files)
-        raise HasErrors
-    debug = compiled.program.debug
-    names = debug.files if debug else ()
-    return Opened(file, compiled.program, {n: c.source.text for n, c in zip(names, compiled.files, strict=True)})
-
-
-def _is_bundle(file: str) -> bool:
-    if file == STDIO:
-        return False
-    try:
-        with Path(file).open("rb") as opened:
-            return opened.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        raise CommandError(f"cannot read {file}: {error.strerror}") from None
-
-
-def _report(opened: Opened, playbook: str | None) -> GraphReport:
-    nets = nets_of(opened.program)
+def _report(read: Drawable, playbook: str | None) -> GraphReport:
     if playbook is None:
-        return analyse(nets[0], opened.name)
-    paths = [net.path for net in nets]
+        return analyse(read.nets[0], read.name)
+    paths = [net.path for net in read.nets]
     if playbook not in paths:
-        raise CommandError(f"{opened.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
-    return analyse(nets[paths.index(playbook)], opened.name)
+        raise CommandError(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
+    return analyse(read.nets[paths.index(playbook)], read.name)
 
 
 # ---- writing
@@ -155,7 +117,7 @@ def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str
         return html.render(report, order.unfold, sources)
     import importlib
 
-    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")
+    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value.replace('-', '_')}")
     return str(module.render(report, order.unfold))
 
 

@@ -6,12 +6,16 @@ serves every configuration.
 
 from __future__ import annotations
 
+from noetlc.analysis.inputs import Respelling
 from noetlc.analysis.model import Model, label_path
+from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding
+from noetlc.lint.dialects import about_the_dialect
 from noetlc.lint.ignores import apply_ignores, find_ignores
 from noetlc.report.row import Row, resolve
 from noetlc.rules.catalogue import all_rules
-from noetlc.settings import Settings
+from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
+from noetlc.settings import DialectChoice, Settings
 from noetlc.syntax import ast
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.problem import Problem
@@ -20,6 +24,7 @@ from noetlc.syntax.yaml_reader import Document, decode, read_document
 from noetlvm.record import Record
 
 DEFAULT_SETTINGS = Settings()
+_OWN_WORDS = frozenset({DialectChoice.IO, DialectChoice.EVAL, DialectChoice.CASE})
 
 
 class CheckedFile(Record):
@@ -51,10 +56,27 @@ def check_bytes(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -
 def check_source(source: Source, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:
     """Check a decoded text."""
     document = read_document(source.text, settings.limits)
+    if settings.dialect in _OWN_WORDS:
+        return _check_in_own_words(source, document, settings)
     if document.root is None:
         return _checked(source, document, None, (), settings)
     parsed = parse_playbook(document.root)
-    return _checked(source, document, parsed.playbook, parsed.problems, settings)
+    if parsed.playbook is None:
+        return _checked(source, document, None, parsed.problems, settings)
+    spelled = canonical_spelling(parsed.playbook)
+    return _checked(source, document, spelled.playbook, parsed.problems, settings, spelled.respellings)
+
+
+def _check_in_own_words(source: Source, document: Document, settings: Settings) -> CheckedFile:
+    """Check what a file of another dialect means: its migrated form, at the lines of the original."""
+    from noetlc.lint.dialects import findings_before
+    from noetlc.migrate.migration import migrate_document
+
+    migration = migrate_document(source.text, document)
+    as_v10 = settings._replace(dialect=DialectChoice.V10)
+    found = check_source(Source(source.path, migration.after), as_v10).findings
+    moved = dict.fromkeys(findings_before(migration, source.path, found))
+    return CheckedFile(source, document, tuple(sorted(moved, key=_by_position)))
 
 
 def _checked(
@@ -63,6 +85,7 @@ def _checked(
     playbook: ast.Playbook | None,
     problems: tuple[Problem, ...],
     settings: Settings,
+    respellings: tuple[Respelling, ...] = (),
 ) -> CheckedFile:
     model = Model(
         source,
@@ -71,8 +94,10 @@ def _checked(
         document.problems + problems,
         frozenset(settings.tool_kinds),
         settings.allow_unknown_kinds,
+        respellings,
     )
     findings = run_rules(model, on_damaged_only=playbook is None or document.is_damaged)
+    findings = about_the_dialect(findings, settings.dialect)
     ignores = find_ignores(source.text, document.scalar_spans)
     reported, silenced = apply_ignores(findings, ignores, source, all_rules_ran=not document.is_damaged)
     return CheckedFile(source, document, tuple(reported), playbook, tuple(silenced))
@@ -81,5 +106,11 @@ def _checked(
 def run_rules(model: Model, *, on_damaged_only: bool) -> list[Finding]:
     """Return what the rules find, each finding once, ordered by position."""
     rules = [rule for rule in all_rules() if rule.on_damaged or not on_damaged_only]
+    if is_other_document(model.playbook):  # whatever else is in it follows other rules
+        rules = [DocumentKind]
     findings = {finding: None for rule in rules for finding in rule().check(model)}
-    return sorted(findings, key=lambda finding: (finding.span, finding.code, finding.message))
+    return sorted(findings, key=_by_position)
+
+
+def _by_position(finding: Finding) -> tuple[Span, str, str]:
+    return finding.span, finding.code, finding.message

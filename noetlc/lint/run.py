@@ -16,7 +16,7 @@ from noetlc.finding import Finding
 from noetlc.lint.cache import Cache, no_cache, open_cache
 from noetlc.lint.discover import Target, discover
 from noetlc.report.formats import Format, render
-from noetlc.report.report import Report, counted, statistics, summary
+from noetlc.report.report import Report, counted, statistics, summary, terminal_width
 from noetlc.report.row import Row
 from noetlc.settings import Settings
 from noetlc.syntax.span import Source
@@ -258,9 +258,16 @@ class LintRun:
                 return None
 
         options = self.options
-        fail_on = self.settings.fail_on.severity
+        stream = sys.stderr if options.fix and self.stdin is not None else sys.stdout
         report = Report(
-            self._all_rows(), tuple(self.rows), __version__, fail_on, self._colored(), options.quiet, source
+            self._all_rows(),
+            tuple(self.rows),
+            __version__,
+            self.settings.fail_on.severity,
+            self._colored(),
+            options.quiet,
+            terminal_width(stream) if options.output is None else None,
+            source,
         )
         text = render(options.format, report)
         if options.output is not None:
@@ -268,7 +275,7 @@ class LintRun:
             if report.paths and not options.quiet and options.output != STDIO:
                 _say(f"{summary(report)}; report in {options.output}")
         else:
-            print(text, end="", file=sys.stderr if options.fix and self.stdin is not None else sys.stdout)
+            print(text, end="", file=stream)
         if options.statistics:
             sys.stderr.write(statistics(report, self.cache.rule_names()))
         if self.problems:

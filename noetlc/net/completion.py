@@ -1,7 +1,7 @@
-"""Whether a run can always still end, the shortest way to do so, and the traps from which it cannot.
+"""Whether every run can end, the shortest run to an end, and the traps: steps from which no run ends.
 
 A run has ended when no token can move: all have vanished, or are held by gates (S30, S34). Tokens never wait for each
-other, so a marking can end exactly if each of its tokens can by itself.
+other, so a marking can end exactly if each of its tokens can.
 """
 
 from __future__ import annotations
@@ -9,83 +9,82 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from noetlc.net.components import components
-from noetlc.net.firing import Move, denial
+from noetlc.net.moves import Move, denial
 from noetlc.net.net import Ending, Net, Step
-from noetlc.net.reachability import Reach
+from noetlc.net.reach import Reach, components
 from noetlvm.record import Record
 
 MANY = 1_000_000_000
-"""Numbers do not grow beyond this; it stands for itself and all that are greater."""
+"""Numbers saturate here."""
 
 ENDING_MOVES_MAX = 10_000
-"""Moves of a whole run that are written out."""
+"""Moves of a run that are listed."""
 
 
 class Completion(Record):
-    """For each step, how a token there comes to an end soonest."""
+    """For each step, the shortest run from one token there to the end."""
 
     net: Net
     length: dict[int, int]
-    """Moves that it takes; steps that are not here never end."""
-    last: dict[int, Move | None]
-    """The first of these moves; None if the token is simply held."""
+    """Number of moves; steps from which no run ends are missing."""
+    first: dict[int, Move | None]
+    """The first of these moves; None if the token is held."""
 
     def can_end(self, step: int) -> bool:
         return step in self.length
 
     def moves(self, start: int) -> list[Move]:
-        """Return the shortest run to its end from one token, or the beginning of a very long one."""
+        """Return the shortest run from one token to the end; a very long one is cut."""
         found: list[Move] = []
-        waiting = [start]
-        while waiting and len(found) < ENDING_MOVES_MAX:
-            step = waiting.pop()
-            move = self.last[step]
+        pending = [start]
+        while pending and len(found) < ENDING_MOVES_MAX:
+            step = pending.pop()
+            move = self.first[step]
             if move is not None:
                 found.append(move)
-                waiting += [self.net.steps[step].arcs[arc].target for arc in move.arcs]
+                pending += [self.net.steps[step].arcs[arc].target for arc in move.arcs]
         return found
 
 
 def completion(net: Net) -> Completion:
-    """Work out how each step's token comes to an end soonest, the shortest ways first."""
+    """Compute the shortest run to the end from each step."""
     return _Search(net).run()
 
 
 def traps(reach: Reach, ends: Completion) -> list[list[int]]:
-    """Return the innermost sets of steps that tokens come to and from which no run ends."""
+    """Return the innermost sets of steps that tokens reach and from which no run ends."""
     stuck = [step for step in reach.arrived if not ends.can_end(step)]
 
     def onward(step: int) -> Iterator[int]:
-        return (arc.target for arc in reach.ways.onward[step] if not ends.can_end(arc.target))
+        return (arc.target for arc in reach.paths.onward[step] if not ends.can_end(arc.target))
 
     found = components(stuck, onward)
-    place = {step: number for number, members in enumerate(found) for step in members}
+    component = {step: number for number, members in enumerate(found) for step in members}
     innermost = [
         members
         for number, members in enumerate(found)
-        if all(place[target] == number for step in members for target in onward(step))
+        if all(component[target] == number for step in members for target in onward(step))
     ]
     return sorted(innermost)
 
 
 def trap_moves(reach: Reach, step: int) -> list[Move]:
-    """Return a firing sequence that comes to a step and goes round from there once."""
-    return [*reach.moves_to(step), *reach.ways.moves(reach.ways.round_trip(step) or [])]
+    """Return a firing sequence that reaches a step and completes one cycle from there."""
+    return [*reach.moves_to(step), *reach.paths.moves(reach.paths.round_trip(step) or [])]
 
 
 class _Search:
-    """Dijkstra's search over and-or.
+    """Dijkstra's algorithm over an and-or graph.
 
     A step takes its best ending, an ending needs all of its choices, a choice takes its best alternative, an
-    alternative needs all of its targets. Each is a node; nodes are settled cheapest first.
+    alternative needs all of its targets. Each is a node; nodes are settled in order of cost.
     """
 
     def __init__(self, net: Net) -> None:
         self._net = net
         self._parents: list[list[int]] = [[] for _ in net.steps]
         self._missing: list[int] = [-1] * len(net.steps)
-        """How many children a node waits for; -1 for a node that takes the best of them."""
+        """Children that a node still needs; -1 for a node that takes the best of them."""
         self._cost: list[int] = [0] * len(net.steps)
         self._best: list[int | None] = [None] * len(net.steps)
         self._arcs: dict[int, tuple[int, ...]] = {}
@@ -103,7 +102,7 @@ class _Search:
                 self._settled.add(node)
                 self._cost[node] = cost
                 for parent in self._parents[node]:
-                    self._tell(parent, node, cost)
+                    self._settle(parent, node, cost)
         done = [step for step in range(len(self._net.steps)) if step in self._settled]
         return Completion(self._net, {step: self._cost[step] for step in done}, {n: self._move(n) for n in done})
 
@@ -139,8 +138,8 @@ class _Search:
                 self._parents[step.arcs[arc].target].append(option)
         return node
 
-    def _tell(self, node: int, child: int, cost: int) -> None:
-        """Let a node know that a child is settled. The first is the best."""
+    def _settle(self, node: int, child: int, cost: int) -> None:
+        """Propagate a settled child to its parent. Children settle in order of cost, so the first is the cheapest."""
         if self._missing[node] == -1:
             if self._best[node] is None:
                 self._best[node] = child

@@ -1,25 +1,30 @@
-"""Which steps may have tokens at once.
+"""Which steps can have tokens at once, and the races on `ctx` that follow.
 
-Two tokens have a last common ancestor: a firing that put one on each of two arcs. So two steps may have tokens at once
-exactly if two arcs that fire together lead on to them, one to each.
+Two tokens have a last common ancestor: a firing that put one on each of two arcs. So two steps can have tokens at once
+exactly if two arcs that fire together lead to them, one to each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from operator import or_
 
-from noetlc.net.firing import Move, arcs_of, firing, joint_firings
+from noetlc.net.moves import Move, arcs_of, firing, joint_firings
 from noetlc.net.net import Ending, Step
-from noetlc.net.reachability import Reach
+from noetlc.net.reach import Reach
+from noetlvm.record import Record
 
 STEPS_MAX = 600
 """Larger nets have too many pairs to list."""
 PAIRS_MAX = 1_000
-"""Pairs that are listed of a larger net."""
+"""Pairs that are listed for a larger net."""
+_BATCH = 2_048
+"""Steps that are searched together for races."""
 
 
 class Together:
-    """Answers for pairs out of some steps of a net."""
+    """Which pairs of some steps of a net can have tokens at once. Sets of steps are bit masks."""
 
     def __init__(self, reach: Reach, steps: Iterable[int]) -> None:
         self._bits = {step: 1 << number for number, step in enumerate(steps)}
@@ -35,12 +40,12 @@ class Together:
                 self._beside[step] |= mask
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield each pair that may have tokens at once, the lower number first; a step may stand beside itself."""
+        """Yield each pair that can have tokens at once, the lower index first; a step may be paired with itself."""
         for step, mask in self._beside.items():
             yield from ((step, other) for other in self._in(mask) if step <= other)
 
     def beside(self, step: int) -> list[int]:
-        """Return the steps that may have a token while this one has."""
+        """Return the steps that can have a token while this one has."""
         return list(self._in(self._beside[step]))
 
     def _in(self, mask: int) -> Iterator[int]:
@@ -50,14 +55,14 @@ class Together:
             mask ^= lowest
 
     def _leads_to(self, reach: Reach) -> dict[int, int]:
-        """Return, for each step, which of the asked steps a token from there can come to, as bits."""
+        """Return, for each step, which of our steps a token from there can reach."""
         masks: list[int] = []
         found: dict[int, int] = {}
         for number, members in enumerate(reach.components):
             mask = 0
             for step in members:
                 mask |= self._bits.get(step, 0)
-                for arc in reach.ways.onward[step]:
+                for arc in reach.paths.onward[step]:
                     target = reach.component_of[arc.target]
                     mask |= masks[target] if target != number else 0
             masks.append(mask)
@@ -66,15 +71,13 @@ class Together:
 
 
 def _partners(step: Step, leads_to: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """Yield the target of each arc of a step, with where tokens of arcs that fire together with it can come to."""
+    """Yield the target of each arc of a step, with what tokens of arcs that fire together with it can reach."""
     for ending in step.endings if step.can_run else ():
-        everywhere = [_mask(step, arcs_of(choice), leads_to) for choice in ending.choices]
-        before = 0
+        masks = [_mask(step, arcs_of(choice), leads_to) for choice in ending.choices]
+        before = list(accumulate(masks, or_, initial=0))
+        after = list(accumulate(reversed(masks), or_, initial=0))[::-1]
         for number, choice in enumerate(ending.choices):
-            elsewhere = before
-            for mask in everywhere[number + 1 :]:
-                elsewhere |= mask
-            before |= everywhere[number]
+            elsewhere = before[number] | after[number + 1]
             for alternative in choice:
                 for arc in alternative:
                     beside = [other for other in alternative if other != arc]
@@ -89,7 +92,7 @@ def _mask(step: Step, arcs: Iterable[int], leads_to: dict[int, int]) -> int:
 
 
 def concurrent_pairs(reach: Reach) -> tuple[list[tuple[int, int]], bool]:
-    """Return the pairs of steps that may have tokens at once, and whether these are all."""
+    """Return the pairs of steps that can have tokens at once, and whether the list is complete."""
     if len(reach.arrived) <= STEPS_MAX:
         return sorted(Together(reach, reach.arrived).pairs()), True
     found: set[tuple[int, int]] = set()
@@ -104,21 +107,23 @@ def concurrent_pairs(reach: Reach) -> tuple[list[tuple[int, int]], bool]:
 
 
 def together_moves(reach: Reach, one: int, other: int) -> list[Move]:
-    """Return a firing sequence after which both steps have a token, or one step two; nothing if there is none."""
-    sources = _sources(reach)
-    to_one, to_other = _leading_to(one, sources), _leading_to(other, sources)
+    """Return a firing sequence after which both steps have a token, or one step two; empty if there is none."""
+    sources: dict[int, list[int]] = {}
+    for step in reach.arrived:
+        for arc in reach.paths.onward[step]:
+            sources.setdefault(arc.target, []).append(step)
+    to_one, to_other = _ancestors(one, sources), _ancestors(other, sources)
     for number in reach.first_arcs:  # nearest first
         found = _fork(reach.net.steps[number], to_one, to_other)
         if found is None:
             continue
         ending, left, right = found
-        step = reach.net.steps[number]
-        fork = firing(step, ending, (left, right))
+        fork = firing(reach.net.steps[number], ending, (left, right))
         assert fork is not None  # they fire together
-        ways = reach.ways
-        left_way = ways.path(step.arcs[left].target, one) or []
-        right_way = ways.path(step.arcs[right].target, other) or []
-        return [*reach.moves_to(number), fork, *ways.moves(left_way), *ways.moves(right_way)]
+        arcs, paths = reach.net.steps[number].arcs, reach.paths
+        left_path = paths.path(arcs[left].target, one) or []
+        right_path = paths.path(arcs[right].target, other) or []
+        return [*reach.moves_to(number), fork, *paths.moves(left_path), *paths.moves(right_path)]
     return []
 
 
@@ -130,20 +135,67 @@ def _fork(step: Step, to_one: set[int], to_other: set[int]) -> tuple[Ending, int
     return None
 
 
-def _sources(reach: Reach) -> dict[int, list[int]]:
-    sources: dict[int, list[int]] = {}
-    for step in reach.arrived:
-        for arc in reach.ways.onward[step]:
-            sources.setdefault(arc.target, []).append(step)
-    return sources
-
-
-def _leading_to(step: int, sources: dict[int, list[int]]) -> set[int]:
+def _ancestors(step: int, sources: dict[int, list[int]]) -> set[int]:
     found = {step}
-    waiting = [step]
-    while waiting:
-        for source in sources.get(waiting.pop(), ()):
+    pending = [step]
+    while pending:
+        for source in sources.get(pending.pop(), ()):
             if source not in found:
                 found.add(source)
-                waiting.append(source)
+                pending.append(source)
     return found
+
+
+class Race(Record):
+    """A key of `ctx`, a step that writes it, and the steps that read or write it while that one runs."""
+
+    key: str
+    writer: int
+    others: tuple[int, ...]
+    """May contain the writer itself: a second run of it."""
+
+
+def races(reach: Reach) -> Iterator[Race]:
+    """Yield every race, at most one for each key and writer; a pair of writers is reported at the first of them."""
+    touching = _touching(reach)
+    for keys in _batches(touching):
+        steps = sorted({step for key in keys for step in touching[key]})
+        together = Together(reach, steps)
+        beside = {step: set(together.beside(step)) for step in steps}
+        for key in keys:
+            yield from _races(reach, key, touching[key], beside)
+
+
+def _races(reach: Reach, key: str, touching: list[int], beside: dict[int, set[int]]) -> Iterator[Race]:
+    reported: set[int] = set()
+    for step in touching:
+        if key not in reach.net.steps[step].writes:
+            continue
+        others = tuple(other for other in touching if other in beside[step] and other not in reported)
+        if others:
+            yield Race(key, step, others)
+        reported.add(step)
+
+
+def _touching(reach: Reach) -> dict[str, list[int]]:
+    """Return, for each key that some step writes, the steps that read or write it and can run."""
+    live = [reach.net.steps[step] for step in reach.arrived if reach.runs(step)]
+    written = {key for step in live for key in step.writes}
+    found: dict[str, list[int]] = {}
+    for step in live:
+        for key in sorted(written & (step.reads | step.writes)):
+            found.setdefault(key, []).append(step.index)
+    return found
+
+
+def _batches(touching: dict[str, list[int]]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for key, steps in touching.items():
+        batch.append(key)
+        size += len(steps)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,8 +1,7 @@
-"""The net of a playbook: one place a step, and for each step what may become of a token that is there.
+"""The net of a playbook: one place per step, and for each step what can become of a token that is there.
 
-It is an abstraction. Data is gone: what is left of a guard is which arcs may fire together. In exchange everything
-here is exact, and every analysis answers for all runs of the net. How a net is made is decided elsewhere; this module
-holds values and nothing more.
+It is an abstraction: data is gone, and what is left of guards is which arcs can fire together. In exchange every
+analysis is exact and answers for all runs of the net. This module holds values only; `noetlc.net.build` makes them.
 
 A token at a step does one of these, and no token ever waits for another:
 
@@ -14,23 +13,18 @@ A token at a step does one of these, and no token ever waits for another:
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
+from noetlc.analysis.formulas import STEP_FAILED
+from noetlc.analysis.routers import Choice
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.bytecode.program import Pipeline
 
-STEP_DONE = "step.done"
-LOOP_DONE = "loop.done"
-STEP_FAILED = "step.failed"
-
-Choice: TypeAlias = tuple[tuple[int, ...], ...]
-"""What a router decides in one go: one of these sets of arcs fires. Arcs by their place in `Step.arcs`, from 0."""
-
 
 class Where(Record):
-    """A place in a source file; line and column count from 1."""
+    """A position in a source file; line and column count from 1."""
 
     file: str
     line: int
@@ -41,7 +35,7 @@ class Where(Record):
 
 
 class Gate(StrEnum):
-    """Whether a token is let in, as far as the admission rules decide it without data."""
+    """Whether a token is admitted, as far as the admission rules decide it without data."""
 
     OPEN = "open"
     SHUT = "shut"
@@ -52,7 +46,7 @@ class StepKind(StrEnum):
     """What a step does when it runs."""
 
     ROUTING = "routing"
-    """Nothing: the server only routes."""
+    """Routes without a tool."""
     TOOL = "tool"
     LOOP = "loop"
 
@@ -63,29 +57,29 @@ class Reason(StrEnum):
     CONSTANT = "constant"
     """The arc's guard is false whatever happens."""
     EVENT = "event"
-    """The arc's guard asks for an ending that the step never has."""
+    """The arc's guard requires an ending that the step never has."""
     SHADOWED = "shadowed"
-    """An earlier arc of an exclusive router takes all that this one would."""
+    """Earlier arcs of an exclusive router are taken whenever this one could be."""
     SOURCE = "source"
     """The step that the arc leaves never runs."""
     GATE = "gate"
-    """Tokens come to the step, and its admission rules never let one in."""
+    """Tokens reach the step, and its admission rules never admit one."""
     NO_ARC = "no-arc"
-    """No arc leads to the step, and it is not where the run begins."""
+    """No arc leads to the step, and it is not the entry."""
     ARCS = "arcs"
     """Every arc that leads to the step is dead."""
     NO_END = "no-end"
-    """The final step runs after all others are at rest, and that never happens."""
+    """The final step runs when nothing else can move, and that never happens."""
     FINAL = "final"
-    """The run is over after the final step, so nothing leaves it."""
+    """The run is over after the final step, so its arcs never fire."""
 
 
 class Arc(Record):
-    """A way out of a step."""
+    """An arc out of a step."""
 
     source: int
     index: int
-    """Its place among the step's arcs, from 0."""
+    """Among the step's arcs, from 0."""
     target: int
     label: str
     """Its guard as text; empty if it has none."""
@@ -93,13 +87,15 @@ class Arc(Record):
     """The guard reads `event`: a failure that takes this arc is a handled one (S31)."""
     where: Where | None = None
     reason: Reason | None = None
-    """Why it never fires, as far as its own router decides that; None if it may."""
+    """Why it never fires, as far as its own router decides that; None if it can fire."""
     shadowed_by: int | None = None
-    """The arc that takes all it would, for an arc that is shadowed."""
+    """For a shadowed arc, the earlier arc that covers it; None if several do together."""
+    is_impossible: bool = False
+    """The guard requires an ending that no step of this kind has, such as `loop.done` of a step without a loop."""
 
     @property
     def number(self) -> int:
-        """What people and addresses call it: the first arc is 1."""
+        """Its number in addresses and messages: the first arc is 1."""
         return self.index + 1
 
 
@@ -108,11 +104,11 @@ class Ending(Record):
 
     event: str
     choices: tuple[Choice, ...]
-    """Each decides for itself; what fires is the union of one alternative of each. None: nothing fires."""
+    """Independent of each other; what fires is the union of one alternative of each. Empty: nothing fires."""
 
 
 class Step(Record):
-    """A place, and the transition that takes tokens out of it."""
+    """A place, and the transition that consumes its tokens."""
 
     index: int
     name: str
@@ -126,46 +122,54 @@ class Step(Record):
     """For each loop, outermost first, how many iterations run at once."""
     where: Where | None = None
     pipeline: Pipeline | None = None
-    """The code between gate and router, for whoever wants to look inside."""
+    """The code between gate and router, for drawings."""
     reads: frozenset[str] = frozenset()
-    """Keys of `ctx` that the step may read, by whatever template of it."""
+    """Keys of `ctx` that some template of the step may read."""
     writes: frozenset[str] = frozenset()
     """Keys of `ctx` that the step may write."""
+    tools: tuple[str, ...] = ()
+    """Kinds of its tasks, in order, each once."""
+    desc: str = ""
 
     @property
     def can_run(self) -> bool:
-        """Tell whether a token that comes here may be let in."""
+        """True if the gate may admit a token."""
         return self.gate is not Gate.SHUT
 
     @property
     def may_hold(self) -> bool:
-        """Tell whether a run may end with a token waiting here."""
+        """True if a run may end with a token held here."""
         return self.gate is not Gate.OPEN and not self.drops_denied
 
     @property
     def may_drop(self) -> bool:
-        """Tell whether a token may vanish here without a run of the step."""
+        """True if a token may vanish here without a run of the step."""
         return self.gate is not Gate.OPEN and self.drops_denied
 
     @property
     def can_fail(self) -> bool:
         return any(ending.event == STEP_FAILED for ending in self.endings)
 
+    @property
+    def waits(self) -> bool:
+        """True if a run of the step may wait for a tool; routing and `noop` tasks take no time."""
+        return any(kind != "noop" for kind in self.tools)
+
 
 class Net(Record):
-    """The net of one playbook. The run begins with one token at the entry."""
+    """The net of one playbook. A run begins with one token at the entry."""
 
     name: str
     path: str
     steps: tuple[Step, ...]
     entry: int
     final: int | None = None
-    """Gets one token after everything else has come to rest (S4)."""
+    """Gets one token when nothing else can move (S4)."""
 
     def arc(self, source: int, index: int) -> Arc:
-        """Return an arc by its place."""
+        """Return an arc by its indices."""
         return self.steps[source].arcs[index]
 
     def index_of(self, name: str) -> int | None:
-        """Return the place of the step of that name."""
+        """Return the index of the step of that name."""
         return next((step.index for step in self.steps if step.name == name), None)

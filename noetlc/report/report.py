@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from noetlc.finding import Severity
 from noetlc.report.row import Row
@@ -30,12 +30,26 @@ class Report(NamedTuple):
     """The lowest severity that fails; None when nothing does."""
     color: bool = False
     quiet: bool = False
+    width: int | None = None
+    """Columns of the terminal; None if the report does not go to one."""
     source: Callable[[str], Source | None] = no_source
     """Returns the text of a linted file, for excerpts; None if it is gone."""
 
     def fails(self, row: Row) -> bool:
         """Return whether this finding alone makes lint fail."""
         return self.fail_on is not None and row.severity.rank >= self.fail_on.rank
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Return the columns of the terminal that a stream leads to; None if it leads to none."""
+    if not stream.isatty():
+        return None
+    import os
+
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except OSError:
+        return None
 
 
 def visible(text: str) -> str:

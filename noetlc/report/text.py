@@ -6,6 +6,7 @@ characters. Nothing from a playbook reaches the terminal uncleaned.
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,6 +19,10 @@ from noetlc.syntax.span import Source
 _TAB = 4
 _WIDTH_MAX = 120
 """Cells of a source line that are shown; longer lines are cut around the marked range."""
+_WIDTH_MIN = 40
+"""A terminal is taken to have at least so many columns."""
+BLOCKS_MAX = 500
+"""More findings than this are printed without their source."""
 _LEAD = 30
 """Cells shown before the marked range of a line that is cut."""
 
@@ -38,9 +43,17 @@ class _Excerpt(NamedTuple):
 
 
 def render(report: Report) -> str:
-    """Return the findings and a summary line."""
+    """Return the findings and a summary line. More findings than anyone reads get one line each."""
     painter = _Painter(report.color)
-    parts = [f"{block}\n\n" for row in report.rows for block in [_block(row, report, painter)]]
+    if len(report.rows) > BLOCKS_MAX:
+        from noetlc.report.lines import concise_line
+
+        parts = [f"{_cut_text(concise_line(row), report.width)}\n" for row in report.rows]
+        parts.append(
+            f"\nOne line each, because there are more than {BLOCKS_MAX}; lint fewer files to see the source.\n"
+        )
+    else:
+        parts = [f"{_block(row, report, painter)}\n\n" for row in report.rows]
     if report.paths and not report.quiet:
         parts.append(f"{painter(_BOLD if report.rows else _GREEN, summary(report))}\n")
     return "".join(parts)
@@ -61,14 +74,34 @@ def _block(row: Row, report: Report, paint: _Painter) -> str:
     source = report.source(row.path)
     lines = [row.range.line, *(related.range.line for related in row.related)]
     margin = len(str(max(lines)))
-    head = f"{paint(severity, f'{row.severity}[{row.code}]')}{paint(_BOLD, ': ' + visible(row.message))}"
+    message = _wrapped(visible(row.message), report, len(row.severity) + len(row.code) + 4)
+    head = f"{paint(severity, f'{row.severity}[{row.code}]')}{paint(_BOLD, ': ' + message)}"
     where = f"{visible(row.path)}:{row.range.line}:{row.range.column}"
     shown = [head, f"{' ' * margin}{paint(_BLUE, '-->')} {where}"]
     if source is not None:
-        shown += _excerpts(row, source, margin, paint)
+        cells = min(_WIDTH_MAX, _columns(report) - margin - 4)
+        shown += _excerpts(row, source, margin, cells, paint)
     bar = f"{' ' * margin} {paint(_BLUE, '=')} "
-    shown += [f"{bar}{paint(_BOLD, name)}: {text}" for name, text in _remarks(row)]
+    for name, text in _remarks(row):
+        indent = margin + len(name) + 5
+        shown.append(f"{bar}{paint(_BOLD, name)}: {_wrapped(text, report, indent)}")
     return "\n".join(shown)
+
+
+def _columns(report: Report) -> int:
+    return _WIDTH_MAX * 2 if report.width is None else max(_WIDTH_MIN, report.width)
+
+
+def _wrapped(text: str, report: Report, indent: int) -> str:
+    """Break a text into lines of the terminal's width; the first one starts after `indent` cells."""
+    if report.width is None or indent + len(text) <= _columns(report):
+        return text
+    lines = textwrap.wrap(text, _columns(report) - indent, break_on_hyphens=False)
+    return f"\n{' ' * indent}".join(lines)
+
+
+def _cut_text(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= max(_WIDTH_MIN, width) else f"{text[: max(_WIDTH_MIN, width) - 1]}…"
 
 
 def _remarks(row: Row) -> Iterator[tuple[str, str]]:
@@ -82,21 +115,21 @@ def _how_to_apply(fix: FixRow) -> str:
     return "apply with --fix" if fix.safe else "look at it with --diff --unsafe-fixes"
 
 
-def _excerpts(row: Row, source: Source, margin: int, paint: _Painter) -> Iterator[str]:
+def _excerpts(row: Row, source: Source, margin: int, cells: int, paint: _Painter) -> Iterator[str]:
     empty = paint(_BLUE, f"{' ' * margin} |")
     yield empty
-    yield from _marked(source, row.range, "^", "", margin, _SEVERITY_COLORS[row.severity], paint)
+    yield from _marked(source, row.range, "^", "", margin, cells, _SEVERITY_COLORS[row.severity], paint)
     for related in row.related:
         yield empty
-        yield from _marked(source, related.range, "-", visible(related.message), margin, _BLUE, paint)
+        yield from _marked(source, related.range, "-", visible(related.message), margin, cells, _BLUE, paint)
     yield empty
 
 
 def _marked(
-    source: Source, range: Range, mark: str, message: str, margin: int, style: str, paint: _Painter
+    source: Source, range: Range, mark: str, message: str, margin: int, cells: int, style: str, paint: _Painter
 ) -> Iterator[str]:
     """Yield a source line and the line below it that underlines the range."""
-    excerpt = _cut(_cells(source, range))
+    excerpt = _cut(_cells(source, range), cells)
     yield f"{paint(_BLUE, f'{range.line:>{margin}} |')} {excerpt.line}".rstrip()
     underline = mark * excerpt.width + (f" {message}" if message else "")
     yield f"{paint(_BLUE, f'{chr(32) * margin} |')} {' ' * excerpt.start}{paint(style, underline)}"
@@ -134,21 +167,21 @@ def _width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
-def _cut(excerpt: _Excerpt) -> _Excerpt:
+def _cut(excerpt: _Excerpt, cells: int) -> _Excerpt:
     """Shorten a long line to what is around the marked cells."""
     line, start, width = excerpt
-    if (len(line) if line.isascii() else sum(map(_width, line))) <= _WIDTH_MAX:
+    if (len(line) if line.isascii() else sum(map(_width, line))) <= cells:
         return excerpt
-    if start + width > _WIDTH_MAX:
-        dropped, line = _without_cells(line, start - _LEAD)
+    if start + width > cells:
+        dropped, line = _without_cells(line, start - min(_LEAD, cells // 3))
         line, start = "…" + line, start - dropped + 1
-    kept: list[str] = []
+    head: list[str] = []
     at = 0
     for char in line:
         at += _width(char)
-        if at > _WIDTH_MAX:
-            return _Excerpt("".join(kept) + "…", start, min(width, _WIDTH_MAX - start))
-        kept.append(char)
+        if at > cells:
+            return _Excerpt("".join(head) + "…", start, max(1, min(width, cells - start)))
+        head.append(char)
     return _Excerpt(line, start, width)
 
 

@@ -15,6 +15,7 @@ class ApiVersion(Rule):
     code = "P023"
     name = "api-version"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "`apiVersion` is not `noetl.io/v2`."
     why = "The version says which language the rest of the file is written in. Guessing it changes what the file means."
     bad = """

@@ -13,6 +13,7 @@ class RootVars(ClaimRule):
     code = "P025"
     name = "root-vars"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A playbook has `vars` at its root."
     why = (
         "Variables that everybody may change at any time make a run impossible to replay. Inputs are `workload`, which "
@@ -41,7 +42,7 @@ class RootVars(ClaimRule):
     covers = ("formal §2.1", "formal §13", "brief §2", "brief §12", "step spec §2", "S2")
     claims = frozenset({("playbook", "vars")})
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "a playbook has no `vars`",

@@ -9,7 +9,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
-from noetlvm.language.tool_kinds import find_kind, kind_names, why_unusable
+from noetlvm.language.tool_kinds import ENTRY_POINT_GROUP, PLUGIN_KINDS, find_kind, kind_names, why_unusable
 from noetlvm.nearest import nearest
 
 _LEFT_TO_OTHERS = frozenset({"sink"})
@@ -20,6 +20,7 @@ class UnknownToolKind(Rule):
     code = "P106"
     name = "unknown-tool-kind"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task's `kind` is not a known tool."
     why = (
         "No worker can run the task. Kinds come with the virtual machine or from installed packages; a kind that only "
@@ -53,4 +54,10 @@ class UnknownToolKind(Rule):
         help = f"did you mean `{meant}`?" if meant else "known kinds: " + ", ".join(f"`{name}`" for name in names)
         if reason:
             help = f"a package offers it, but it cannot be used: {reason}"
+        elif kind.text in PLUGIN_KINDS:
+            message = (
+                f"the tool kind `{kind.text}` needs a plugin for {PLUGIN_KINDS[kind.text]}, which is not installed"
+            )
+            help = f"install a package with the entry point `{kind.text}` in `{ENTRY_POINT_GROUP}` (docs/plugins.md)"
+            return self.finding(kind.span, message, help, severity=Severity.WARNING)
         return self.finding(kind.span, f"there is no tool kind `{kind.text}`", help, fix=rewrite(kind, meant))

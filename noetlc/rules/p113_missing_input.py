@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.inputs import typed_tasks
+from noetlc.analysis.inputs import inputs, is_unknown, typed_tasks
 from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.playbook_parser import one_of
 from noetlvm.language.tool_kind import Choice, ToolKind
-from noetlvm.nearest import nearest
 
 
 class MissingInput(Rule):
     code = "P113"
     name = "missing-input"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task lacks an input that its tool needs, or gives two that exclude each other."
     why = "The tool would fail on its first call, every time. No retry mends it."
     bad = """
@@ -33,11 +33,10 @@ class MissingInput(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for view, kind in typed_tasks(model):
-            given = {kind.canonical(entry.key.text) for entry in view.task.extra}
-            known = [item.name for item in kind.inputs]
-            meant = given | {nearest(name, known) for name in given.difference(known)}
+            given = {entry.key.text for entry in view.task.extra}
+            is_reported = any(is_unknown(kind, entry.key.text) for entry in inputs(view))  # the unknown one is an error
             for item in kind.inputs:
-                if item.required and item.name not in meant and not given & kind.instead.keys():
+                if item.required and item.name not in given and not is_reported:
                     yield self._finding(view, f"`{kind.name}` needs `{item.name}`", f"add `{item.name}:` ({item.doc})")
             for choice in kind.choices:
                 yield from self._choice(view, kind, choice, given)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.inputs import inputs, typed_tasks
+from noetlc.analysis.inputs import inputs, is_unknown, typed_tasks
 from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
+from noetlc.rules.p323_misplaced_patch import PATCHES
 from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
 from noetlc.syntax.nodes import Scalar
@@ -19,8 +20,12 @@ class UnknownInput(Rule):
     code = "P114"
     name = "unknown-input"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task gives an input that its tool does not have."
-    why = "The tool never reads it: the filter that is not applied, the header that is not sent."
+    why = (
+        "The tool never reads it: the filter that is not applied, the header that is not sent. It is a warning if no "
+        "input of the tool can be meant, because then the task does what it would do without."
+    )
     bad = """
     - step: fetch
       tool:
@@ -39,20 +44,29 @@ class UnknownInput(Rule):
             if kind.open:
                 continue
             for entry in inputs(view):
-                name = entry.key.text
-                is_known = kind.input(name) is not None or name in kind.spellings
-                if not is_known and not (name == "auth" and kind.takes_auth):
+                if is_unknown(kind, entry.key.text) and entry.key.text not in PATCHES:
                     yield self._unknown(kind, entry.key, view.task)
 
     def _unknown(self, kind: ToolKind, key: Scalar, task: Task) -> Finding:
         known = [item.name for item in kind.inputs] + (["auth"] if kind.takes_auth else [])
-        meant = nearest(key.text, [name for name in known if task.get_extra(name) is None])
-        if key.text in kind.instead:
+        absent = [name for name in known if task.get_extra(name) is None]
+        meant = nearest(key.text, absent)
+        missing = [item.name for item in kind.inputs if item.required and item.name in absent]
+        severity = Severity.ERROR
+        if kind.canonical(key.text) != key.text:
+            help = f"it is another name of `{kind.canonical(key.text)}`, which is given too: remove one of them"
+        elif key.text == "policy":
+            help = "a policy is part of the task's `spec`: write `spec: {policy: …}`"
+        elif key.text in kind.instead:
             help = kind.instead[key.text]
         elif kind.setting(key.text):
-            help = f"it is a setting: move it under `spec`, as `spec: {{{key.text}: …}}`"
+            help = f"`spec.{key.text}` is given too: remove one of them"
         elif meant:
             help = f"did you mean `{meant}`?"
+        elif missing:
+            help = f"`{kind.name}` needs `{missing[0]}`: is it meant?"
         else:
+            severity = Severity.WARNING
             help = f"`{kind.name}` takes " + (", ".join(f"`{name}`" for name in known) or "no inputs")
-        return self.finding(key.span, f"`{kind.name}` has no input `{key.text}`", help, fix=rewrite(key, meant))
+        message = f"`{kind.name}` has no input `{key.text}`"
+        return self.finding(key.span, message, help, severity=severity, fix=rewrite(key, meant))

@@ -29,6 +29,7 @@ class InputType(Rule):
     code = "P115"
     name = "input-type"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A task input is not of the type, or not one of the words, that its tool takes."
     why = "The tool refuses it on every call. A template may stand for any type, because its value is known only later."
     bad = """
@@ -47,7 +48,7 @@ class InputType(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for view, kind in typed_tasks(model):
             for entry in inputs(view):
-                declared = kind.input(kind.canonical(entry.key.text))
+                declared = kind.input(entry.key.text)
                 if declared is not None:
                     yield from self._check(entry, declared)
 

@@ -20,7 +20,7 @@ class UnknownSetting(Rule):
     severity = Severity.WARNING
     summary = "A task's own `spec` has a key that its tool does not obey."
     why = (
-        "The tool never reads it: the time limit that is not kept, the certificate that is checked after all. A `spec` "
+        "The tool never reads it: the time limit that is ignored, the certificate that is checked after all. A `spec` "
         "further out may have keys for tools of other kinds; the task's own is for this one."
     )
     bad = """
@@ -44,12 +44,15 @@ class UnknownSetting(Rule):
                 if kind.setting(entry.key.text) is None:
                     yield self._unknown(kind, entry.key)
 
+        for respelling in model.respellings:
+            if respelling.is_misplaced:
+                message = f"`{respelling.canonical}` is an input, not a setting"
+                yield self.finding(respelling.span, message, "it is an input: move it out of `spec`")
+
     def _unknown(self, kind: ToolKind, key: Scalar) -> Finding:
         known = [setting.name for setting in kind.settings]
         meant = nearest(key.text, known)
-        if kind.input(key.text):
-            help = "it is an input: move it out of `spec`"
-        elif meant:
+        if meant:
             help = f"did you mean `{meant}`?"
         else:
             help = f"`{kind.name}` obeys " + ", ".join(f"`{name}`" for name in known)

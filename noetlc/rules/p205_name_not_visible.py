@@ -34,6 +34,7 @@ class NameNotVisible(Rule):
     code = "P205"
     name = "name-not-visible"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A template reads a namespace that does not exist where the template stands."
     why = (
         "Server and workers see different things: arcs see the boundary event but no secret and no iteration, tasks "

@@ -16,6 +16,7 @@ class IterOutsideLoop(Rule):
     code = "P206"
     name = "iter-outside-loop"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A template reads `iter` where there is no loop, or `iter.parent` beyond the outermost loop."
     why = "There is no iteration to read from: the value is undefined, guards on it are false and inputs with it fail."
     bad = """

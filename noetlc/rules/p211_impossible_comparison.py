@@ -46,7 +46,8 @@ _MEANT = {
     "event.status": {"ok": "success", "done": "success", "failed": "error", "failure": "error"},
     "event.name": {row.camel: row.name for row in BOUNDARY.values()}
     | {"success": "step.done", "ok": "step.done", "error": "step.failed", "failed": "step.failed"}
-    | {"loop.failed": "step.failed", "step.error": "step.failed", "step.success": "step.done"},
+    | {"loop.failed": "step.failed", "step.error": "step.failed", "step.success": "step.done"}
+    | {"call.done": "step.done", "call.error": "step.failed"},
 }
 """What people write, and what it is called here."""
 
@@ -61,6 +62,7 @@ class ImpossibleComparison(Rule):
     code = "P211"
     name = "impossible-comparison"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A field with a known set of values, or a known type, is compared with something it can never be."
     why = (
         "The guard is false for every outcome there is, so the retry never happens or the arc never fires, and nothing "

@@ -22,6 +22,7 @@ class TextGuard(Rule):
     code = "P213"
     name = "text-guard"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A `when` is a text instead of one `{{ … }}`, so it holds whatever happens."
     why = (
         "A text that is not empty counts as true. The rule always matches, the arc always fires, and the rules after "
@@ -59,9 +60,9 @@ class TextGuard(Rule):
             guard = site.scalar
             if not site.is_guard or not isinstance(guard.value, str):
                 continue
-            told = _template(guard) if guard.is_template else _plain(model, site)
-            if told is not None:
-                message, help, mended = told
+            reported = _template(guard) if guard.is_template else _plain(model, site)
+            if reported is not None:
+                message, help, mended = reported
                 yield self.finding(guard.span, message, help, fix=_fix(model, guard, mended))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.flow import can_fail
-from noetlc.analysis.guards import ERROR_OUTCOME, decide, names_read
+from noetlc.analysis.flow import tool_can_fail
+from noetlc.analysis.formulas import ERROR_OUTCOME
+from noetlc.analysis.guards import decide, names_read
 from noetlc.analysis.model import Model, TaskView, patches
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
@@ -55,7 +56,7 @@ class SwallowedError(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for view in model.tasks:
-            if view.task.rules and view.kind != "workbook" and can_fail(view.kind):
+            if view.task.rules and view.kind != "workbook" and tool_can_fail(view.kind):
                 yield from self._check_policy(view)
 
     def _check_policy(self, view: TaskView) -> Iterator[Finding]:
@@ -85,7 +86,7 @@ class SwallowedError(Rule):
 
 
 def _looks_at_error(then: ast.Then | None) -> bool:
-    """Tell whether the rule writes down how the task went, so that a later task can look."""
+    """Return whether the rule writes down how the task went, so that a later task can look."""
     written = (scalar for _, entry in patches(then) for scalar in scalars(entry.value)) if then else ()
     return any(map(_reads_status, written))
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule
-
-_NAMES_MAX = 6
-"""Steps that the message names."""
+from noetlc.finding import Severity
+from noetlc.rules.net_rule import NetRule
 
 
-class EndlessRun(Rule):
+class EndlessRun(NetRule):
     code = "P412"
     name = "endless-run"
     severity = Severity.WARNING
+    kind = "trap"
     summary = "A run that comes to these steps can never end."
     why = (
-        "Every way on leads back, however the guards turn out. The execution stays open until somebody cancels it, and "
+        "Every way on leads back, however the guards turn out. The execution stays open until it is cancelled, and "
         "what waits for its end waits too."
     )
     bad = """
@@ -47,23 +42,3 @@ class EndlessRun(Rule):
           - step: start
     """
     covers = ("S31", "S34")
-
-    def check(self, model: Model) -> Iterator[Finding]:
-        found = model.net
-        if found is None or not found.reach.cycles:
-            return
-        from noetlc.net.completion import completion, trap_moves, traps
-
-        for members in traps(found.reach, completion(found.net)):
-            source = found.steps[members[0]].step
-            if source is None:
-                continue
-            names = ", ".join(f"`{found.name(member)}`" for member in members[:_NAMES_MAX])
-            rest = " and others" if len(members) > _NAMES_MAX else ""
-            way = " → ".join(found.name(move.step) for move in trap_moves(found.reach, members[0]))
-            yield self.finding(
-                source.span,
-                f"once a token is at {names}{rest}, the run can never end",
-                "guard an arc, so that the branch ends when no arc holds, or add an arc that leads out",
-                related=[Related(source.span, f"the way round: {way} → {found.name(members[0])}")],
-            )

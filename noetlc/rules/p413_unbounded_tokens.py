@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule
+from noetlc.finding import Severity
+from noetlc.rules.net_rule import NetRule
 
 
-class UnboundedTokens(Rule):
+class UnboundedTokens(NetRule):
     code = "P413"
     name = "unbounded-tokens"
     severity = Severity.WARNING
+    kind = "unbounded"
     summary = "A step on a cycle sends a token round and another one elsewhere, so tokens pile up."
     why = (
         "Every round adds a step run to those that are already under way. Nothing bounds their number but the number "
@@ -44,21 +42,3 @@ class UnboundedTokens(Rule):
       tool: {kind: noop}
     """
     covers = ("S31", "formal §8.2")
-
-    def check(self, model: Model) -> Iterator[Finding]:
-        found = model.net
-        if found is None or not found.reach.cycles:
-            return
-        from noetlc.net.bounds import growths
-
-        for growth in growths(found.reach):
-            extra, stays = found.arc(growth.extra).step, found.arc(growth.stays).step
-            if extra is None or stays is None:
-                continue
-            yield self.finding(
-                extra.span,
-                f"tokens pile up at `{extra.text}`: each round through `{found.name(growth.step)}` sends one there "
-                f"and another round again",
-                "write `mode: exclusive`, or give the two arcs guards that exclude each other",
-                related=[Related(stays.span, "this arc leads round, and fires together with it")],
-            )

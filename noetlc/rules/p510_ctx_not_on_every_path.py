@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.analysis.state_use import KeyRead, ctx_written, needed
-from noetlc.analysis.step_net import StepNet
-from noetlc.analysis.ways_without import Without
 from noetlc.finding import Finding, Severity
+from noetlc.net.paths import Without
+from noetlc.net.source import SourceNet, source_net
+from noetlc.rules.p323_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 
@@ -78,26 +79,26 @@ class CtxNotOnEveryPath(Rule):
     covers = ("S10", "formal §4.1")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        if model.is_told(model.playbook.span, ("then", "set_ctx"), ("task_spec", "policy"), ("task_policy", "rules")):
-            return  # what could not be read may be what writes it
+        if may_write_ctx(model):
+            return
         reads = [read for read in needed(model, "ctx") if read.key in model.definitions.ctx]
-        found = model.net if reads else None
+        found = source_net(model) if reads else None
         if found is None:
             return
         written = ctx_written(model)
         writers = _writers(found, written)
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         without = Without(found)
         for read in reads:
             reader = _reader(read)
-            if (reader, read.key) in told or read.key in written[reader]:
+            if (reader, read.key) in reported or read.key in written[reader]:
                 continue
-            told.add((reader, read.key))
+            reported.add((reader, read.key))
             way = without.steps(read.key, writers.get(read.key, set()), reader)
             if way is not None:
                 yield self._missing(model, read, found, way)
 
-    def _missing(self, model: Model, read: KeyRead, found: StepNet, way: list[int]) -> Finding:
+    def _missing(self, model: Model, read: KeyRead, found: SourceNet, way: list[int]) -> Finding:
         names = " → ".join(found.name(step) for step in way)
         return self.finding(
             model.place(read.reading.site, read.field.span),
@@ -106,7 +107,7 @@ class CtxNotOnEveryPath(Rule):
         )
 
 
-def _writers(found: StepNet, written: dict[str, dict[str, Scalar]]) -> dict[str, set[int]]:
+def _writers(found: SourceNet, written: dict[str, dict[str, Scalar]]) -> dict[str, set[int]]:
     """Return, for each key, the steps that may write it."""
     writers: dict[str, set[int]] = {}
     for index, step in enumerate(found.net.steps):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.analysis.state_use import KeyRead, needed
-from noetlc.analysis.step_net import StepNet
-from noetlc.analysis.ways_without import Without
 from noetlc.finding import Finding, Severity
+from noetlc.net.paths import Without
+from noetlc.net.source import SourceNet, source_net
 from noetlc.rules.rule import Rule
 from noetlvm.nearest import did_you_mean
 
@@ -51,25 +51,25 @@ class ArgsNotProvided(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         reads = list(needed(model, "args"))
-        found = model.net if reads else None
-        if found is None or model.is_told(model.playbook.span, ("arc", "args")):
+        found = source_net(model) if reads else None
+        if found is None or model.is_reported(model.playbook.span, ("arc", "args")):
             return
         givers = _givers(found)
         without = Without(found)
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         numbers = {step.name: step.index for step in reversed(found.net.steps)}
         for read in reads:
             owner = read.reading.site.owner
             reader = owner.name if owner else ""
-            if (reader, read.key) in told or numbers.get(reader) == found.net.final:
+            if (reader, read.key) in reported or numbers.get(reader) == found.net.final:
                 continue
-            told.add((reader, read.key))
+            reported.add((reader, read.key))
             way = without.arcs(read.key, givers.get(read.key, set()), reader)
             if way is not None:
                 yield self._missing(model, read, found, way, givers)
 
     def _missing(
-        self, model: Model, read: KeyRead, found: StepNet, way: list[int], givers: dict[str, set[tuple[int, int]]]
+        self, model: Model, read: KeyRead, found: SourceNet, way: list[int], givers: dict[str, set[tuple[int, int]]]
     ) -> Finding:
         place = model.place(read.reading.site, read.field.span)
         give = f"add `args: {{ {read.key}: … }}` to the arcs that lead here, or write `args.{read.key} | default(…)`"
@@ -79,7 +79,7 @@ class ArgsNotProvided(Rule):
         return self.finding(place, f"no arc provides `args.{read.key}` on the way {names}", give)
 
 
-def _givers(found: StepNet) -> dict[str, set[tuple[int, int]]]:
+def _givers(found: SourceNet) -> dict[str, set[tuple[int, int]]]:
     """Return, for each argument, the arcs that provide it."""
     givers: dict[str, set[tuple[int, int]]] = {}
     for step in found.net.steps:

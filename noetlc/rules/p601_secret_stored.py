@@ -14,6 +14,7 @@ class SecretStored(Rule):
     code = "P601"
     name = "secret-stored"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "`set_ctx` or `set_iter` keeps a secret, or something made of one."
     why = (
         "What a patch writes is recorded in the event log and outlives the execution, in every copy and backup of it. "

@@ -14,6 +14,7 @@ class SecretInUrl(Rule):
     code = "P602"
     name = "secret-in-url"
     severity = Severity.ERROR
+    stops_compiler = False
     summary = "A URL or its query parameters contain a secret."
     why = (
         "URLs are written down everywhere: in the server's access log, in every proxy on the way, in error messages. "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.misnamed import old_evals
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
+from noetlc.rules.migration import migration_fix
 from noetlc.rules.rule import Rule
 
 
@@ -48,4 +49,5 @@ class Eval(Rule):
                 entry.key.span,
                 "`eval` is of the older dialect: a task's outcome is handled by `spec.policy.rules`",
                 "write each entry as a rule, `{when: …, then: {do: …}}`, and the last as `{else: {then: {do: …}}}`",
+                fix=migration_fix(model),
             )

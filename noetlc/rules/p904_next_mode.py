@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
+from noetlc.rules.migration import migration_fix
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 
@@ -50,4 +51,5 @@ class NextMode(Rule):
                         entry.key.span,
                         "`next_mode` is of the older dialect: how many arcs fire is said by the router",
                         f"write `next: {{spec: {{mode: {mode}}}, arcs: […]}}`",
+                        fix=migration_fix(model),
                     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.misnamed import old_inputs, rename
+from noetlc.analysis.misnamed import old_inputs
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.claim_rule import ClaimRule
+from noetlc.rules.migration import migration_fix
 from noetlc.syntax.problem import Problem
 
 _HELP = "write the tasks as the list under `tool`, which is always a pipeline"
@@ -37,12 +38,17 @@ class Pipe(ClaimRule):
     def check(self, model: Model) -> Iterator[Finding]:
         yield from super().check(model)
         for entry in old_inputs(model, "pipe"):
-            yield self.finding(entry.key.span, "`pipe` is of an older dialect: a task holds no other tasks", _HELP)
+            yield self.finding(
+                entry.key.span,
+                "`pipe` is of an older dialect: a task holds no other tasks",
+                _HELP,
+                fix=migration_fix(model),
+            )
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "`pipe` is of an older dialect: a step's tasks stand under `tool`",
             _HELP,
-            fix=rename(model, problem.span, "tool", safe=False),
+            fix=migration_fix(model),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.claim_rule import ClaimRule
+from noetlc.rules.migration import migration_fix
 from noetlc.syntax.problem import Problem
 
 
@@ -38,10 +39,11 @@ class Case(ClaimRule):
     covers = ("step spec §13", "S6")
     claims = frozenset({("step", "case")})
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "`case` is of an older dialect: a step has no cases",
             "write what leads to other steps as `next: {arcs: [{step: …, when: …}]}`, what reacts to "
             "an outcome as `spec.policy.rules` of the task, and what picks tasks as `choose` under `tool`",
+            fix=migration_fix(model),
         )

@@ -8,6 +8,7 @@ from noetlc.analysis.misnamed import old_inputs
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.claim_rule import ClaimRule
+from noetlc.rules.migration import migration_fix
 from noetlc.syntax.problem import Problem
 from noetlc.syntax.span import Span
 from noetlvm.language.tool_kinds import find_kind
@@ -49,20 +50,21 @@ class Sink(ClaimRule):
     def check(self, model: Model) -> Iterator[Finding]:
         yield from super().check(model)
         for entry in old_inputs(model, _SINK):
-            yield self._finding(entry.key.span, "a task has no `sink`")
+            yield self._finding(model, entry.key.span, "a task has no `sink`")
         sinks = [view.task.kind for view in model.tasks if view.task.kind and view.kind == _SINK]
         if not sinks or model.allow_unknown_kinds or _SINK in model.allowed_kinds or find_kind(_SINK):
             return
         for kind in sinks:
-            yield self._finding(kind.span, "there is no tool kind `sink`")
+            yield self._finding(model, kind.span, "there is no tool kind `sink`")
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
-        return self._finding(problem.span, "a step has no `sink`")
+    def word(self, model: Model, problem: Problem) -> Finding:
+        return self._finding(model, problem.span, "a step has no `sink`")
 
-    def _finding(self, span: Span, message: str) -> Finding:
+    def _finding(self, model: Model, span: Span, message: str) -> Finding:
         return self.finding(
             span,
             f"{message}: storing is a task like any other",
             "write a task of the storage's own kind (`postgres`, `duckdb`, `http`, …) after the one "
             "whose result it stores, and that task returns a reference",
+            fix=migration_fix(model),
         )

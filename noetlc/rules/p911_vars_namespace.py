@@ -8,6 +8,7 @@ from noetlc.analysis.model import Model, Site
 from noetlc.analysis.names import Use
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.claim_rule import ClaimRule
+from noetlc.rules.migration import migration_fix
 from noetlc.syntax.problem import Problem
 from noetlvm.language.scopes import VISIBLE
 
@@ -44,11 +45,12 @@ class VarsNamespace(ClaimRule):
                 ):
                     yield self._use(model, reading.site, use)
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "a step has no `vars`",
             "write what they begin with in a first task: `set_iter` in a loop, `set_ctx` elsewhere",
+            fix=migration_fix(model),
         )
 
     def _use(self, model: Model, site: Site, use: Use) -> Finding:

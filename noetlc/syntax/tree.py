@@ -51,10 +51,7 @@ def _members(values: tuple[object, ...]) -> Iterator[ast.Struct]:
 
 
 class Rewriter:
-    """Copies an object with changes. A subclass overrides what changes; everything else is copied as it is.
-
-    The pipelines inside the object are not part of the copy: their entries are shared.
-    """
+    """Copies an object with changes. A subclass overrides what changes; everything else is copied as it is."""
 
     def scalar(self, name: str, scalar: Scalar) -> Scalar:
         """Return what stands for the scalar value of an attribute."""
@@ -67,6 +64,10 @@ class Rewriter:
     def struct(self, struct: ast.Struct) -> ast.Struct | None:
         """Return what stands for an object whose fields have been rewritten; None removes it with its key."""
         return struct
+
+    def entry(self, entry: ast.PipelineEntry) -> ast.PipelineEntry:
+        """Return what stands for an entry of a pipeline inside the object; entries are shared unless overridden."""
+        return entry
 
     def rewrite(self, struct: AnyStruct) -> AnyStruct:
         """Return the rewritten object; the same one if nothing changes."""
@@ -95,7 +96,10 @@ class Rewriter:
         if isinstance(value, Mapping | Sequence):
             return self.data(value)
         if isinstance(value, ast.Struct):
-            return value if isinstance(value, _PIPELINE_ENTRIES) else self._rewritten(value)
+            return self.entry(value) if isinstance(value, _PIPELINE_ENTRIES) else self._rewritten(value)
+        if isinstance(value, ast.WorkbookTask):
+            entries = self._value(name, value.entries)
+            return value if entries is value.entries else changed(value, entries=entries)
         if isinstance(value, tuple):
             made = tuple(self._value(name, item) for item in value)
             return made if any(new is not old for new, old in zip(made, value, strict=True)) else value

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from noetlvm.record import Record
 
-ISA_VERSION = 1
+ISA_VERSION = 2
 
 
 class Area(StrEnum):
@@ -29,7 +29,7 @@ class Operand(StrEnum):
     TEXT = "text"
     """A constant that is a string."""
     WORDS = "words"
-    """A constant that is a list of strings: names of keyword arguments."""
+    """A constant that is a list of strings: names of keyword arguments, or keys."""
     EXPR = "expr"
     """An expression, by its place in the pool."""
     OPTIONAL_EXPR = "expr?"
@@ -132,6 +132,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(11, "LIST", e, (o.COUNT,), 0, 1, n, "Make a list.", "v… → [v…]", ((0, 1),)),
         Opcode(12, "TUPLE", e, (o.COUNT,), 0, 1, n, "Make a tuple.", "v… → (v…)", ((0, 1),)),
         Opcode(13, "MAP", e, (o.COUNT,), 0, 1, n, "Make a mapping of n pairs.", "k v … → {k: v, …}", ((0, 2),)),
+        Opcode(15, "RECORD", e, (o.WORDS,), 0, 1, n, "Make a mapping with these keys, which are texts.", "v… → {v…}", ((0, 1),)),
         Opcode(14, "APPEND", e, (), 2, 1, n, "Add a value to a list that this code made.", "list v → list"),
         # -- expressions: calls
         Opcode(20, "FILTER", e, (o.FILTER, *call), 1, 1, n, "Call a filter with positional and named arguments.", "v a… → filter(v, a…)", call_counts),
@@ -189,6 +190,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(113, "END", p, (), 0, 0, end, "The end of the list: the pipeline is done.", "∎ done"),
         Opcode(114, "RESET", p, (o.SLOT,), 0, 0, n, "Set a round counter to zero.", "slot := 0"),
         Opcode(115, "ROUND", p, (o.SLOT, o.COUNT), 0, 0, n, "Count a round; past the limit fail for want of fuel (S39).", "slot += 1, slot > n ? failed"),
+        Opcode(116, "BIND", p, (), 0, 0, n, "Make the task's result readable under its label in later tasks, once a directive hands it on (S48).", "labels[task] := outcome.result"),
     )
     # fmt: on
     return rows

@@ -15,7 +15,11 @@ DEFAULT_STEPS = 200_000
 """Steps of one evaluation; it takes some tens of milliseconds to use them up."""
 
 DEFAULT_BYTES = 4 << 20
-"""Bytes that one evaluation may make, what it has dropped again included."""
+"""Bytes that one evaluation may make, including those it drops again."""
+
+JSON_BYTES = 11 << 20
+"""Bytes of JSON text besides, which one evaluation may make of its data: whole tables are passed on as JSON. With the
+bytes above it stays under 16 MB."""
 
 MAX_DEPTH = 128
 """How deep data may be nested that is printed, compared or used as a key."""
@@ -33,11 +37,12 @@ CALL_STEPS = 10
 class Fuel:
     """What is left. One object for each evaluation, or for several that share a budget."""
 
-    __slots__ = ("bytes", "steps")
+    __slots__ = ("bytes", "json", "steps")
 
     def __init__(self, steps: int = DEFAULT_STEPS, bytes: int = DEFAULT_BYTES) -> None:
         self.steps = steps
         self.bytes = bytes
+        self.json = JSON_BYTES
 
     def spend(self, steps: int) -> None:
         """Pay for work."""
@@ -49,6 +54,13 @@ class Fuel:
         """Pay for what is about to be made."""
         self.bytes -= size
         if self.bytes < 0:
+            self.run_out()
+
+    def write_json(self, size: int) -> None:
+        """Pay for JSON text; it is written in C, so that its cost follows the bytes."""
+        self.json -= size
+        if self.json < 0:
+            self.bytes = -1
             self.run_out()
 
     def run_out(self) -> NoReturn:

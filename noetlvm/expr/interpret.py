@@ -294,6 +294,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     "LIST": lambda m, count: m.push(list(m.pop_many(count))),
     "TUPLE": lambda m, count: m.push(m.pop_many(count)),
     "MAP": lambda m, count: m.push(mapping(m.fuel, m.pop_many(2 * count))),
+    "RECORD": lambda m, keys: m.push(dict(zip(keys, m.pop_many(len(keys)), strict=True))),
     "APPEND": _append,
     "FILTER": _call("FILTER"),
     "TEST": _call("TEST"),

@@ -103,25 +103,33 @@ def require(value: Data, field: str) -> Data:
 
 
 def require_whole(value: Data, field: str) -> Data:
-    """Return the value, or fail where it or anything in it is undefined (S10)."""
-    if isinstance(value, CONTAINERS):
-        require(_undefined_in(value), field)
-    else:
-        require(value, field)
-    return value
+    """Return the value, or fail where it or a part of it is undefined (S10), or a key is not text.
 
-
-def _undefined_in(value: Data) -> Undefined | None:
-    """Return something undefined that stands in a value. Parts that it shares are looked at once."""
+    What leaves an expression is recorded and shown as JSON, where keys are text: 1 and '1' would be one key.
+    """
+    if not isinstance(value, CONTAINERS):
+        return require(value, field)
     waiting, seen = [value], {id(value)}
     while waiting:
-        for item in _stored_parts(waiting.pop()):
+        container = waiting.pop()
+        for item in _stored_parts(container):
             if type(item) is Undefined:
-                return item
+                require(item, field)
             if isinstance(item, CONTAINERS) and id(item) not in seen:
                 seen.add(id(item))
                 waiting.append(item)
-    return None
+        if isinstance(container, dict) and not all(type(key) is str for key in dict.keys(container)):
+            raise _no_text_key(container, field)
+    return value
+
+
+def _no_text_key(mapping: dict[Data, Data], field: str) -> ExpressionError:
+    key = next(key for key in dict.keys(mapping) if type(key) is not str)
+    named = f"`{field}` has a mapping with" if field else "a mapping has"
+    scalar = isinstance(key, (bool, int, float, type(None)))
+    shown = f"the key {key!r}" if scalar else f"{type_name(key)} as a key"
+    remedy = f"write `'{key}'`, or `| string`" if scalar else "use text"
+    return ExpressionError(Kind.TYPE, f"{named} {shown}, and keys are text; {remedy}")
 
 
 def _stored_parts(container: Data) -> Iterable[Data]:
@@ -396,8 +404,14 @@ STATIC_BYTES: dict[str, Callable[[tuple[object, ...]], int]] = {
     "LIST": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "TUPLE": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "MAP": lambda operands: MAP_BYTES + PAIR_BYTES * _count(operands),
+    "RECORD": lambda operands: MAP_BYTES + PAIR_BYTES * len(_words(operands)),
 }
 """What instructions make whose size stands in the code. It is paid together with their steps."""
+
+
+def _words(operands: tuple[object, ...]) -> list[str]:
+    assert isinstance(operands[0], list)
+    return operands[0]
 
 
 def _count(operands: tuple[object, ...]) -> int:

@@ -8,7 +8,7 @@ There is no HTML mark on text: `escape` and `safe` give plain text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from noetlvm.data.references import Reference
@@ -22,6 +22,7 @@ from noetlvm.expr.values import (
     Data,
     Undefined,
     measure,
+    parts,
     text,
     text_bytes,
     wrong_type,
@@ -209,14 +210,18 @@ def tojson(fuel: Fuel, value: Data, indent: Data = None) -> str:
     """Return the value as JSON text whose keys are sorted, with HTML's special characters escaped as Jinja2 does."""
     import json
 
-    found = measure(fuel, value, _json_size)
-    size = found.size + 4 * found.nodes
-    if indent is not None:
-        # Without an indent json is written in C, with one in Python.
+    if indent is None:
+        left = fuel.json
+        found = measure(fuel, value, _json_size, _json_opened)
+        fuel.write_json(found.size)
+        fuel.spend(left - fuel.json >> 6)
+    else:
+        found = measure(fuel, value, _json_size)
         fuel.spend(4 * found.nodes)
-        size += found.nodes * found.depth * (len(indent) if type(indent) is str else abs(int(indent)))
-    fuel.make(size)
-    return _with(fuel, json.dumps(value, indent=indent, sort_keys=True, default=_no_json), JSON_ESCAPES)
+        width = len(indent) if type(indent) is str else abs(int(indent))
+        fuel.make(found.size + found.nodes * (4 + found.depth * width))
+    made = json.dumps(value, indent=indent, sort_keys=True, default=_no_json)
+    return _with(fuel.make if indent is not None else fuel.write_json, made, JSON_ESCAPES)
 
 
 def _no_json(value: Data) -> Data:
@@ -225,18 +230,27 @@ def _no_json(value: Data) -> Data:
     raise wrong_type(value, "data")
 
 
+def _json_opened(fuel: Fuel, item: Data, depth: int) -> Iterator[Data]:
+    """Pay for the brackets, commas and colons of a list or mapping."""
+    fuel.write_json(2 + (4 if isinstance(item, dict) else 2) * len(item))
+    return parts(item, depth)
+
+
 def _json_size(value: Data) -> int:
     if type(value) is str:
-        return 4 + len(value) * (2 if value.isascii() and value.isprintable() else 12)
-    return 24 + (value.bit_length() // 3 if type(value) is int else 0)
+        plain = value.isascii() and value.isprintable() and '"' not in value and "\\" not in value
+        return 2 + len(value) * (1 if plain else 12)
+    if type(value) is int:
+        return 2 + (value.bit_length() * 1_234 >> 12)  # a bit is 0.3010 digits
+    return len(repr(value)) if type(value) is float else 5
 
 
-def _with(fuel: Fuel, plain: str, escapes: tuple[tuple[str, str], ...]) -> str:
-    """Return the text with characters replaced, in this order."""
+def _with(pay: Callable[[int], None], plain: str, escapes: tuple[tuple[str, str], ...]) -> str:
+    """Return the text with characters replaced, in this order. Two copies exist at once, so both are paid for."""
     grown = sum(plain.count(old) * (len(new) - 1) for old, new in escapes)
     if not grown:
         return plain
-    fuel.make(2 * (TEXT_BYTES + text_bytes(plain, len(plain) + grown)))
+    pay(2 * (TEXT_BYTES + text_bytes(plain, len(plain) + grown)))
     for old, new in escapes:
         plain = plain.replace(old, new)
     return plain
@@ -247,7 +261,7 @@ def _with(fuel: Fuel, plain: str, escapes: tuple[tuple[str, str], ...]) -> str:
 
 def escape(fuel: Fuel, value: Data) -> str:
     """Return the text with HTML's special characters escaped."""
-    return _with(fuel, text(fuel, value), ESCAPES)
+    return _with(fuel.make, text(fuel, value), ESCAPES)
 
 
 def striptags(fuel: Fuel, value: Data) -> str:

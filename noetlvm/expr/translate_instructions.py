@@ -102,6 +102,12 @@ def _mapping(w: Writer, at: int, count: int) -> None:
     w.push(call_text(at, "mapping", "fuel", tuple_text(parts)), *parts)
 
 
+def _record(w: Writer, _at: int, keys: list[str]) -> None:
+    parts = w.pop_many(len(keys))
+    pairs = ", ".join(f"{w.constant(key)}: {part.text}" for key, part in zip(keys, parts, strict=True))
+    w.push(f"{{{pairs}}}", *parts)
+
+
 def _compare(w: Writer, at: int, op: str) -> None:
     left, right = w.pop_many(2)
     if _is_cheap(op, left, right):
@@ -250,6 +256,7 @@ STRAIGHT: dict[str, Callable[..., None]] = {
     "LIST": _built("[]"),
     "TUPLE": _built("()"),
     "MAP": _mapping,
+    "RECORD": _record,
     "APPEND": _operation("append", 2),
     "FILTER": _call("FILTER"),
     "TEST": _call("TEST"),

@@ -126,8 +126,27 @@ class Measure(NamedTuple):
     depth: int
 
 
-def measure(fuel: Fuel, value: Data, leaf: Callable[[Data], int]) -> Measure:
-    """Go through nested data, paying for each node, and add up what `leaf` says of each that is no container."""
+Open: TypeAlias = Callable[[Fuel, Data, int], Iterator[Data]]
+"""Pays for a container at a depth and returns what is in it, the keys of a mapping included."""
+
+
+def opened(fuel: Fuel, item: Data, depth: int) -> Iterator[Data]:
+    """Pay steps for each value of a container."""
+    fuel.spend(NODE_STEPS * (1 + len(item)))
+    if isinstance(item, dict):
+        fuel.spend(NODE_STEPS * len(item))
+    return parts(item, depth)
+
+
+def parts(item: Data, depth: int) -> Iterator[Data]:
+    """Return what is in a container, the keys of a mapping included; refuse excessive nesting."""
+    if depth > MAX_DEPTH:
+        raise ExpressionError(Kind.SIZE, f"the data is nested more than {MAX_DEPTH} levels deep")
+    return chain(item.keys(), item.values()) if isinstance(item, dict) else iter(item)
+
+
+def measure(fuel: Fuel, value: Data, leaf: Callable[[Data], int], open: Open = opened) -> Measure:
+    """Walk nested data, paying for each container by `open`, and add up what `leaf` returns for each other value."""
     if not isinstance(value, CONTAINERS):
         return Measure(leaf(value), 1, 0)
     size, nodes, depth = 0, 1, 0
@@ -135,7 +154,7 @@ def measure(fuel: Fuel, value: Data, leaf: Callable[[Data], int]) -> Measure:
     while waiting:
         for item in waiting[-1]:
             if isinstance(item, CONTAINERS):
-                waiting.append(_opened(fuel, item, len(waiting)))
+                waiting.append(open(fuel, item, len(waiting)))
                 nodes += len(item)
                 depth = max(depth, len(waiting))
                 break
@@ -143,16 +162,6 @@ def measure(fuel: Fuel, value: Data, leaf: Callable[[Data], int]) -> Measure:
         else:
             waiting.pop()
     return Measure(size, nodes, depth)
-
-
-def _opened(fuel: Fuel, item: Data, depth: int) -> Iterator[Data]:
-    if depth > MAX_DEPTH:
-        raise ExpressionError(Kind.SIZE, f"the data is nested more than {MAX_DEPTH} levels deep")
-    fuel.spend(NODE_STEPS * (1 + len(item)))
-    if not isinstance(item, dict):
-        return iter(item)
-    fuel.spend(NODE_STEPS * len(item))
-    return chain(item.keys(), item.values())
 
 
 def _reading_cost(value: Data) -> int:

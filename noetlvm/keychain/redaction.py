@@ -1,13 +1,13 @@
-"""Takes secrets out of everything that would be recorded or shown (S45).
+"""Masks secrets in everything that would be recorded or shown (S45).
 
-A secret is found as it is and in the forms that it commonly takes: reversed, hexadecimal, base64 at any alignment,
-escaped for URLs, JSON, HTML or Python, and one of these within another; each of them in any case, with anything but
-letters and digits in between, and in pieces over neighbouring values. Of a long secret, one half is enough; of a
-shorter one, both halves anywhere in one value. What somebody computes from a secret beyond that (a cipher, a packed
-file, every second letter) is not found: the linter forbids such flows, and this is the net below it.
+A secret is found as it is and in its common encodings: reversed, hexadecimal, base32 and base64 at any alignment,
+UTF-16, escaped for URLs, JSON, HTML or Python, and one of these within another; each of them in upper or lower case,
+with punctuation in between, and in pieces over neighbouring values. Of a long secret, one half is enough; of a shorter
+one, both halves anywhere in one value. Other transformations (a cipher, a compressed file, every second letter) are not
+found: the linter forbids such flows, and this is the second line of defence.
 
-All texts of a value are looked through at once: put side by side, with what separates them taken out. Small values,
-which are most, are sifted first: every occurrence of eight characters covers four at a position that divides by four.
+All texts of a value are searched at once: joined, without punctuation. Small values, which are most, are filtered
+first: every occurrence of eight characters covers four at a position that divides by four.
 In large ones, `in` for each form is several times faster than one regular expression for all of them.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b32encode, b32hexencode, b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any, NamedTuple, TypeAlias
@@ -117,7 +117,7 @@ class Redactor:
         return _cut_all(texts, _merged(spans)) if spans else None
 
     def _may_hold(self, plain: bytes) -> bool:
-        """Tell whether looking for clues is worth while."""
+        """Return whether looking for clues is worth while."""
         if len(plain) > _SIFTED_BYTES:
             return True
         aligned = memoryview(plain)[: len(plain) // _BLOCK * _BLOCK].cast("I")
@@ -157,11 +157,12 @@ def forms(secret: str) -> set[bytes]:
     encoded = {*_base64_forms(data), data.hex().encode(), data.hex().upper().encode()}
     escaped = {_bytes(text) for text in _escaped(secret, data)}
     once = {data, _bytes(secret[::-1]), *encoded, *escaped}
+    alone = {*_base32_forms(data), *_wide_forms(secret), *_case_forms(secret)}
     twice = {form for inner in once for form in _base64_forms(inner)}
     twice |= {form for inner in encoded for form in (inner.hex().encode(), inner[::-1], _bytes(quote(inner, safe="")))}
     twice |= {_bytes(quote(inner, safe="")) for inner in escaped}
     lines = {_bytes(line) for line in secret.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
-    return once | lines | (twice if len(data) <= _TWICE_BYTES else set())
+    return once | alone | lines | (twice if len(data) <= _TWICE_BYTES else set())
 
 
 def _base64_forms(data: bytes) -> Iterator[bytes]:
@@ -170,6 +171,31 @@ def _base64_forms(data: bytes) -> Iterator[bytes]:
         first, end = -(-8 * before // 6), 8 * (before + len(data)) // 6
         for encode in (b64encode, urlsafe_b64encode):
             yield encode(bytes(before) + data + bytes(2))[first:end]
+
+
+def _base32_forms(data: bytes) -> Iterator[bytes]:
+    """Yield the characters of base32 that no neighbour of the secret changes, at each alignment."""
+    for before in range(5):
+        first, end = -(-8 * before // 5), 8 * (before + len(data)) // 5
+        for encode in (b32encode, b32hexencode):
+            yield encode(bytes(before) + data + bytes(4))[first:end]
+
+
+def _wide_forms(secret: str) -> Iterator[bytes]:
+    """Yield UTF-16 in both byte orders, also encoded: other systems write text so."""
+    for order in ("utf-16-le", "utf-16-be"):
+        data = secret.encode(order, "surrogatepass")
+        yield from (data, data.hex().encode(), *_base64_forms(data))
+
+
+def _case_forms(secret: str) -> Iterator[bytes]:
+    """Yield other cases of letters that are not ASCII: of ASCII letters, any case is found."""
+    if secret.isascii():
+        return
+    for changed in {secret.upper(), secret.lower(), secret.title(), secret.capitalize(), secret.swapcase()}:
+        yield _bytes(changed)
+        for ascii_only in (True, False):
+            yield _bytes(json.dumps(changed, ensure_ascii=ascii_only)[1:-1])
 
 
 def _escaped(secret: str, data: bytes) -> Iterator[str]:
@@ -195,7 +221,7 @@ def _clues(whole: bytes) -> Iterator[_Clue]:
 
 
 def _pair(whole: bytes) -> Iterator[tuple[_Clue, _Clue]]:
-    """Yield the beginning and the end of a form that is too short for each to be telling alone."""
+    """Yield the beginning and the end of a form that is too short for each to be distinctive alone."""
     if PAIRED <= len(whole) < LONG:
         size = max(PAIRED // 2, len(whole) // 2 - 1)  # cut one character off the middle, and it is found all the same
         end = len(whole) - size
@@ -341,7 +367,7 @@ def _stored(value: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
 
 
 def _is_text_like(value: Any) -> bool:
-    """Tell whether it is bytes, or a number that somebody may have as a secret."""
+    """Return whether it is bytes, or a number that may be a secret."""
     if isinstance(value, int):
         return not isinstance(value, bool) and value.bit_length() <= _NUMBER_BITS
     return isinstance(value, float | bytes | bytearray)

@@ -57,7 +57,8 @@ def visible_names(position: Position, in_loop: bool) -> frozenset[str]:
 
 
 BARE_NAME_ORDER = ("args", "ctx", "iter", "workload")
-"""Where a bare name is looked up, first hit wins; after these, the last result of the step of that name (S11)."""
+"""Where a bare name is looked up, first hit wins. After these, in a task, the last result of the task of the same
+pipeline with that label (S48), then the last result of the step of that name (S11)."""
 
 FOR_LOOP_FIELDS = frozenset(
     {"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem"}

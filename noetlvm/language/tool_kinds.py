@@ -25,6 +25,19 @@ _BUILTIN = {
 }
 """The module of each, in the order of the reference page."""
 
+PLUGIN_KINDS = {
+    "agent": "agents",
+    "artifact": "artifact stores",
+    "container": "containers",
+    "ducklake": "DuckLake catalogues (or `kind: duckdb` with its extension)",
+    "rhai": "Rhai scripts (or `kind: python`)",
+    "script": "scripts as jobs (or `script` of `kind: python`, `postgres` or `duckdb`)",
+    "snowflake": "Snowflake",
+    "subscription": "subscriptions",
+    "transfer": "transfers between databases (or `kind: duckdb` with `attach`)",
+}
+"""Kinds in use that no module here runs, and for what: a plugin of that name can."""
+
 
 def builtin_kinds() -> dict[str, ToolKind]:
     """Return the kinds that come with the virtual machine, in the order of the reference page."""

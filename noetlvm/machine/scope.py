@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.references import overlaid, readable
 from noetlvm.expr.values import Undefined
+from noetlvm.machine.masked import unmasked
 from noetlvm.machine.payload import Offload
 
 
@@ -38,6 +39,8 @@ def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any
 def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
     """Return the namespaces of a pipeline; `written` is what `set_iter` wrote before."""
     offload = scope.offload
+    if offload.redacts:
+        return _masked_names(scope, prev, written)
     names: dict[str, Any] = {
         "workload": _open(scope.workload, offload),
         "keychain": scope.keychain,
@@ -53,6 +56,32 @@ def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str
     return readable(names, offload.load)
 
 
+def _masked_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
+    """Return the namespaces of a pipeline whose execution has secrets: masked values are undefined (S64)."""
+    offload = scope.offload
+
+    def load(reference: Any) -> Any:
+        return unmasked(offload.load(reference), "a stored result")
+
+    def namespace(name: str, value: Any) -> Any:
+        return readable(unmasked(value, name), load) if type(value) is dict else value
+
+    results = step_results(scope.results, offload)
+    names: dict[str, Any] = {
+        "workload": namespace("workload", scope.workload),
+        "keychain": scope.keychain,
+        "ctx": namespace("ctx", scope.ctx),
+        "args": namespace("args", scope.args),
+        "execution_id": scope.execution_id,
+        "_prev": prev,
+        "steps": lambda name: unmasked(results(name), name),
+    }
+    if scope.iter is not None:
+        around = namespace("iter", scope.iter)
+        names["iter"] = readable(overlaid(around, unmasked(written, "iter")), load) if written else around
+    return readable(names, load)
+
+
 def step_results(results: dict[str, Any] | Callable[[str], Any], offload: Offload) -> Callable[[str], Any]:
     """Return a function that gives the last result of a step, or what is undefined."""
     if callable(results):
@@ -63,6 +92,11 @@ def step_results(results: dict[str, Any] | Callable[[str], Any], offload: Offloa
         return offload.read(known[name]) if name in known else Undefined(name)
 
     return result
+
+
+def labels_first(labels: dict[str, Any], steps: Callable[[str], Any], offload: Offload) -> Callable[[str], Any]:
+    """Return a function that gives the result of a task of the pipeline by its label, else that of a step (S48)."""
+    return lambda name: offload.read(labels[name]) if name in labels else steps(name)
 
 
 def _open(value: Any, offload: Offload) -> Any:

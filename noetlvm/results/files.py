@@ -6,15 +6,13 @@ A file gets its name only once its bytes are synced, so a name always stands for
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator
 from math import inf
 from pathlib import Path
 
-from noetlvm.results.interface import Collected, ResultMissingError, checked
+from noetlvm.results.interface import Collected, ResultMissingError, checked, is_key, require_key
 from noetlvm.store.interface import Durability
 
-_KEY = re.compile(r"[0-9a-f]{64}")
 _UNFINISHED = ".part"
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 """Results hold what tools returned: only their owner may read them."""
@@ -47,12 +45,12 @@ class FileResults:
             raise ResultMissingError(f"there is no file {path}") from None
 
     def keys(self) -> Iterator[str]:
-        return (path.name for path in self._files() if _KEY.fullmatch(path.name))
+        return (path.name for path in self._files() if is_key(path.name))
 
     def collect_garbage(self, referenced: Collection[str], before: float = inf) -> Collected:
         removed = freed = 0
         for path in self._files():
-            is_orphan = bool(_KEY.fullmatch(path.name)) and path.name not in referenced
+            is_orphan = is_key(path.name) and path.name not in referenced
             if not (is_orphan or path.name.endswith(_UNFINISHED)):
                 continue
             found = path.stat()
@@ -63,9 +61,7 @@ class FileResults:
         return Collected(removed, freed)
 
     def _path(self, key: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise ResultMissingError(f"{key!r} is no key of a result: a key has 64 hexadecimal digits")
-        return self.folder / key
+        return self.folder / require_key(key)
 
     def _files(self) -> Iterator[Path]:
         if self.folder.is_dir():

@@ -6,10 +6,11 @@ leaves an orphan. Garbage collection removes orphans that are old enough: a youn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from noetlvm.data.encoding import references_in
 
@@ -30,7 +31,10 @@ class Collected(NamedTuple):
 
 
 class ResultStore(Protocol):
-    """Puts and gets results by key: the hexadecimal SHA-256 of their bytes."""
+    """Puts and gets results by key: the hexadecimal SHA-256 of their bytes.
+
+    Any thread may call it. A store that cannot be reached raises StoreError.
+    """
 
     def put(self, blobs: Iterable[tuple[str, bytes]]) -> None:
         """Store results, durably. An existing one is not written again, but counts as new for garbage collection."""
@@ -48,6 +52,21 @@ class ResultStore(Protocol):
         """
 
 
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def is_key(text: str) -> bool:
+    """Return whether a text can be the key of a result."""
+    return bool(_KEY.fullmatch(text))
+
+
+def require_key(key: str) -> str:
+    """Return a key. Raises ResultMissingError for a text that cannot be one."""
+    if not is_key(key):
+        raise ResultMissingError(f"{key!r} is no key of a result: a key has 64 hexadecimal digits")
+    return key
+
+
 def checked(key: str, data: bytes, where: str) -> bytes:
     """Return the bytes of a result. Raises ResultDamagedError if they are not what the key says."""
     if sha256(data).hexdigest() != key:
@@ -55,20 +74,34 @@ def checked(key: str, data: bytes, where: str) -> bytes:
     return data
 
 
+Problem: TypeAlias = ResultMissingError | ResultDamagedError
+
+
+def walk(direct: Iterable[str], results: ResultStore) -> Iterator[tuple[str, Problem | None]]:
+    """Yield keys and those that their results refer to, at any depth, each once, and why a result cannot be read."""
+    seen: set[str] = set()
+    waiting = list(direct)
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            waiting += references_in(results.get(key))
+        except (ResultMissingError, ResultDamagedError) as problem:
+            yield key, problem
+        else:
+            yield key, None
+
+
 def reachable(direct: Iterable[str], results: ResultStore) -> set[str]:
-    """Return keys and those that their results refer to, at any depth: what garbage collection must not remove.
+    """Return the keys that garbage collection must not remove.
 
     A missing result refers to nothing. A damaged one stops the search, because what it refers to is unknown.
     """
     found: set[str] = set()
-    waiting = list(direct)
-    while waiting:
-        key = waiting.pop()
-        if key in found:
-            continue
+    for key, problem in walk(direct, results):
+        if isinstance(problem, ResultDamagedError):
+            raise problem
         found.add(key)
-        try:
-            waiting += references_in(results.get(key))
-        except ResultMissingError:
-            continue
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator
 from math import inf
+from threading import Lock
 
-from noetlvm.results.interface import Collected, ResultMissingError, checked
+from noetlvm.results.interface import Collected, ResultMissingError, checked, require_key
 
 
 class MemoryResults:
@@ -15,20 +16,25 @@ class MemoryResults:
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
         self._put_at: dict[str, float] = {}
+        self._lock = Lock()
 
     def put(self, blobs: Iterable[tuple[str, bytes]]) -> None:
+        now = time.time()
         for key, data in blobs:
-            self.blobs[key] = data
-            self._put_at[key] = time.time()
+            with self._lock:
+                self.blobs[require_key(key)] = data
+                self._put_at[key] = now
 
     def get(self, key: str) -> bytes:
-        if key not in self.blobs:
+        data = self.blobs.get(key)
+        if data is None:
             raise ResultMissingError(f"there is no result {key}")
-        return checked(key, self.blobs[key], f"the result {key}")
+        return checked(key, data, f"the result {key}")
 
     def keys(self) -> Iterator[str]:
         return iter(list(self.blobs))
 
     def collect_garbage(self, referenced: Collection[str], before: float = inf) -> Collected:
-        orphans = [key for key in self.blobs if key not in referenced and self._put_at[key] < before]
-        return Collected(len(orphans), sum(len(self.blobs.pop(key)) for key in orphans))
+        with self._lock:
+            orphans = [key for key in self.blobs if key not in referenced and self._put_at[key] < before]
+            return Collected(len(orphans), sum(len(self.blobs.pop(key)) for key in orphans))

@@ -46,6 +46,10 @@ class LockedError(StoreError):
     """Another process writes to this database."""
 
 
+class DamagedError(StoreError):
+    """A row does not hold what was written to it, or is missing. The message says which."""
+
+
 class Execution(NamedTuple):
     """The row of an execution: what lists, timers and servers need without reading its events."""
 
@@ -154,6 +158,17 @@ class CatalogueEntry(NamedTuple):
     registered: float
 
 
+class StoredToken(NamedTuple):
+    """An access token of the service: everything but its secret."""
+
+    id: str
+    digest: str
+    """SHA-256 of the secret, in hexadecimal."""
+    scopes: tuple[str, ...]
+    created: float
+    revoked: float | None = None
+
+
 class LogReader(Protocol):
     """Reads events and snapshots."""
 
@@ -250,7 +265,11 @@ class ExecutionsReader(Protocol):
     def requests(
         self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> list[ExecutionRequest]:
-        """Return requests that are not acknowledged, in order. Cheap when there are none."""
+        """Return requests that are not acknowledged, in order. Cheap when there are none.
+
+        `after` is the last number of the call before. Servers that share a store commit out of order, so requests with
+        a lower number that were stored since then are returned too, and one may be returned twice.
+        """
 
     def started(self, start_key: str) -> str | None:
         """Return the execution that was started with a key."""
@@ -266,6 +285,22 @@ class Executions(ExecutionsReader, Protocol):
         """Remove executions with everything that belongs to them; return how many there were."""
 
 
+class Tokens(Protocol):
+    """Access tokens of the service."""
+
+    def put_token(self, token: StoredToken) -> None:
+        """Store a new token."""
+
+    def token(self, id: str) -> StoredToken | None:
+        """Return a token by its id."""
+
+    def tokens(self) -> list[StoredToken]:
+        """Return all tokens, the oldest first."""
+
+    def revoke_token(self, id: str, now: float) -> bool:
+        """Revoke a token; return False if there is none. Idempotent: the first time counts."""
+
+
 class Reader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
     """Reads a store. Any number of readers may work while others write."""
 
@@ -276,8 +311,8 @@ class Reader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
         """Release everything."""
 
 
-class Store(Reader, Log, Dispatch, Catalogue, Executions, Protocol):
-    """All four ports over one database."""
+class Store(Reader, Log, Dispatch, Catalogue, Executions, Tokens, Protocol):
+    """All ports over one database."""
 
     durability: Durability
 

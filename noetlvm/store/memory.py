@@ -23,6 +23,7 @@ from noetlvm.store.interface import (
     ExecutionRequest,
     QueuedCommand,
     Snapshot,
+    StoredToken,
     StoreError,
 )
 from noetlvm.store.rows import EncodedAppend, EventRow, cursor_gone, encoded_batch, recorded_event, require_open
@@ -50,6 +51,7 @@ class MemoryStore:
         self._requests: dict[int, tuple[str, str, bytes]] = {}
         self._last_request = 0
         self._start_keys: dict[str, str] = {}
+        self._tokens: dict[str, StoredToken] = {}
         self._writing = threading.RLock()
         self._is_closed = False
 
@@ -264,6 +266,23 @@ class MemoryStore:
             self._requests = {number: row for number, row in self._requests.items() if row[0] not in gone}
             self._start_keys = {key: started for key, started in self._start_keys.items() if started not in gone}
             return len(gone)
+
+    # ---- tokens
+
+    def put_token(self, token: StoredToken) -> None:
+        self._tokens[token.id] = token
+
+    def token(self, id: str) -> StoredToken | None:
+        return self._tokens.get(id)
+
+    def tokens(self) -> list[StoredToken]:
+        return list(self._tokens.values())
+
+    def revoke_token(self, id: str, now: float) -> bool:
+        known = self._tokens.get(id)
+        if known is not None and known.revoked is None:
+            self._tokens[id] = known._replace(revoked=now)
+        return known is not None
 
     def _require_open(self) -> None:
         if self._is_closed:

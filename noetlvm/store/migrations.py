@@ -14,7 +14,7 @@ from noetlvm.data.encoding import references_in
 from noetlvm.store.interface import StoreError
 
 APPLICATION_ID = 0x4E6F4554
-"""`NoET` in ASCII: tells our files from others."""
+"""`NoET` in ASCII: distinguishes our files from others."""
 
 SEQ_BITS = 32
 """Of the place of an event, those that hold its number; the rest holds the key of its execution."""
@@ -47,7 +47,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         """CREATE TABLE snapshots (
             execution INTEGER NOT NULL, bundle TEXT NOT NULL, seq INTEGER NOT NULL, data BLOB NOT NULL,
             PRIMARY KEY (execution, bundle, seq))""",
-        # Numbers are not given twice: a request that is met must not take a later one with it.
+        # Numbers are not used twice: acknowledging a request must not remove a later one.
         """CREATE TABLE requests (
             number INTEGER PRIMARY KEY AUTOINCREMENT, execution_id TEXT NOT NULL, action TEXT NOT NULL)""",
         """CREATE TABLE commands (
@@ -75,13 +75,16 @@ MIGRATIONS: tuple[Migration, ...] = (
         """CREATE TABLE "references" (
             result TEXT NOT NULL, execution INTEGER NOT NULL, PRIMARY KEY (result, execution)) WITHOUT ROWID""",
         'CREATE INDEX references_of_executions ON "references" (execution)',
+        """CREATE TABLE tokens (
+            id TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT NOT NULL, created REAL NOT NULL, revoked REAL)""",
         _record_references,
     ),
+    ("ALTER TABLE events ADD COLUMN sum INTEGER",),
 )
 
 
 def schema_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return how many steps a database has taken; 0 for an empty file. Raises StoreError for somebody else's file."""
+    """Return how many steps a database has taken; 0: it is empty. Raises StoreError for a file of another program."""
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if not tables:
         return 0

@@ -13,26 +13,44 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from noetlvm.data.encoding import decode, encode
+from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Action,
     Append,
     CatalogueEntry,
-    ConflictError,
+    DamagedError,
     Durability,
     Execution,
     ExecutionRequest,
     QueuedCommand,
     Snapshot,
+    StoredToken,
     StoreError,
 )
 from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
-from noetlvm.store.rows import EncodedAppend, cursor_gone, encoded_batch, recorded_event, require_open
-from noetlvm.store.writer_lock import WriterLock
+from noetlvm.store.rows import (
+    REMEDY,
+    EncodedAppend,
+    cursor_gone,
+    encoded_batch,
+    first_sum,
+    next_sum,
+    read_data,
+    read_events,
+    read_execution,
+    read_token,
+    require_open,
+)
+from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, use
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+    from noetlvm.store.fsck import Damage
 
 _Done = TypeVar("_Done")
 
@@ -56,13 +74,18 @@ _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
 # append said: no column of an index but `due` is written again.
 _INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING key"""
+# To write `ended` costs a page of an index, also where it stays as it is.
+_MOVE_RUNNING = """UPDATE executions SET status = ?, counts = ?, seq = ?, due = ?
+    WHERE execution_id = ? AND seq = ? AND ended IS NULL RETURNING key"""
 _MOVE_EXECUTION = """UPDATE executions SET status = ?, ended = ?, counts = ?, seq = ?, due = ?
     WHERE execution_id = ? AND seq = ? RETURNING key"""
 _EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
-_INSERT_EVENT = f"INSERT INTO events (place, {_EVENT}) VALUES (? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_EVENT = f"INSERT INTO events (place, {_EVENT}, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT_SUM = "SELECT sum FROM events WHERE place = ?"
 _SEQ_MAX = (1 << SEQ_BITS) - 1
-_SELECT_EVENTS = f"""SELECT place & {_SEQ_MAX}, {_EVENT} FROM events
-    WHERE place > ? AND place <= ? ORDER BY place LIMIT {_PAGE}"""
+_SELECT_EVENTS = f"""SELECT place & {_SEQ_MAX}, {_EVENT}, sum FROM events
+    WHERE place >= ? AND place <= ? ORDER BY place LIMIT {_PAGE}"""
+_COUNT_EVENTS = "SELECT count(*) FROM events WHERE place > ? AND place <= ?"
 _INSERT_REFERENCE = 'INSERT OR IGNORE INTO "references" (result, execution) VALUES (?, ?)'
 _INSERT_SNAPSHOT = "INSERT INTO snapshots (execution, bundle, seq, data) VALUES (?, ?, ?, ?)"
 _SELECT_SNAPSHOT = """SELECT bundle, seq, data FROM snapshots
@@ -95,7 +118,7 @@ _INSERT_ENTRY = f"INSERT INTO playbooks ({_ENTRY}) VALUES (?, ?, ?, ?)"
 _ANOTHER = "; --db names another database"
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "; make room, and `noetlvm resume` continues: what was recorded stays",
-    sqlite3.SQLITE_READONLY: "; the file and its folder must be writable, even to look at it: copy it elsewhere",
+    sqlite3.SQLITE_READONLY: "; the file and its folder must be writable: copy it elsewhere",
     sqlite3.SQLITE_CANTOPEN: f"; is it a file that you may read and write, in such a folder?{_ANOTHER}",
     sqlite3.SQLITE_NOTADB: _ANOTHER,
     sqlite3.SQLITE_CORRUPT: f"; the file is damaged: take a copy from before{_ANOTHER}",
@@ -111,27 +134,79 @@ class SqliteReader:
         if not path.exists():
             raise StoreError(f"there is no database {path}; `noetlvm run` makes one, --db names another")
         self.path = path
-        with _explained(path):
-            if _version(path) < len(MIGRATIONS):
-                SqliteStore(path).close()  # migrates it
-            self._reading = _connect(path, "ro")
+        self._inode: Inode | None = use(path)
+        self._copy: TemporaryDirectory[str] | None = None
+        try:
+            with _explained(path):
+                self._reading = self._opened()
+                if _version(self._reading, path) < len(MIGRATIONS):
+                    self._reading.close()
+                    SqliteStore(path).close()  # migrates it
+                    self._reading = self._opened()
+        except StoreError:
+            self._leave()
+            raise
 
     def close(self) -> None:
         self._reading.close()
+        self._leave()
+
+    def _opened(self) -> sqlite3.Connection:
+        """Open a connection for reading, also where nothing can be written: SQLite needs a file beside a database."""
+        try:
+            connection = _connect(self.path, "ro")
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            return self._opened_unwritable()
+        return connection
+
+    def _opened_unwritable(self) -> sqlite3.Connection:
+        """Open a database that no process can write to; what its log holds is read in a copy."""
+        from shutil import copyfile
+        from tempfile import TemporaryDirectory
+
+        actual = self.path.resolve()
+        log = Path(f"{actual}-wal")
+        if not log.exists() or not log.stat().st_size:
+            return _connect(actual, "ro&immutable=1")
+        self._copy = TemporaryDirectory(prefix="noetlvm-")
+        for file in (actual, log):
+            copyfile(file, Path(self._copy.name, file.name))
+        return _connect(Path(self._copy.name, actual.name), "ro")
+
+    def _leave(self) -> None:
+        if self._inode is not None:
+            leave(self._inode)
+            self._inode = None
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
 
     # ---- log
 
     def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
-        base = self._key(execution_id) << SEQ_BITS
-        last = base + (_SEQ_MAX if until is None else until)
-        while page := self._select(_SELECT_EVENTS, base + after, last):
-            yield from map(recorded_event, page)
-            after = page[-1][0]
+        row = self.execution(execution_id)
+        if row is None:
+            return
+        last = row.seq if until is None else min(until, row.seq)
+        rows = self._event_rows(self._key(execution_id) << SEQ_BITS, after or 1, last)
+        yield from read_events(execution_id, str(self.path), rows, after, last)
+
+    def _event_rows(self, base: int, first: int, last: int) -> Iterator[Sequence[Any]]:
+        while first <= last and (page := self._select(_SELECT_EVENTS, base + first, base + last)):
+            yield from page
+            first = page[-1][0] + 1
 
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
         last = _SEQ_MAX if until is None else until
-        for made_with, seq, data in self._select(_SELECT_SNAPSHOT, self._key(execution_id), bundle, last):
-            return Snapshot(made_with, seq, decode(data))
+        key = self._key(execution_id)
+        for made_with, seq, data in self._select(_SELECT_SNAPSHOT, key, bundle, last):
+            base = key << SEQ_BITS
+            if self._select(_COUNT_EVENTS, base, base + seq) != [(seq,)]:
+                list(self.events(execution_id, 0, seq))  # names the missing one: a snapshot must not hide it
+            return Snapshot(made_with, seq, read_data(str(self.path), f"the snapshot of {execution_id}", data))
         return None
 
     def references(self) -> Iterator[str]:
@@ -163,7 +238,7 @@ class SqliteReader:
 
     def execution(self, execution_id: str) -> Execution | None:
         found = self._select(f"{_SELECT_EXECUTIONS} WHERE execution_id = ?", execution_id)
-        return _execution(found[0]) if found else None
+        return read_execution(str(self.path), found[0]) if found else None
 
     def find(self, text: str, limit: int) -> list[Execution]:
         exact = self.execution(text)
@@ -201,14 +276,26 @@ class SqliteReader:
         self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> list[ExecutionRequest]:
         found = self._select(_SELECT_REQUESTS, after, execution_id, execution_id, _limit(limit))
-        return [ExecutionRequest(target, action, decode(data), number) for target, action, data, number in found]
+        where = str(self.path)
+        return [
+            ExecutionRequest(target, action, read_data(where, f"request {number}", data), number)
+            for target, action, data, number in found
+        ]
 
     def started(self, start_key: str) -> str | None:
         found = self._select("SELECT execution_id FROM start_keys WHERE start_key = ?", start_key)
         return found[0][0] if found else None
 
+    def damage(self) -> Iterator[Damage]:
+        """Yield everything that is damaged in the database."""
+        from noetlvm.store.fsck import damage_in
+
+        yield from damage_in(self._reading, self.path)
+
     def _executions(self, condition: str, *values: Any) -> list[Execution]:
-        return [_execution(row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)]
+        return [
+            read_execution(str(self.path), row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)
+        ]
 
     def _key(self, execution_id: str) -> int:
         """Return the key of an execution; 0: there is none."""
@@ -226,10 +313,11 @@ class SqliteStore(SqliteReader):
     def __init__(self, path: Path, durability: Durability = "full") -> None:
         self.durability: Durability = durability
         self.path = path
+        self._inode = self._copy = None  # the lock counts as the user of the file
         self._writing = threading.RLock()
         self._is_closed = False
         with _explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             self._lock = WriterLock(path)
         try:
             with _explained(path):
@@ -247,7 +335,7 @@ class SqliteStore(SqliteReader):
     def close(self) -> None:
         with self._writing:
             self._is_closed = True
-            SqliteReader.close(self)
+            self._reading.close()
             self._connection.close()
             self._lock.release()
 
@@ -320,6 +408,31 @@ class SqliteStore(SqliteReader):
     def delete(self, execution_ids: Iterable[str]) -> int:
         return self._transact(lambda connection: sum(_deleted(connection, one) for one in set(execution_ids)))
 
+    # ---- tokens
+
+    def put_token(self, token: StoredToken) -> None:
+        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
+        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", values))
+
+    def token(self, id: str) -> StoredToken | None:
+        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = ?", id)), None)
+
+    def tokens(self) -> list[StoredToken]:
+        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
+
+    def revoke_token(self, id: str, now: float) -> bool:
+        statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
+        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
+
+    def repair(self, found: Iterable[Damage]) -> None:
+        """Repair damage, all of it or nothing."""
+
+        def repair(connection: sqlite3.Connection) -> None:
+            for statement, values in dict.fromkeys(one for damage in found for one in damage.repair):
+                connection.execute(statement, values)
+
+        self._transact(repair)
+
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """Return what the work returns, all of it durable; if it raises, nothing of it stays.
 
@@ -329,6 +442,7 @@ class SqliteStore(SqliteReader):
         with self._writing:
             if self._is_closed:
                 raise StoreError("the store is closed")
+            self._lock.check()  # an effect must not begin that the log then forgets
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 done = work(connection)
@@ -348,7 +462,7 @@ def _written(connection: sqlite3.Connection, append: EncodedAppend) -> bool:
     if not key:
         return False
     base = key << SEQ_BITS
-    connection.executemany(_INSERT_EVENT, [(base, *row) for row in append.events])
+    connection.executemany(_INSERT_EVENT, _summed(connection, append, base))
     if append.references:
         connection.executemany(_INSERT_REFERENCE, [(result, key) for result in append.references])
     if append.snapshot is not None:
@@ -365,13 +479,27 @@ def _written(connection: sqlite3.Connection, append: EncodedAppend) -> bool:
     return True
 
 
+def _summed(connection: sqlite3.Connection, append: EncodedAppend, base: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of an append's events, with places and checksums that continue those of the log."""
+    found = append.known_seq and connection.execute(_SELECT_SUM, (base + append.known_seq,)).fetchone()
+    # Before there were checksums there was none to continue.
+    last = found[0] if found and found[0] is not None else first_sum(append.execution.execution_id)
+    for row in append.events:
+        last = next_sum(last, row)
+        yield base + row[0], *row[1:], last
+
+
 def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
     """Move the row of an execution on from the known event, and return its key; 0 if it lost a race."""
     *made, status, started, ended, parent, counts, seq, due = append.execution
     text = _counts_text(counts)
     if append.known_seq:
-        values = (status, ended, text, seq, due, append.execution.execution_id, append.known_seq)
-        found = connection.execute(_MOVE_EXECUTION, values).fetchone()
+        moving = (text, seq, due, append.execution.execution_id, append.known_seq)
+        found = None
+        if ended is None:
+            found = connection.execute(_MOVE_RUNNING, (status, *moving)).fetchone()
+        if found is None:
+            found = connection.execute(_MOVE_EXECUTION, (status, ended, *moving)).fetchone()
         return found[0] if found else 0
     if append.start_key:
         select = "SELECT 1 FROM start_keys WHERE start_key = ?"
@@ -415,18 +543,12 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
-def _version(path: Path) -> int:
-    with closing(_connect(path, "ro")) as connection:
-        version = schema_version(connection, path)
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    version = schema_version(connection, path)
     if not version:
         raise StoreError(f"{path} is empty; `noetlvm run` writes the first execution to it")
     require_known(version, path)
     return version
-
-
-def _execution(row: Sequence[Any]) -> Execution:
-    *known, counts, seq, due = row
-    return Execution._make((*known, json.loads(counts), seq, due))
 
 
 def _counts_text(counts: Mapping[str, int]) -> str:
@@ -450,7 +572,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _explanation(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     if isinstance(error, sqlite3.IntegrityError):
-        return ConflictError(f"{path}: another program wrote to it: {error}")
+        return DamagedError(f"{path}: a row is in the way that another program wrote ({error}); {REMEDY}")
     if isinstance(error, OSError):
         return StoreError(f"{error.filename or path}: {error.strerror or error}{_ANOTHER}")
     remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")

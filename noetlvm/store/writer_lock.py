@@ -1,62 +1,154 @@
-"""Lets one process write to a database: a lock on a file beside it, which the kernel gives back when the process dies.
+"""Lets one process write to a database: a lock on the database file itself, which the kernel drops with the process.
 
 SQLite would let two processes take turns. Two engines over the same executions would each run every task.
+
+The lock belongs to the inode, so it holds whatever path leads there, and no other file can be removed to get around it.
+SQLite's own locks vanish when the process closes any descriptor of the file (POSIX says so), therefore a descriptor of
+ours stays open as long as this process has the database open at all.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
-from noetlvm.store.interface import LockedError
+from noetlvm.store.interface import LockedError, StoreError
+
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+"""Databases hold payloads and results: only their owner may read them."""
 
 _PATIENCE_SECONDS = 5.0
 """How long to wait for a lock whose holder is dead. It lives on in a child that the holder had just forked, until that
-begins its own program."""
+starts its own program."""
 _POLL_SECONDS = 0.01
+
+Inode: TypeAlias = tuple[int, int]
+
+_OPEN: dict[Inode, int] = {}
+"""How many connections and locks of this process use a file."""
+_DESCRIPTORS: dict[Inode, int] = {}
+_LOCKED: set[Inode] = set()
+_REGISTRY = threading.Lock()
+
+
+def use(path: Path) -> Inode:
+    """Note that this process opens a database file, until `leave`."""
+    with _REGISTRY:
+        inode = _inode(path.stat())
+        _OPEN[inode] = _OPEN.get(inode, 0) + 1
+    return inode
+
+
+def leave(inode: Inode) -> None:
+    """Note that one user of a database file is done; with the last one its descriptor is closed."""
+    with _REGISTRY:
+        _OPEN[inode] -= 1
+        if not _OPEN[inode]:
+            del _OPEN[inode]
+            if inode in _DESCRIPTORS:
+                os.close(_DESCRIPTORS.pop(inode))
 
 
 class WriterLock:
-    """Held from its making until `release`."""
+    """Held from its making until `release`. Makes the database file, empty, where there is none."""
 
     def __init__(self, database: Path) -> None:
-        # The file stays when the lock is given back: removing it would let two processes lock two files of one name.
-        self._file = Path(f"{database}.lock").open("a+", encoding="ascii", errors="replace")  # noqa: SIM115 - until release
+        # SQLite puts its log beside the file that a symbolic link leads to.
+        self._path = database.resolve()
+        self._holder = Path(f"{self._path}.lock")
+        """Says who has the lock, for the error message."""
+        self._inode, descriptor = self._opened()
         give_up = time.monotonic() + _PATIENCE_SECONDS
-        while not self._take():
-            holder = self._holder()
+        while not self._is_taken(descriptor):
+            holder = self._read_holder()
             if _may_live(holder) or time.monotonic() > give_up:
-                self._file.close()
+                leave(self._inode)
                 raise LockedError(
                     f"{database} is in use by process {holder or 'of unknown number'}; wait for it, "
                     "or give another --db (list, show, events, pause and cancel work meanwhile)"
                 )
             time.sleep(_POLL_SECONDS)
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
-        self._file.flush()
+        self._is_held = True
+        try:
+            self.check()
+            links = self._path.stat().st_nlink
+            if links > 1:
+                raise StoreError(
+                    f"{self._path} has {links} hard links, and SQLite would write a log beside each name: "
+                    "remove the others, or copy the file"
+                )
+            self._write_holder()
+        except (OSError, StoreError):
+            self.release()
+            raise
+
+    def check(self) -> None:
+        """Raise StoreError if the path no longer leads to the locked file: what is written would be lost."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            raise StoreError(f"{self._path} was removed while it was in use; nothing more is run or recorded") from None
+        if _inode(found) != self._inode:
+            raise StoreError(f"{self._path} was replaced while it was in use; nothing more is run or recorded")
 
     def release(self) -> None:
-        """Give the lock back; again, it is nothing."""
-        self._file.close()
+        """Give the lock back; doing it again has no effect."""
+        if not self._is_held:
+            return
+        self._is_held = False
+        with _REGISTRY:
+            _LOCKED.discard(self._inode)
+            fcntl.flock(_DESCRIPTORS[self._inode], fcntl.LOCK_UN)
+        leave(self._inode)
 
-    def _take(self) -> bool:
-        """Try to have it, and tell whether that went well."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+    def _opened(self) -> tuple[Inode, int]:
+        """Return the file's inode, in use by us, and the one descriptor that this process has of it."""
+        with _REGISTRY:
+            inode = _inode(self._path.stat()) if self._path.exists() else (0, 0)
+            if inode not in _DESCRIPTORS:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+                inode = _inode(os.fstat(descriptor))
+                _DESCRIPTORS[inode] = descriptor
+            _OPEN[inode] = _OPEN.get(inode, 0) + 1
+            return inode, _DESCRIPTORS[inode]
+
+    def _is_taken(self, descriptor: int) -> bool:
+        with _REGISTRY:
+            if self._inode in _LOCKED:
+                return False
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            _LOCKED.add(self._inode)
         return True
 
-    def _holder(self) -> str:
-        self._file.seek(0)
-        return self._file.read(32).strip()
+    def _read_holder(self) -> str:
+        try:
+            return self._holder.read_bytes()[:32].decode("ascii", "replace").strip()
+        except OSError:
+            return ""
+
+    def _write_holder(self) -> None:
+        with suppress(OSError):  # it only makes a message better
+            descriptor = os.open(self._holder, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE_FILE)
+            try:
+                os.write(descriptor, f"{os.getpid()}\n".encode())
+            finally:
+                os.close(descriptor)
+
+
+def _inode(found: os.stat_result) -> Inode:
+    return found.st_dev, found.st_ino
 
 
 def _may_live(holder: str) -> bool:
-    """Tell whether a process may still be there; one that cannot be asked may."""
+    """Return whether a process may still exist; so may one that cannot be examined."""
     try:
         os.kill(int(holder), 0)
     except ProcessLookupError:

@@ -19,7 +19,7 @@ def prepared(kind: ToolKind, call: ToolCall) -> ToolCall:
     """Return the call with canonical names, defaults filled in and nulls removed. Raises InputError."""
     given, spec = _canonical(kind, call)
     auth = given.pop(AUTH, None) if kind.takes_auth else None
-    _check_names(kind, given)
+    given = _declared(kind, given)
     for item in kind.inputs:
         _check_input(item, given)
     for choice in kind.choices:
@@ -59,14 +59,9 @@ def _entry(auth: Any, keychain: Mapping[str, Any]) -> Any:
         raise InputError(f"`auth`: {problem}") from None
 
 
-def _check_names(kind: ToolKind, given: Mapping[str, Any]) -> None:
-    if kind.open:
-        return
-    known = [item.name for item in kind.inputs]
-    for name in given:
-        if name not in known:
-            hint = kind.instead.get(name) or f"it takes {', '.join(f'`{item}`' for item in known)}"
-            raise InputError(f"`{kind.name}` has no input `{name}`; {hint}")
+def _declared(kind: ToolKind, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs that the kind reads. Lint has warned of the others, and the task does the same without them."""
+    return given if kind.open else {name: value for name, value in given.items() if kind.input(name)}
 
 
 def _check_input(item: Input, given: Mapping[str, Any]) -> None:
@@ -82,8 +77,8 @@ def _check_input(item: Input, given: Mapping[str, Any]) -> None:
 
 def _check_choice(choice: Choice, given: set[str]) -> None:
     count = len(given & set(choice.names))
-    is_met = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
-    if not is_met:
+    holds = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
+    if not holds:
         raise InputError(f"give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}, not {count}")
 
 

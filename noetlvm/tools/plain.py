@@ -1,4 +1,4 @@
-"""Data as events hold it: what drivers and references give, turned into text, numbers, lists and mappings."""
+"""Plain data, as events hold it: values of drivers and references as text, numbers, lists and mappings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _AS_IT_IS = (str, int, float, bool, type(None))
 
 
 def plain(value: Any) -> Any:
-    """Return the value with nothing in it but plain data; stored results in it are read (S46). Raises TypeError."""
+    """Return the value as plain data; stored results in it are read (S46). Raises TypeError."""
     if type(value) in _AS_IT_IS:
         return value
     if isinstance(value, dict):
@@ -18,7 +18,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     convert = next((_CONVERSIONS[base.__name__] for base in type(value).__mro__ if base.__name__ in _CONVERSIONS), None)
     if convert is None:
-        raise TypeError(f"a `{type(value).__name__}` is no data")
+        name = getattr(value, "name", None) if type(value).__name__ == "Undefined" else None
+        raise TypeError(f"`{name}` is undefined" if name else f"a `{type(value).__name__}` is no plain data")
     return convert(value)
 
 
@@ -38,7 +39,7 @@ def _key(key: Any) -> str:
 
 
 def _number(value: Any) -> int | float | str:
-    """Return a decimal number as a number where that keeps every digit, else as text."""
+    """Return a decimal number as a number if that preserves every digit, else as text."""
     if value.is_finite() and value == value.to_integral_value() and value.as_tuple().exponent >= 0:
         return int(value)
     near = float(value)
@@ -80,4 +81,4 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "IPv4Interface": str,
     "IPv6Interface": str,
 }
-"""By the name of a class or of one above it, so that none of their modules has to be imported here."""
+"""By the name of a class or of a base class, so that none of their modules has to be imported here."""

@@ -158,7 +158,7 @@ def main() -> None:
 # ---- the process that watches
 
 
-class Output:
+class PipeOutput:
     """What the fork writes into a pipe during one task, up to a limit."""
 
     def __init__(self, limit: int) -> None:
@@ -200,7 +200,7 @@ class Fork:
     def run(self, request: bytes, limits: dict[str, int], wakes: int) -> bool:
         """Run one task and respond; False: the fork has ended and cannot run another one."""
         self._limit_time(limits["cpu_s"])
-        result, printed = Output(limits["output_max"] + FRAME), Output(limits["printed_max"])
+        result, printed = PipeOutput(limits["output_max"] + FRAME), PipeOutput(limits["printed_max"])
         try:
             stopped = self._watch(len(request).to_bytes(8, "big") + request, result, printed, wakes)
         except CallerGoneError:
@@ -222,7 +222,7 @@ class Fork:
             used = int(time.clock_gettime((~self._pid << 3) | 2))
             resource.prlimit(self._pid, resource.RLIMIT_CPU, (used + seconds, resource.RLIM_INFINITY))
 
-    def _watch(self, request: bytes, result: Output, printed: Output, wakes: int) -> str:
+    def _watch(self, request: bytes, result: PipeOutput, printed: PipeOutput, wakes: int) -> str:
         """Exchange request and result with the fork until the task or the fork ends; return the limit it exceeded."""
         poller, rest = select.poll(), memoryview(request)
         outputs = {self._result: result, self._printed: printed}
@@ -278,7 +278,7 @@ FRAME = 9
 REUSABLE = b"+"
 
 
-def is_complete(result: Output) -> bool:
+def is_complete(result: PipeOutput) -> bool:
     """Return whether all of a result has been read."""
     data = result.data
     return len(data) >= FRAME and len(data) - FRAME >= int.from_bytes(data[1:FRAME], "big")

@@ -10,7 +10,7 @@ from typing import Any
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.language.scopes import FIELDS
 from noetlvm.language.tool_kind import ToolKind
-from noetlvm.language.tool_kinds import find_kind, module_of, why_unusable
+from noetlvm.language.tool_kinds import PLUGIN_KINDS, find_kind, module_of, why_unusable
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools.call import Outcome, Tool, ToolCall, error, ok
 from noetlvm.tools.inputs import InputError, prepared
@@ -31,9 +31,7 @@ class ToolRunner:
     async def run(self, call: ToolCall) -> Outcome:
         kind, tool = find_kind(call.kind), find_tool(call.kind)
         if kind is None or tool is None:
-            return error(
-                "tool", f"the tool `{call.kind}` cannot be run: {why_unusable(call.kind) or 'nothing runs it'}"
-            )
+            return error("tool", f"the tool `{call.kind}` cannot be run: {_why_not(call.kind)}")
         return _empty_parts(kind) | _shaped(call.kind, await self._checked(kind, tool, call))
 
     async def close(self) -> None:
@@ -71,6 +69,11 @@ def find_tool(name: str) -> Tool | None:
     module = module_of(name)
     tool: Tool | None = getattr(import_module(module), "run", None) if module else None
     return tool
+
+
+def _why_not(name: str) -> str:
+    needed = f"it needs a plugin for {PLUGIN_KINDS[name]}" if name in PLUGIN_KINDS else "nothing runs it"
+    return why_unusable(name) or needed
 
 
 def _shaped(kind: str, outcome: Any) -> Outcome:

@@ -19,7 +19,7 @@ SCRIPT = "A text, or `{uri: …}` of a file or an http(s) address that is read w
 SCRIPT_BYTES_MAX = 1024 * 1024
 
 
-class Script(NamedTuple):
+class ScriptSource(NamedTuple):
     """Where a script is."""
 
     scheme: str
@@ -29,10 +29,10 @@ class Script(NamedTuple):
     headers: Mapping[str, Any] = {}
 
 
-def read_script(script: Any) -> Script:
+def read_script(script: Any) -> ScriptSource:
     """Return where a script is. Raises InputError."""
     if isinstance(script, str):
-        return Script("text", script)
+        return ScriptSource("text", script)
     if not isinstance(script, Mapping) or not isinstance(script.get("uri"), str):
         raise InputError("`script` must be a text or a mapping with `uri`")
     uri, source = script["uri"], script.get("source") or {}
@@ -45,8 +45,8 @@ def read_script(script: Any) -> Script:
         url = uri if "://" in uri else f"{str(base or '').rstrip('/')}/{uri.lstrip('/')}" if base else ""
         if not url:
             raise InputError("`script`: give a whole address as `uri`, or the rest of it as `source.endpoint`")
-        return Script("http", url, source.get("headers") or {})
-    return Script(scheme, uri.removeprefix("file://"))
+        return ScriptSource("http", url, source.get("headers") or {})
+    return ScriptSource(scheme, uri.removeprefix("file://"))
 
 
 async def script_text(script: Any, call: ToolCall, resources: Resources) -> str:
@@ -76,7 +76,7 @@ def file_text(path: Path) -> str:
         raise InputError(f"`script`: {path} is no UTF-8 text") from None
 
 
-async def _http_text(where: Script, call: ToolCall, resources: Resources) -> str:
+async def _http_text(where: ScriptSource, call: ToolCall, resources: Resources) -> str:
     from noetlvm.tools import http
     from noetlvm.tools.inputs import prepared
 

@@ -50,10 +50,9 @@ def executed(text: str, folder: Path) -> str:
 
 def test_the_readme_shows_what_the_commands_print(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     text = README.read_text(encoding="utf-8")
-    playbook = re.search(r"```yaml\n(apiVersion.*?)```", text, re.DOTALL)
-    assert playbook is not None
-    (tmp_path / "orders.yaml").write_text(playbook[1], encoding="utf-8")
-    for name, content in re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", text, re.DOTALL):
+    playbooks = re.findall(r"^Save this as `(\w+\.yaml)`:\n\n```yaml\n(.*?)```", text, re.DOTALL | re.MULTILINE)
+    assert [name for name, _ in playbooks] == ["orders.yaml", "hello.yaml", "count.yaml"]
+    for name, content in playbooks:
         (tmp_path / name).write_text(content, encoding="utf-8")
     now = executed(text, tmp_path)
     if request.config.getoption("--update"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from noetlc.graph.formats.text import FIRINGS_MAX, facts, headline, outcome
-from noetlc.graph.report import GraphFinding, GraphReport, Kind, Witness
+from noetlc.graph.report import GraphFinding, GraphReport, Witness
+from noetlc.net.findings import Kind
 from noetlc.report.report import visible
 
 if TYPE_CHECKING:

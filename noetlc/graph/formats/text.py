@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from noetlc.graph.report import Firing, GraphFinding, GraphReport, Witness
 from noetlc.net.completion import MANY
-from noetlc.net.firing import DROPPED, REJECTED
+from noetlc.net.moves import DROPPED, REJECTED
 from noetlc.net.net import Where
 
 _NAMES_MAX = 12

@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from noetlvm.bytecode.codec import layout
-from noetlvm.bytecode.codec.known_constants import KNOWN, LONGEST, MARK, NUMBERS
 from noetlvm.bytecode.codec.malformed import Fault
 from noetlvm.bytecode.codec.reader import Reader
 from noetlvm.bytecode.isa import BACKOFFS, BY_NUMBER, COMPARISONS, NAMES, OPCODES, Area, Operand
@@ -78,25 +77,13 @@ class Pools:
         while reader.at < reader.end:
             at = reader.at
             reader.spend(CONSTANT_COST, "a constant")
-            value = self._known_constant() if reader.data[at] == MARK else reader.value()
-            if reader.at - at <= LONGEST and (number := NUMBERS.get(reader.data[at : reader.at])) is not None:
-                reader.fail(Fault.PADDED_VALUE, f"this is the known constant {number}, which is not spelled out", at)
+            value = reader.value()
             # Equal bytes are equal constants; a text stands for itself, which saves a copy.
             key = value if type(value) is str else reader.data[at : reader.at]
             if key in met:
                 reader.fail(Fault.CONSTANT_TWICE, f"the constant {len(self.constants)} is there before", at)
             met.add(key)
             self.constants.append(value)
-
-    def _known_constant(self) -> Value:
-        """Read the number of a known constant; return a value of its own, for nobody vouches for who gets it."""
-        reader = self.reader
-        at = reader.at
-        reader.at += 1
-        number = reader.count("the number of a known constant")
-        if number >= len(KNOWN):
-            reader.fail(Fault.NO_SUCH_WORD, f"{number} stands for no known constant", at)
-        return Reader(KNOWN[number], reader.section).value()
 
     def read_expressions(self) -> None:
         """Read the section of expressions, each there once."""
@@ -124,7 +111,7 @@ class Pools:
         while reader.at < reader.end:
             at = reader.at
             reader.spend(CODE_COST, "code")
-            start, end = reader.block("the length of code")
+            start, end = reader.binary("a code")
             if area is Area.EXPRESSION:
                 key = reader.data[start:end]
                 if key in met:

@@ -30,7 +30,7 @@ def decode_debug(reader: Reader, program: Program) -> DebugMap:
     """Read the debug map of a program."""
     files = tuple(reader.text("the name of a file") for _ in range(reader.array("the list of files")))
     constructs = _constructs(reader)
-    start, end = reader.at, reader.end
+    start, end = reader.binary("the marks")
     marks = _Marks(reader, start, end, len(files))
     entries: list[DebugEntry] = []
     met = 0
@@ -46,7 +46,6 @@ def decode_debug(reader: Reader, program: Program) -> DebugMap:
         reader.fail(Fault.LEFT_OVER, f"{end - marks.at} bytes of marks belong to no code", marks.at)
     if met < len(constructs):
         reader.fail(Fault.CONSTRUCT_UNUSED, f"the construct {met} is never used", start)
-    reader.at = end
     return DebugMap(files, tuple(entries))
 
 

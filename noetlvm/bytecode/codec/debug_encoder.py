@@ -30,7 +30,7 @@ def encode_debug(program: Program, debug: DebugMap) -> bytes:
             _move(result, before, mark)
             before = mark
     files = writer.array([writer.text(file) for file in debug.files])
-    return files + writer.array([writer.text(construct) for construct in constructs]) + bytes(result)
+    return files + writer.array([writer.text(construct) for construct in constructs]) + writer.binary(bytes(result))
 
 
 def _check(place: Address, entry: DebugEntry, files: int) -> None:

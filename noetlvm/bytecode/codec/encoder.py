@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from noetlvm.bytecode.codec import layout, writer
 from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, frame
 from noetlvm.bytecode.codec.debug_encoder import encode_debug
-from noetlvm.bytecode.codec.known_constants import MARK, NUMBERS
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, OPERAND_MAX, SLOTS_MAX
@@ -42,10 +41,10 @@ def _payloads(program: Program, debug: bool) -> Iterator[tuple[str, bytes]]:
     codes = [pools.code(step.pipeline.counters, step.pipeline.code) for step in steps if step.pipeline]
     net = b"".join(writer.array([_step(step, pools) for step in playbook.steps]) for playbook in playbooks)
     yield "metadata", b"".join([_metadata(playbook, pools) for playbook in playbooks])
-    yield "constants", b"".join(map(_constant, pools.constants))
-    yield "expressions", b"".join(map(writer.block, pools.expressions))
+    yield "constants", b"".join(pools.constants)
+    yield "expressions", b"".join(map(writer.binary, pools.expressions))
     yield "net", net
-    yield "pipelines", b"".join(map(writer.block, codes))
+    yield "pipelines", b"".join(map(writer.binary, codes))
     if any(playbook.keychain for playbook in playbooks):
         yield "keychain", b"".join(writer.array([_credential(c) for c in p.keychain]) for p in playbooks)
     if any(playbook.workload for playbook in playbooks):
@@ -67,11 +66,6 @@ def _expressions(steps: list[Transition]) -> Iterator[Expression]:
 
 
 # -- records
-
-
-def _constant(written: bytes) -> bytes:
-    number = NUMBERS.get(written)
-    return written if number is None else bytes((MARK,)) + writer.count(number)
 
 
 def _metadata(playbook: Playbook, pools: _Pools) -> bytes:

@@ -1,19 +1,23 @@
 """How the sections of a bundle are laid out, as far as encoder and decoder must agree and the code does not show it.
 
-- metadata: for each playbook `[name, path, metadata, executor, entry step, final step, no next is an error]`, the name
-  being null where it is the usual one
-- constants: the values, those that every bundle knows by their numbers (`known_constants`)
-- expressions: for each its length and as many bytes: number of slots, then instructions
+Every section is a sequence of msgpack values, each in its shortest form. docs/bundle-format.md describes them all.
+
+- metadata: for each playbook `[name, path, metadata, executor, entry step, final step, no next is an error]`; the name
+  is null where it is the last part of the path
+- constants: the values
+- expressions: for each its code as bytes: number of slots, then instructions
 - net: for each playbook the list of its steps `[name, bits, admit, loops, arcs, settings]`, a loop being
   `[collection, iterator, bits, width, [key, reducer, …]]` and an arc `[target, bits, guard, args]`
-- pipelines: for each step that has one its length and as many bytes: number of counters, then instructions
+- pipelines: for each step that has one its code as bytes: number of counters, then instructions
 - keychain: for each playbook the list of its credentials `[name, kind, settings]`
 - workload: for each playbook a mapping
-- debug: the list of files, the list of constructs, then for each address the number of its construct and its marks
+- debug: the list of files, the list of constructs, and as bytes for each address the number of its construct and its
+  marks
 
-A section ends where its last value does, so nothing says how many there are. Values and records are msgpack, each in
-its shortest form; lengths and the numbers in code are LEB128. Names of steps and settings are numbers of constants;
-collections are numbers of expressions; the final step, admit, guard and args are 0 for none or the number plus 1.
+Names of steps and settings are indices of constants, collections are indices of expressions; the final step, admit,
+guard and args are 0 for none or the index plus 1. Numbers in code and in marks are LEB128. Constants and expressions
+are in the order of their first use: expressions by the pipelines, then the net; constants by the expressions, then the
+pipelines, the net and the metadata.
 
 A mark is written as a move from the mark before it, the first from file 0, line 1, column 1. The number's low bits say
 which: `…0` along the line by a signed number of columns; `…01` by a signed number of lines, then the column; `…11` to a

@@ -98,7 +98,7 @@ MALFORMED: dict[Fault, str] = {
     Fault.NO_SUCH_CONSTANT: "An index is past the end of the constants.",
     Fault.NO_SUCH_EXPRESSION: "An index is past the end of the expressions.",
     Fault.CONSTANT_TYPE: "A constant is of another type than its use asks for.",
-    Fault.NO_SUCH_WORD: "A number stands for no namespace, comparison, backoff, spread or known constant.",
+    Fault.NO_SUCH_WORD: "A number stands for no namespace, comparison, backoff or spread.",
     Fault.CONSTANT_TWICE: "A constant is in the pool twice.",
     Fault.CONSTANT_ORDER: "The constants are not in the order of their first use.",
     Fault.CONSTANT_UNUSED: "A constant is never used.",

@@ -152,6 +152,13 @@ class Reader:
         self.at = self._stop(length)
         return start, self.at
 
+    def binary(self, what: str) -> tuple[int, int]:
+        """Read bytes: return where they start and end, without a copy."""
+        length = self._expect(BYTES, what)
+        start = self.at
+        self.at = self._stop(length)
+        return start, self.at
+
     def mapping(self, what: str) -> dict[str, Value]:
         """Read a mapping of values."""
         return self._mapping(self._expect(MAPPING, what), 0)

@@ -1,4 +1,4 @@
-"""Writes msgpack, each value in its shortest form. The counterpart of `reader`: what one writes the other reads."""
+"""Writes msgpack, each value in its shortest form. The inverse of `reader`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ def count(item: int) -> bytes:
 def block(data: bytes) -> bytes:
     """Write bytes, led by their number."""
     return count(len(data)) + data
+
+
+def binary(data: bytes) -> bytes:
+    """Write bytes as one value."""
+    return bytes(packb(data))
 
 
 def value(item: object) -> bytes:

@@ -41,8 +41,9 @@ INVALID: dict[str, str] = {
     "V036": "there is no such method",
     "V037": "the arguments do not fit",
     "V038": "an argument is named twice",
-    "V039": "a guard does not end in its truth",
+    "V039": "a guard must end with TRUTH",
     "V040": "what must be a mapping is not built as one",
+    "V041": "a key stands twice in a mapping",
     # -- pipelines
     "V050": "an instruction for between tasks stands inside a task",
     "V051": "CALL does not follow its task's ENTER",
@@ -59,6 +60,7 @@ INVALID: dict[str, str] = {
     "V062": "the tool's kind has no name",
     "V063": "PATCH writes nothing",
     "V064": "`iter` is written outside a loop",
+    "V065": "a key of a patch is not a plain name",
     # -- the net
     "V070": "there is no playbook",
     "V071": "a playbook has no step",
@@ -70,7 +72,7 @@ INVALID: dict[str, str] = {
     "V077": "the entry step does not exist",
     "V078": "the final step does not exist",
     "V079": "an arc leads to no step",
-    "V080": "an arc is wrong about handling failures",
+    "V080": "`handles_failure` disagrees with whether the guard reads `event`",
     "V081": "a loop lets no iteration run",
     "V082": "a sequential loop is wider than one",
     "V083": "an iterator's name is not a plain name of its own",

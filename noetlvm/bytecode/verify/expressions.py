@@ -8,10 +8,11 @@ once. It also follows that each round of a cycle takes an element from one itera
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from reprlib import repr as shown
 from typing import NamedTuple, TypeAlias
 
 from noetlvm.bytecode.isa import Area, Flow
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import Expression, Instruction, Value
 from noetlvm.bytecode.verify.codes import Refused
 from noetlvm.bytecode.verify.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.verify.lists import check_appends
@@ -22,11 +23,14 @@ from noetlvm.language.methods import METHODS
 from noetlvm.language.signature import Signature
 from noetlvm.language.tests import TESTS
 
+Keys: TypeAlias = "list[str] | dict[str, Value]"
+"""The keys of a mapping: those of RECORD, or of a constant, which is not copied."""
+
 
 class Proven:
     """What is known of an expression that was proven."""
 
-    __slots__ = ("names", "not_mapping", "not_truth")
+    __slots__ = ("mappings", "names", "not_mapping", "not_truth")
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -34,7 +38,9 @@ class Proven:
         self.not_truth: int | None = None
         """A RETURN that does not follow a TRUTH directly."""
         self.not_mapping: int | None = None
-        """A RETURN that does not directly follow what makes a mapping."""
+        """A RETURN that does not directly follow RECORD or the CONST of a mapping."""
+        self.mappings: list[tuple[int, Keys]] = []
+        """The keys of every mapping that it can return, each with its RETURN."""
 
 
 class _Iterator(NamedTuple):
@@ -195,8 +201,11 @@ class _Proof:
         before = None if self.is_target else self.code[self.at - 1]
         if before is None or before.opcode.name != "TRUTH":
             self.proven.not_truth = self.at
-        if before is None or not _makes_mapping(before):
+        keys = None if before is None else _keys_made(before)
+        if keys is None:
             self.proven.not_mapping = self.at
+        else:
+            self.proven.mappings.append((self.at, keys))
 
     def _name(self, instruction: Instruction, _taken: int) -> None:
         self.proven.names.setdefault(text(instruction, 0), self.at)
@@ -211,6 +220,15 @@ class _Proof:
         self.appends = True
         self._take(taken)
         self._push(1)
+
+    def _record(self, instruction: Instruction, taken: int) -> None:
+        keys = instruction.operands[0]
+        assert isinstance(keys, list)
+        if len(set(keys)) != len(keys):
+            raise Refused("V041", self.at, shown(keys))
+        self._take(taken)
+        self._push(1)
+        self.effects[id(instruction)] = (taken, 1)
 
     def _unpack(self, instruction: Instruction, taken: int) -> None:
         self._take(taken)
@@ -292,6 +310,7 @@ _PERFORM: dict[str, Callable[[_Proof, Instruction, int], None]] = {
     "ITER": _Proof._iter,
     "NEXT": _Proof._next,
     "UNPACK": _Proof._unpack,
+    "RECORD": _Proof._record,
 }
 """Instructions that do more than take and push."""
 
@@ -306,9 +325,14 @@ def _told(shape: _Shape) -> str:
     return f"{values} value{'s' * (values != 1)} and {len(shape.iterators)} iterator{'s' * (len(shape.iterators) != 1)}"
 
 
-def _makes_mapping(instruction: Instruction) -> bool:
-    name = instruction.opcode.name
-    return name == "MAP" or (name == "CONST" and isinstance(instruction.operands[0], dict))
+def _keys_made(instruction: Instruction) -> Keys | None:
+    """Return the keys of the mapping that an instruction makes; None if it makes something else, or any keys."""
+    if instruction.opcode.name == "RECORD":
+        keys = instruction.operands[0]
+        assert isinstance(keys, list)
+        return keys
+    constant = instruction.operands[0] if instruction.opcode.name == "CONST" else None
+    return constant if isinstance(constant, dict) else None
 
 
 _CALLEES: dict[str, tuple[str, Mapping[str, Signature]]] = {

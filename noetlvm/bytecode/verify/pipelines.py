@@ -155,6 +155,7 @@ _NEEDS: dict[str, _Need] = {
     "CALL": _Need.ENTERED,
     "ON_ERROR": _Need.CALLED,
     "PATCH": _Need.CALLED,
+    "BIND": _Need.CALLED,
     "RETRY": _Need.CALLED,
     "CONTINUE": _Need.CALLED,
     "JUMP_TO": _Need.CALLED,

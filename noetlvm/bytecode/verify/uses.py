@@ -9,7 +9,7 @@ from enum import Enum
 
 from noetlvm.bytecode.program import Expression
 from noetlvm.bytecode.verify.codes import Refused
-from noetlvm.bytecode.verify.expressions import Effects, Proven, prove
+from noetlvm.bytecode.verify.expressions import Effects, Keys, Proven, prove
 from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, Position
 from noetlvm.record import Record
 
@@ -19,6 +19,8 @@ class Gives(Enum):
 
     TRUTH = "truth"
     MAPPING = "mapping"
+    PATCH = "patch"
+    """A mapping that is not empty and whose keys are plain names."""
     ANYTHING = "anything"
 
 
@@ -36,7 +38,7 @@ LOOP_IN = Place(Position.LOOP_IN, Gives.ANYTHING)
 BEFORE_CALL = Place(Position.TASK_INPUT, Gives.TRUTH)
 INPUTS = Place(Position.TASK_INPUT, Gives.MAPPING)
 RULE = Place(Position.TASK_POLICY, Gives.TRUTH)
-PATCH = Place(Position.TASK_PATCH, Gives.MAPPING)
+PATCH = Place(Position.TASK_PATCH, Gives.PATCH)
 DELAY = Place(Position.TASK_DELAY, Gives.ANYTHING)
 
 _SERVER_SIDE = frozenset({Position.ADMIT, Position.ARC_WHEN, Position.ARC_ARGS, Position.LOOP_IN})
@@ -50,6 +52,8 @@ class Uses:
         # By identity, which is safe while the program is held: expressions are pooled, and comparing them is slow.
         self._proven: dict[int, Proven] = {}
         self._effects: Effects = {}
+        self._patches: set[int] = set()
+        """Identities of keys that may be written: constants are pooled, and a long key may be used in many patches."""
 
     def check(self, expression: Expression, place: Place, *, in_loop: bool) -> Proven:
         """Return what is known of the expression, or raise Refused if it cannot stand there."""
@@ -61,10 +65,23 @@ class Uses:
         if place.gives is Gives.TRUTH and proven.not_truth is not None:
             detail = "the instruction before RETURN must be TRUTH, and nothing jump past it"
             raise Refused("V039", proven.not_truth, detail)
-        if place.gives is Gives.MAPPING and proven.not_mapping is not None:
-            detail = "the instruction before RETURN must be MAP or the CONST of a mapping, and nothing jump past it"
+        if place.gives in (Gives.MAPPING, Gives.PATCH) and proven.not_mapping is not None:
+            detail = "the instruction before RETURN must be RECORD or the CONST of a mapping, and nothing jump past it"
             raise Refused("V040", proven.not_mapping, detail)
+        if place.gives is Gives.PATCH:
+            for at, keys in proven.mappings:
+                self._check_patch(at, keys)
         return proven
+
+    def _check_patch(self, at: int, keys: Keys) -> None:
+        if id(keys) in self._patches:
+            return
+        if not keys:
+            raise Refused("V063", at, "its mapping is empty")
+        unplain = next((key for key in keys if not key.isidentifier()), None)
+        if unplain is not None:
+            raise Refused("V065", at, f"`{unplain}`: letters, digits and `_`, no digit first")
+        self._patches.add(id(keys))
 
 
 def _check_names(names: dict[str, int], position: Position, in_loop: bool) -> None:

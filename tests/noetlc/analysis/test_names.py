@@ -69,3 +69,24 @@ def test_places_are_those_of_the_names() -> None:
     assert text[use.node.span.start : use.node.span.end] == "ctx"
     assert [text[field.span.start : field.span.end] for field in use.fields] == ["a", "'b'"]
     assert text[use.whole.span.start : use.whole.span.end] == "ctx . a['b']"
+
+
+LABELS = """
+- step: start
+  tool:
+    - { name: fetch, kind: python, code: "result = 1" }
+    - { name: save, kind: python, code: "result = 1", args: { a: "{{ fetch.rows }}" } }
+  next:
+    arcs:
+      - { step: other, when: "{{ fetch.rows }}" }
+- step: other
+  tool: { kind: python, code: "result = 1", args: { a: "{{ save }}" } }
+"""
+
+
+def test_a_label_is_a_name_in_the_tasks_of_its_own_pipeline_only() -> None:
+    from tests.noetlc.rules.lint_text import lint, whole_playbook
+
+    text = whole_playbook(LABELS)
+    found = [text[slice(*finding.span)] for finding in lint(LABELS) if finding.code == "P215"]
+    assert found == ["fetch", "save"]

@@ -82,7 +82,6 @@ def test_a_version_that_cannot_be_printed_is_told_in_one_line(program: str, tmp_
         (("lint", "a.yaml", "--format", "json", "--select", "P1,P5", "--fail-on", "note"), "noetlc.lint.check"),
         (("lint", "a.yaml", "--format=json", "--select=P1,P5", "--fail-on=note"), "noetlc.lint.check"),
         (("compile", "a.yaml", "-o", "a.nbc", "--quiet"), "noetlc.compile"),
-        (("graph", "a.yaml", "--fail-on", "all"), "noetlc.net.net"),
         (("canon", "a.yaml"), "noetlc.canon.canonicalize"),
         (("explain", "P211"), "noetlc.rules.catalogue"),
     ],
@@ -95,6 +94,15 @@ def test_no_command_loads_a_slow_library(tmp_path: Path, arguments: tuple[str, .
     loaded = imported_by(tmp_path, *arguments)
     assert needed in loaded
     assert loaded & slow == set()
+
+
+def test_graph_of_a_bundle_does_not_import_the_compiler(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(WHOLE)
+    start("-m", "noetlc", "compile", "a.yaml", "-o", "a.nbc", folder=tmp_path)
+    loaded = imported_by(tmp_path, "graph", "a.nbc")
+    assert "noetlc.net.program" in loaded
+    compiler = ("noetlc.compile", "noetlc.canon", "noetlc.codegen", "noetlc.rules", "noetlc.syntax.yaml_reader", "yaml")
+    assert [name for name in loaded if name.startswith(compiler)] == []
 
 
 def test_a_second_run_loads_neither_rules_nor_yaml(tmp_path: Path) -> None:

@@ -194,11 +194,11 @@ def test_a_value_is_built_around_its_templates_and_each_is_required_by_its_path(
     text = 'a: ["{{ ctx.x }}", {b: 1}]\nc: {d: "{{ ctx.y }}", e: [2]}\n'
     code = lower_value(_value(text), text, CTX, "args")
     assert listing(code.expression) == [
-        "CONST 'a'", "NAME 'ctx'", "ATTR 'x'", "REQUIRE 'args.a[0]'", "CONST {'b': 1}", "LIST 2",
-        "CONST 'c'", "CONST 'd'", "NAME 'ctx'", "ATTR 'y'", "REQUIRE 'args.c.d'", "CONST 'e'", "CONST [2]", "MAP 2",
-        "MAP 2", "RETURN",
+        "NAME 'ctx'", "ATTR 'x'", "REQUIRE 'args.a[0]'", "CONST {'b': 1}", "LIST 2",
+        "NAME 'ctx'", "ATTR 'y'", "REQUIRE 'args.c.d'", "CONST [2]", "RECORD ['d', 'e']",
+        "RECORD ['a', 'c']", "RETURN",
     ]  # fmt: skip
-    assert text[code.offsets[9] :].startswith("y }}")
+    assert text[code.offsets[6] :].startswith("y }}")
 
 
 def test_a_refused_template_in_a_value_is_placed_in_the_file() -> None:

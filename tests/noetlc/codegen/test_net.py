@@ -139,6 +139,6 @@ def test_the_debug_map_leads_from_every_address_to_the_line() -> None:
     assert [entry.address for entry in debug.entries] == [address.name for address in addresses(program)]
     marks = {entry.address: (entry.construct, entry.marks[0]) for entry in debug.entries}
     assert marks["start"] == ("step", Mark(0, 5, 11))
-    assert marks["start/tool.1.1"] == ("task fetch", Mark(0, 9, 11))
+    assert marks["start/tool.1.1"] == ("task fetch", Mark(0, 9, 20))
     for address, entry in zip(addresses(program), debug.entries, strict=True):
         assert len(entry.marks) == address.marks

@@ -22,11 +22,30 @@ def test_without_a_policy_ok_goes_on_and_an_error_fails() -> None:
     assert code_of(SAVE) == [*SAVE_CODE, "ON_ERROR 4", "CONTINUE 5", "FAIL", "END"]
 
 
+def test_only_a_label_that_is_read_is_bound() -> None:
+    reads = '- save: { kind: noop }\n- other: { kind: noop }\n- show: { kind: noop, text: "{{ save.id }}" }\n'
+    code = code_of(reads)
+    assert code.count("BIND") == 1
+    assert code.index("ENTER 'save'") < code.index("BIND") < code.index("ENTER 'other'")
+
+
+def test_a_label_is_bound_on_continue_and_jump_but_not_on_skip() -> None:
+    tasks = rules(
+        'when: "{{ outcome.result.a }}"\n          then: { do: skip }',
+        'when: "{{ outcome.result.b }}"\n          then: { do: jump, to: show }',
+        "else: { then: { do: continue } }",
+    )
+    code = code_of(tasks + '- show: { kind: noop, text: "{{ fetch }}" }\n')
+    before = [code[index - 1].split()[0] for index, line in enumerate(code) if line.startswith(("SKIP", "JUMP_TO"))]
+    assert before == ["UNLESS", "BIND"]
+    assert code.count("BIND") == 2
+
+
 def test_inputs_and_spec_are_one_expression_each() -> None:
     pipeline = pipeline_of('- fetch: { kind: http, url: "{{ ctx.url }}", params: { a: 1 }, spec: { timeout: 5 } }')
     assert listing(pipeline)[1] == (
-        "CALL 'http' [CONST 'url'; NAME 'ctx'; ATTR 'url'; REQUIRE 'url'; "
-        "CONST 'params'; CONST {'a': 1}; MAP 2; RETURN] [CONST {'timeout': 5}; RETURN]"
+        "CALL 'http' [NAME 'ctx'; ATTR 'url'; REQUIRE 'url'; "
+        "CONST {'a': 1}; RECORD ['url', 'params']; RETURN] [CONST {'timeout': 5}; RETURN]"
     )
 
 
@@ -52,7 +71,7 @@ def test_the_policy_is_no_part_of_the_spec_that_the_tool_gets() -> None:
         ),
         (
             'else: { then: { do: break, set_ctx: { a: "{{ outcome.result }}" } } }',
-            ["PATCH None [CONST 'a'; NAME 'outcome'; ATTR 'result'; REQUIRE 'set_ctx.a'; MAP 1; RETURN]", "BREAK"],
+            ["PATCH None [NAME 'outcome'; ATTR 'result'; REQUIRE 'set_ctx.a'; RECORD ['a']; RETURN]", "BREAK"],
         ),
         (
             "else: { then: { do: break, set_iter: { a: 1 }, set_ctx: { b: 2 } } }",

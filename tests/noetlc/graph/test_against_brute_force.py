@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.build import build_net
-from noetlc.graph.report import GraphFinding, Kind
+from noetlc.graph.report import GraphFinding
 from noetlc.net.concurrency import together_moves
+from noetlc.net.findings import Kind
 from noetlc.net.net import Reason
-from noetlc.net.reachability import reach
+from noetlc.net.program import program_net as build_net
+from noetlc.net.reach import reach
 from tests.noetlc.graph.brute_force import MANY, BruteForce, TooLarge, keys_read, truths
 from tests.noetlc.graph.random_playbooks import RandomPlaybook, random_playbook
 from tests.noetlc.graph.replay import replay

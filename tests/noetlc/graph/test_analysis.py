@@ -8,20 +8,22 @@ import networkx as nx
 import pytest
 
 from bench.generate_nets import generate_net
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.graph.analyse import analyse, path_witness
-from noetlc.graph.build import build_net, nets_of
-from noetlc.graph.report import GraphReport, Kind
-from noetlc.net.firing import line_may_end
+from noetlc.graph.ordering import always_after, always_before
+from noetlc.graph.report import GraphReport
+from noetlc.net.findings import Kind
+from noetlc.net.moves import branch_may_end
 from noetlc.net.net import Net, Reason
-from noetlc.net.order import always_after, always_before
-from noetlc.net.reachability import reach
+from noetlc.net.program import nets_of
+from noetlc.net.program import program_net as build_net
+from noetlc.net.reach import reach
 from noetlc.rules.examples import whole_playbook
 
 
 def net_of(steps: str) -> Net:
     text = whole_playbook(textwrap.dedent(steps))
-    compiled = compile_playbooks([PlaybookFile("net.yaml", text.encode())])
+    compiled = compile_playbooks([("net.yaml", text.encode())])
     assert compiled.program is not None, [finding for file in compiled.files for finding in file.findings]
     return nets_of(compiled.program)[0]
 
@@ -176,6 +178,7 @@ def test_a_gate_that_never_opens_is_why_a_step_never_runs() -> None:
 def test_an_endless_cycle_is_a_trap_and_the_way_round_is_shown() -> None:
     report = report_of("""
     - step: start
+      tool: {kind: http, url: https://example.org}
       next:
         arcs: [{step: again}]
     - step: again
@@ -192,7 +195,7 @@ def test_an_endless_cycle_is_a_trap_and_the_way_round_is_shown() -> None:
 def test_the_final_step_runs_after_all_others_and_needs_no_arc() -> None:
     text = whole_playbook(f"{FORK}- step: summary\n")
     text = text.replace("workflow:", "executor: {spec: {final_step: summary}}\nworkflow:", 1)
-    compiled = compile_playbooks([PlaybookFile("net.yaml", text.encode())])
+    compiled = compile_playbooks([("net.yaml", text.encode())])
     assert compiled.program is not None
     assert "summary" in analyse(nets_of(compiled.program)[0]).reachable
 
@@ -224,12 +227,12 @@ def test_numbers_stop_growing_at_many() -> None:
 @pytest.mark.parametrize("size", [50, 1_000])
 def test_order_is_what_networkx_says(size: int) -> None:
     found = reach(build_net(generate_net(size)))
-    graph = nx.DiGraph((step, arc.target) for step in found.arrived for arc in found.ways.onward[step])
+    graph = nx.DiGraph((step, arc.target) for step in found.arrived for arc in found.paths.onward[step])
     before = nx.immediate_dominators(graph, found.net.entry)
     assert {step: above for step, above in always_before(found).items() if above is not None} == {
         step: above for step, above in before.items() if step != found.net.entry
     }
-    ends = [(step, "end") for step in found.arrived if line_may_end(found.net.steps[step])]
+    ends = [(step, "end") for step in found.arrived if branch_may_end(found.net.steps[step])]
     backwards = nx.DiGraph([*graph.edges, *ends]).reverse()
     after = nx.immediate_dominators(backwards, "end")
     assert {step: above for step, above in always_after(found).items() if above is not None} == {

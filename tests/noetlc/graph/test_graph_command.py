@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from noetlc.analysis.formulas import STEP_DONE
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats.terminal import show
 from noetlc.graph.run import Format, Order, graph
-from noetlc.net.net import STEP_DONE, Ending, Gate, Net, Step, StepKind
+from noetlc.net.net import Ending, Gate, Net, Step, StepKind
 from noetlc.rules.examples import whole_playbook
 from noetlvm.command_line.process import CommandError
 

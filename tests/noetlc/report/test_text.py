@@ -5,7 +5,7 @@ import pytest
 from noetlc.finding import Severity
 from noetlc.report.report import Report
 from noetlc.report.row import Range, Row
-from noetlc.report.text import render
+from noetlc.report.text import BLOCKS_MAX, render
 from noetlc.syntax.span import Source
 from tests.noetlc.report.sample import REPORT
 
@@ -57,3 +57,21 @@ def test_a_file_that_is_gone_still_gets_its_finding() -> None:
 
 def test_quiet_has_no_summary() -> None:
     assert "in 1 file" not in render(REPORT._replace(quiet=True))
+
+
+def test_a_report_on_a_terminal_keeps_to_its_width() -> None:
+    long = "word " * 60
+    row = Row("P103", Severity.ERROR, long, long, "a.yaml", Range(1, 150, 1, 155), (), None, "")
+    report = Report((row,), ("a.yaml",), "1", width=72, source=lambda path: Source(path, "x" * 400))
+    text = render(report)
+    assert max(map(len, text.splitlines())) <= 72
+    assert text.count("word") == 120
+    assert "^^^^^" in text
+
+
+def test_many_findings_get_one_line_each() -> None:
+    row = Row("P103", Severity.ERROR, "wrong", "help", "a.yaml", Range(1, 1, 1, 2), (), None, "")
+    lines = render(Report((row,) * (BLOCKS_MAX + 1), ("a.yaml",), "1")).splitlines()
+    assert lines[0] == "a.yaml:1:1: error P103 wrong"
+    assert len(lines) == BLOCKS_MAX + 4
+    assert lines[-1] == f"{BLOCKS_MAX + 1} errors in 1 file"

@@ -132,7 +132,7 @@ def told(frame: str, value: str, code: str) -> list[str]:
         (GUARD, '"{{ 1 == 1 }}"', "P210", ['"{{ 1 == 1 }}"']),
         (GUARD, "false", "P210", ["false"]),
         (GUARD, '"{{ range(3) | length }}"', "P210", ['"{{ range(3) | length }}"']),
-        (GUARD, '"{{ ctx.x or true }}"', "P210", ['"{{ ctx.x or true }}"']),
+        (GUARD, '"{{ not ctx.x or true }}"', "P210", ['"{{ not ctx.x or true }}"']),
         (GUARD, '"{{ ctx.x and true }}"', "P210", []),
         (GUARD, "\"{{ outcome.status == 'success' }}\"", "P211", ["'success'"]),
         (GUARD, "\"{{ 'success' == outcome.status }}\"", "P211", ["'success'"]),

@@ -31,7 +31,7 @@ def test_a_step_behind_dead_arcs_only_never_runs() -> None:
           - {step: lost, when: false}
     - step: lost
     """
-    assert messages(text, "P410") == ["`lost` never runs: no arc that can fire leads to it from a step that runs"]
+    assert messages(text, "P410") == ["`lost` never runs: no arc that can fire leads to it"]
 
 
 def test_a_gate_that_never_opens_is_told() -> None:
@@ -40,7 +40,7 @@ def test_a_gate_that_never_opens_is_told() -> None:
       spec: {policy: {admit: {rules: [{else: {then: {allow: false}}}]}}}
       tool: {kind: noop}
     """
-    assert messages(text, "P410") == ["`start` never runs: its admission rules never let a token in"]
+    assert messages(text, "P410") == ["`start` never runs: its admission rules never admit a token"]
 
 
 def test_nothing_is_said_of_steps_where_a_name_is_wrong() -> None:
@@ -64,7 +64,9 @@ def test_two_arcs_can_take_everything_together() -> None:
     - step: two
     - step: three
     """
-    assert messages(text, "P411") == ["the arc to `three` never fires: the arcs before it take all that it would"]
+    assert messages(text, "P411") == [
+        "the arc from `start` to `three` never fires: the arcs before it together are taken whenever it could be"
+    ]
 
 
 @pytest.mark.parametrize("when", ["event.name == 'step.failed'", "event.status == 'error'", "event.error is defined"])
@@ -76,7 +78,7 @@ def test_an_error_arc_of_a_pure_routing_step_is_dead(when: str) -> None:
           - {{step: rescue, when: "{{{{ {when} }}}}"}}
     - step: rescue
     """
-    assert messages(text, "P411") == ["the arc to `rescue` never fires: `start` cannot fail"]
+    assert messages(text, "P411") == ["the arc from `start` to `rescue` never fires: `start` cannot fail"]
 
 
 def test_a_step_that_may_come_too_late_can_fail() -> None:
@@ -106,12 +108,28 @@ def test_an_input_that_is_computed_can_fail() -> None:
 def test_the_way_round_is_shown() -> None:
     text = """
     - step: start
+      tool: {kind: http, url: https://example.org}
       next: {arcs: [{step: again}]}
     - step: again
       next: {arcs: [{step: start}]}
     """
     (finding,) = lint(text, "P412")
-    assert [related.message for related in finding.related] == ["the way round: start → again → start"]
+    assert [related.message for related in finding.related] == ["the cycle: start → again → start"]
+    assert lint(text, "P414") == []
+
+
+def test_a_cycle_without_exit_and_without_a_tool_is_an_error() -> None:
+    text = """
+    - step: start
+      next: {arcs: [{step: again}]}
+    - step: again
+      tool: [{choose: [{when: "{{ workload.x | default(1) }}", then: [{kind: noop}]}]}]
+      next: {arcs: [{step: start}]}
+    """
+    (finding,) = lint(text, "P414")
+    assert finding.severity.value == "error"
+    assert "no step on it calls a tool" in finding.message
+    assert lint(text, "P412") == []
 
 
 def test_a_gate_that_may_hold_is_a_way_out() -> None:
@@ -128,5 +146,6 @@ def test_arcs_that_exclude_each_other_leave_no_token_behind() -> None:
     free = FORK.format(left="event.result.n == 1", right="event.result.m == 2", back="start")
     assert messages(excluding, "P413") == []
     assert messages(free, "P413") == [
-        "tokens pile up at `right`: each round through `start` sends one there and another round again"
+        "tokens accumulate at `right`: each round through `start` fires the arc to it together with the arc to `left`, "
+        "which leads back"
     ]

@@ -106,7 +106,7 @@ def test_a_reader_beside_a_writer_is_a_race() -> None:
     - step: two
       tool: {{kind: http, url: "https://example.org/{{{{ ctx.total | default(0) }}}}"}}
     """
-    assert messages(text, "P512") == ["`one` writes `ctx.total`, and may run at the same time as `two`"]
+    assert messages(text, "P512") == ["`one` writes `ctx.total`, and can run at the same time as `two`"]
 
 
 def test_a_second_run_of_one_step_races_with_the_first() -> None:
@@ -116,7 +116,7 @@ def test_a_second_run_of_one_step_races_with_the_first() -> None:
     - step: one
       tool: {{{SETS}}}
     """
-    assert messages(text, "P512") == ["`one` writes `ctx.total`, and may run at the same time as a second run of it"]
+    assert messages(text, "P512") == ["`one` writes `ctx.total`, and can run at the same time as a second run of it"]
 
 
 def test_steps_one_after_the_other_do_not_race() -> None:

@@ -175,7 +175,7 @@ def two_steps() -> Program:
         (
             "CALL",
             "http",
-            expression(("CONST", "url"), ("NAME", "workload"), ("ATTR", "url"), ("MAP", 1), "RETURN"),
+            expression(("NAME", "workload"), ("ATTR", "url"), ("RECORD", ["url"]), "RETURN"),
             EMPTY,
         ),
         ("UNLESS", guard(("NAME", "outcome"), ("ATTR", "status"), ("CONST", "error"), ("COMPARE", "==")), "ok"),
@@ -223,6 +223,7 @@ def every_expression_opcode() -> tuple[Expression, ...]:
         expression(("UNDEFINED", "x"), ("CONST", 1), ("CONST", None), ("CONST", None), "SLICE", "RETURN"),
         expression(("LIST", 0), ("CONST", 1), "APPEND", ("CONST", 2), "APPEND", "RETURN"),
         expression(("CONST", 1), ("CONST", 2), ("TUPLE", 2), "RETURN"),
+        expression(("CONST", 2), ("RECORD", ["k"]), "RETURN"),
         expression(("CONST", "k"), ("CONST", 2), ("MAP", 1), ("CONST", ["k"]), ("METHOD", "get", 0, [], 1), "RETURN"),
         expression(("CONST", 3), ("CALL", "range", 1, [], 0), ("TEST", "defined", 0, [], 0), "NOT", "RETURN"),
         expression(("CONST", "a"), ("METHOD", "upper", 0, [], 0), ("FILTER", "length", 0, [], 0), "NEG", "RETURN"),
@@ -319,9 +320,10 @@ def every_pipeline_opcode() -> Pipeline:
         ("JUMP_TO", "work"),
         ("LABEL", "stop"),
         ("UNLESS", guard(("NAME", "outcome"), ("ATTR", "result"), ("ATTR", "last")), "on"),
-        ("PATCH", None, expression(("CONST", "n"), ("NAME", "_attempt"), ("MAP", 1), "RETURN")),
+        ("PATCH", None, expression(("NAME", "_attempt"), ("RECORD", ["n"]), "RETURN")),
         "BREAK",
         ("LABEL", "on"),
+        "BIND",
         ("CONTINUE", "back"),
         ("LABEL", "failed"),
         ("UNLESS", kind, "fail"),
@@ -374,7 +376,7 @@ def odd_values() -> Program:
     values += [2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 10**100, -1, -32, -33, 127, 128, 255, 256]
     values += ['"', "\n\t\0\x7f", "é", "😀", "\u2028", "\ufeff", "x" * 31, "x" * 32, "x" * 255, "x" * 256, "x" * 70_000]
     values += [{"a": 1, "b": 2}, {"b": 2, "a": 1}, [[]], [{}], [1] * 15, [1] * 16, {str(n): n for n in range(20)}]
-    codes = [expression(("CONST", "value"), ("CONST", value), ("MAP", 1), "RETURN") for value in values]
+    codes = [expression(("CONST", value), ("RECORD", ["value"]), "RETURN") for value in values]
     return program(playbook(step("start", *(arc("start", None, code) for code in codes))))
 
 
@@ -398,9 +400,7 @@ def chain(steps: int) -> Program:
 
 def _chain_step(number: int, goes_on: bool) -> Transition:
     inputs = expression(
-        ("CONST", "method"),
         ("CONST", "GET"),
-        ("CONST", "url"),
         "TEXT_BEGIN",
         ("NAME", "workload"),
         ("ATTR", "base"),
@@ -411,13 +411,12 @@ def _chain_step(number: int, goes_on: bool) -> Transition:
         "EMIT",
         "TEXT_END",
         ("REQUIRE", "url"),
-        ("CONST", "timeout"),
         ("NAME", "workload"),
         ("ATTR", "timeout"),
         ("CONST", 30),
         ("FILTER", "default", 1, [], 0),
         ("REQUIRE", "timeout"),
-        ("MAP", 3),
+        ("RECORD", ["method", "url", "timeout"]),
         "RETURN",
     )
     retryable = guard(
@@ -443,7 +442,7 @@ def _chain_step(number: int, goes_on: bool) -> Transition:
         "FAIL",
         ("LABEL", "ok"),
         ("ON_ERROR", "failed"),
-        ("PATCH", None, expression(("CONST", f"rows_{number}"), *result, ("MAP", 1), "RETURN")),
+        ("PATCH", None, expression(*result, ("RECORD", [f"rows_{number}"]), "RETURN")),
         ("CONTINUE", "save"),
         ("LABEL", "failed"),
         "FAIL",
@@ -452,7 +451,7 @@ def _chain_step(number: int, goes_on: bool) -> Transition:
         (
             "CALL",
             "python",
-            expression(("CONST", "rows"), ("NAME", "_prev"), ("REQUIRE", "rows"), ("MAP", 1), "RETURN"),
+            expression(("NAME", "_prev"), ("REQUIRE", "rows"), ("RECORD", ["rows"]), "RETURN"),
             EMPTY,
         ),
         ("ON_ERROR", "broken"),
@@ -468,7 +467,7 @@ def _chain_step(number: int, goes_on: bool) -> Transition:
     more = guard(
         ("NAME", "ctx"), ("ATTR", f"rows_{number}"), ("FILTER", "length", 0, [], 0), ("CONST", number), ("COMPARE", ">")
     )
-    args = expression(("CONST", "page"), ("NAME", "ctx"), ("ATTR", "page"), ("REQUIRE", "page"), ("MAP", 1), "RETURN")
+    args = expression(("NAME", "ctx"), ("ATTR", "page"), ("REQUIRE", "page"), ("RECORD", ["page"]), "RETURN")
     return step(name, arc(f"step_{number + 1}", more, args), code=code)
 
 
@@ -582,6 +581,12 @@ class _Writer:
             self.value(depth)
         self.rows.append(("MAP", count))
 
+    def record(self, depth: int) -> None:
+        keys = self.draw(st.lists(WORDS, min_size=1, max_size=2, unique=True))
+        for _ in keys:
+            self.value(depth)
+        self.rows.append(("RECORD", keys))
+
     def appended(self, depth: int) -> None:
         self.rows.append(("LIST", 0))
         self.value(depth)
@@ -688,7 +693,7 @@ def mappings(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
     if draw(st.booleans()):
         return constant(dict(draw(_SETTINGS)))
     writer = _Writer(draw, names)
-    writer.mapping(draw(st.integers(0, 1)))
+    writer.record(draw(st.integers(0, 1)))
     return expression(*writer.rows, "RETURN", slots=writer.slots)
 
 

@@ -61,7 +61,7 @@ def test_a_newer_minor_version_is_read() -> None:
     [
         (header(major=FORMAT_MAJOR + 1) + BODY, Fault.NEWER_FORMAT, "upgrade"),
         (header(instructions=ISA_VERSION + 1) + BODY, Fault.NEWER_INSTRUCTIONS, "upgrade"),
-        (header(major=FORMAT_MAJOR - 1) + BODY, Fault.NEWER_FORMAT, "reads 2: compile the playbook again"),
+        (header(major=FORMAT_MAJOR - 1) + BODY, Fault.NEWER_FORMAT, "reads 3: compile the playbook again"),
         (header(major=0) + BODY, Fault.NEWER_FORMAT, "compile the playbook again"),
     ],
 )

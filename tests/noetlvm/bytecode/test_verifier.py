@@ -87,7 +87,7 @@ _ENDINGS = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_programs_around_the_invalid_expressions_are_valid(place: str) -> None:
-    ending = _ENDINGS.get(place, "POP; MAP 0; RETURN")
+    ending = _ENDINGS.get(place, 'RECORD ["a"]; RETURN')
 
     verify(in_place(place, f"NAME workload; {ending}"))
 
@@ -157,6 +157,7 @@ VALID_PIPELINES = {
         'c: ENTER "c"; CALL "noop" <{}> <{}>; JUMP_TO b'
     ),
     "a call that is tried again": 'ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY 3 linear <1> go; FAIL',
+    "a result bound to its label": 'ENTER "a"; CALL "noop" <{}> <{}>; BIND; CONTINUE e; e: END',
     "a patch of ctx": 'ENTER "a"; CALL "noop" <{}> <{}>; PATCH none <patch>; BREAK',
 }
 
@@ -269,7 +270,7 @@ def test_an_error_in_a_loop_or_arc_names_it() -> None:
 
 def test_an_error_in_a_child_playbook_names_its_path() -> None:
     text = (
-        '.isa 1\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
+        '.isa 2\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
         '.playbook "child" "child"\n.entry "b"\n.step "b"\n.admit ( RETURN )'
     )
 

@@ -122,14 +122,32 @@ def damage(database: Path, *statements: str) -> None:
         opened.commit()
 
 
-def test_a_damaged_log_is_told_with_the_event(noetlvm: Command, tmp_path: Path) -> None:
+def test_a_damaged_log_is_reported_with_the_event(noetlvm: Command, tmp_path: Path) -> None:
     noetlvm("run", "counting.yaml", "-q")
     damage(tmp_path / "executions.db", "UPDATE events SET data = x'ff' WHERE name = 'task.done'")
-    for command in ("show", "ctx", "replay"):
+    for command in ("show", "ctx", "replay", "events"):
         answer = noetlvm(command)
         assert answer.code == 2
-        assert "cannot be folded" in answer.err
-        assert "the log is damaged" in answer.err
+        assert "is damaged: its checksum differs; `noetlvm fsck` checks everything" in answer.err
+
+
+@pytest.mark.parametrize("change", ["counts = '{'", "started = 'soon'", "path = x'00'", "ended = 'late'"])
+def test_a_damaged_row_of_an_execution_is_reported_as_damage(noetlvm: Command, tmp_path: Path, change: str) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    damage(tmp_path / "executions.db", f"UPDATE executions SET {change}")
+    for command in ("list", "show", "ctx", "events", "replay"):
+        answer = noetlvm(command)
+        assert (answer.code, "is damaged" in answer.err) == (2, True), answer.err
+
+
+def test_every_query_over_a_log_with_a_gap_names_the_missing_event(noetlvm: Command, tmp_path: Path) -> None:
+    noetlvm("run", "counting.yaml", "-q")
+    damage(tmp_path / "executions.db", "DELETE FROM events WHERE place & 255 = 4")
+    for command in ("show", "ctx", "events", "replay"):
+        answer = noetlvm(command)
+        assert answer.code == 2
+        assert "event 4 of" in answer.err
+        assert "is missing" in answer.err
 
 
 def test_an_execution_without_its_bundle_is_refused_to_be_cancelled(noetlvm: Command, tmp_path: Path) -> None:
@@ -206,7 +224,7 @@ def test_a_file_that_is_no_bundle_is_refused(noetlvm: Command, tmp_path: Path) -
     ("database", "message"),
     [
         ("counting.yaml", "counting.yaml: file is not a database; --db names another database"),
-        (".", "is it a file that you may read and write"),
+        (".", "Is a directory; --db names another database"),
         ("counting.yaml/runs.db", "counting.yaml: File exists; --db names another database"),
     ],
 )
@@ -283,8 +301,8 @@ def test_replay_with_an_edited_playbook_shows_where_it_would_have_gone_another_w
     answer = noetlvm("replay", "--bundle", "edited.yaml")
     assert answer.code == 1
     assert "is decided differently at edited.yaml:" in answer.err
-    assert 'recorded: ctx.patched {"patch": {"total": 6}}' in answer.err
-    assert 'decided:  ctx.patched {"patch": {"total": 3}}' in answer.err
+    assert 'recorded: ctx.patched of run 1 {"patch": {"total": 6}}' in answer.err
+    assert 'decided:  ctx.patched of run 1 {"patch": {"total": 3}}' in answer.err
     (difference,) = noetlvm("replay", "--bundle", "edited.yaml", "--json").data["differences"]
     assert difference["expected"]["data"] == {"patch": {"total": 6}}
     assert noetlvm("events", "--json").out.splitlines()[difference["seq"] - 1].count("ctx.patched") == 1

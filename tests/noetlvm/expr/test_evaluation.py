@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.data.references import Reference, ReferringList
 from noetlvm.expr.errors import ExpressionError, InternalError, Kind
 from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import DEFAULT_BYTES, MAX_INT_BITS, Fuel
+from noetlvm.expr.fuel import DEFAULT_BYTES, JSON_BYTES, MAX_INT_BITS, Fuel
 from noetlvm.expr.interpret import HANDLERS
 from noetlvm.expr.operations import require_whole
+from noetlvm.expr.text_filters import TEXT_FILTERS
 from noetlvm.expr.translate import BRANCHES, translate
 from noetlvm.expr.translate_instructions import STRAIGHT
 from noetlvm.expr.values import Undefined, guard
@@ -97,6 +99,32 @@ class TestUndefined:
     )
     def test_computing_with_it_is_an_error(self, template: str) -> None:
         assert error_of(template).kind is Kind.UNDEFINED
+
+
+class TestKeys:
+    """What leaves an expression is JSON: its keys are text."""
+
+    @pytest.mark.parametrize(
+        ("made", "message"),
+        [
+            (
+                [("CONST", 1), ("CONST", 2), ("TUPLE", 2), ("CONST", 3), ("MAP", 1)],
+                "a tuple as a key, and keys are text",
+            ),
+            ([("CONST", 1), ("CONST", 2), ("MAP", 1)], "the key 1, and keys are text; write `'1'`"),
+            ([("CONST", None), ("CONST", 2), ("MAP", 1)], "the key None, and keys are text"),
+            ([("CONST", "a"), ("CONST", True), ("CONST", 2), ("MAP", 1), ("MAP", 1), ("LIST", 1)], "the key True"),
+        ],
+    )
+    def test_a_key_that_is_no_text_is_refused_with_its_place(self, made: list[tuple[Any, ...]], message: str) -> None:
+        with pytest.raises(ExpressionError) as caught:
+            run(code(*made, ("REQUIRE", "set_ctx.v"), ("RETURN",)))
+        assert caught.value.message.startswith("`set_ctx.v` has a mapping with ")
+        assert message in caught.value.message
+        assert (caught.value.kind, caught.value.at) == (Kind.TYPE, len(made))
+
+    def test_inside_an_expression_any_key_will_do(self) -> None:
+        assert value_of("{{ {1: 'a', '1': 'b'}[1] }}", SCOPE) == "a"
 
 
 class TestGuards:
@@ -225,6 +253,21 @@ class TestLimits:
             return
         with pytest.raises(ExpressionError) as caught:
             run(expression)
+        assert caught.value.kind is Kind.SIZE
+
+    def test_a_table_of_400000_rows_becomes_json(self) -> None:
+        rows = [{"id": number} for number in range(400_000)]
+        fuel = Fuel()
+        made = TEXT_FILTERS["tojson"](fuel, rows)
+        assert json.loads(made) == rows
+        assert 0 < JSON_BYTES - fuel.json - len(made) < 400_000 * 8  # what it paid is close to what it made
+        assert fuel.bytes == Fuel().bytes
+
+    def test_json_has_a_longest_length(self) -> None:
+        table = ["x" * 1_000] * (JSON_BYTES // 1_000)
+        assert TEXT_FILTERS["tojson"](Fuel(), table[: len(table) * 9 // 10]).count("x") > JSON_BYTES * 8 // 10
+        with pytest.raises(ExpressionError) as caught:
+            TEXT_FILTERS["tojson"](Fuel(), table)
         assert caught.value.kind is Kind.SIZE
 
     def test_whole_numbers_have_a_longest_length(self) -> None:

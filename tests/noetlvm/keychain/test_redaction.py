@@ -16,8 +16,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from noetlvm.data.references import Reference, ReferringList, ReferringMap
-from noetlvm.keychain.canary import find_canaries
 from noetlvm.keychain.redaction import MASK, PAIRED, Redactor
+from tests.canary import find_canaries
 
 SECRET = 'hunter2/Kö+"9\\q~Zx7\n!wV4'
 
@@ -59,6 +59,16 @@ FORMS: dict[str, Callable[[str], str]] = {
     "base64 in hex": lambda s: in_base64(f"me:{s}").encode().hex(),
     "reversed in base64": lambda s: in_base64(f"/{s[::-1]}"),
     "base64 reversed": lambda s: in_base64(f"a{s}")[::-1],
+}
+FORMS |= {
+    "base32": lambda text: base64.b32encode(text.encode()).decode(),
+    "base32 lower": lambda text: base64.b32encode(text.encode()).decode().lower().rstrip("="),
+    "base32 shifted": lambda text: base64.b32encode(f"abc{text}xy".encode()).decode(),
+    "base32hex": lambda text: base64.b32hexencode(text.encode()).decode(),
+    "utf-16 little": lambda text: text.encode("utf-16-le").decode("latin-1"),
+    "utf-16 big": lambda text: text.encode("utf-16-be").decode("latin-1"),
+    "utf-16 base64": lambda text: base64.b64encode(text.encode("utf-16")).decode(),
+    "utf-16 hex": lambda text: text.encode("utf-16-be").hex(),
 }
 NAMED_FORMS = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 
@@ -230,3 +240,10 @@ def test_a_value_too_deep_to_look_through_is_masked_as_a_whole() -> None:
 
 def test_tuples_and_lone_surrogates_survive() -> None:
     assert Redactor(["a-secret-text"]).redact(("\ud800", "a-secret-text")) == ("\ud800", MASK)
+
+
+@pytest.mark.parametrize("change", [str.upper, str.lower, str.title, str.swapcase])
+def test_letters_that_are_not_ascii_are_masked_in_another_case_too(change: Callable[[str], str]) -> None:
+    secret = "Пароль-Құпия-Straße"
+    for value in (change(secret), {"a": json.dumps(change(secret))}, [f"x {change(secret)} y"]):
+        assert not find_canaries(seen(Redactor([secret]).redact(value)), change(secret))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,18 +14,37 @@ import pytest
 from noetlvm.results.files import FileResults
 from noetlvm.results.interface import Collected, ResultMissingError, ResultStore
 from noetlvm.results.memory import MemoryResults
+from noetlvm.results.nats_object import NatsObjectResults
+from noetlvm.results.postgres import PostgresResults
+from noetlvm.store.postgres_database import PostgresDatabase
 
-STORES = {
-    "memory": lambda folder: MemoryResults(),
-    "files": lambda folder: FileResults(folder / "results"),
-    "files relaxed": lambda folder: FileResults(folder / "results", "relaxed"),
+NUMBERS = count()
+
+
+@contextmanager
+def postgres_results(request: pytest.FixtureRequest) -> Iterator[ResultStore]:
+    with closing(PostgresDatabase(request.getfixturevalue("postgres"), f"r{next(NUMBERS)}")) as database:
+        yield PostgresResults(database)
+
+
+def nats_results(request: pytest.FixtureRequest) -> AbstractContextManager[ResultStore]:
+    return closing(NatsObjectResults(request.getfixturevalue("nats"), f"bucket-{next(NUMBERS)}"))
+
+
+Open = Callable[[Path, pytest.FixtureRequest], AbstractContextManager[ResultStore]]
+STORES: dict[str, Open] = {
+    "memory": lambda folder, _: nullcontext(MemoryResults()),
+    "files": lambda folder, _: nullcontext(FileResults(folder / "results")),
+    "files relaxed": lambda folder, _: nullcontext(FileResults(folder / "results", "relaxed")),
+    "postgres": lambda _, request: postgres_results(request),
+    "nats": lambda _, request: nats_results(request),
 }
 
 
 @pytest.fixture(params=STORES)
-def results(request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
-    made: ResultStore = STORES[request.param](tmp_path)
-    return made
+def results(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ResultStore]:
+    with STORES[request.param](tmp_path, request) as made:
+        yield made
 
 
 def blob(data: bytes) -> tuple[str, bytes]:

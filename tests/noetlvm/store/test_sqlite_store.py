@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +19,8 @@ import pytest
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.data.references import Reference
-from noetlvm.store.interface import ConflictError, LockedError, StoreError
+from noetlvm.store import sqlite as sqlite_module
+from noetlvm.store.interface import DamagedError, LockedError, Snapshot, StoreError
 from noetlvm.store.migrations import MIGRATIONS, migrate, schema_version
 from noetlvm.store.sqlite import SqliteReader, SqliteStore, send_request
 from tests.noetlvm.store.crashing_writer import EVENTS_OF_A_DECISION
@@ -77,6 +83,185 @@ os._exit(0)
     SqliteStore(path).close()
 
 
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_second_writer_is_refused_whatever_path_leads_to_the_file(path: Path, link: Callable[..., None]) -> None:
+    other = path.with_name("other.db")
+    with closing(SqliteStore(path)) as store:
+        link(other, path)
+        with pytest.raises(StoreError, match="in use by process"):
+            SqliteStore(other)
+        Path(f"{path}.lock").unlink()
+        for name in (path, other):
+            with pytest.raises(LockedError):
+                SqliteStore(name)
+        other.unlink()
+        assert add(store, execution(), 0) == set()
+
+
+def test_a_second_process_is_refused_by_a_symbolic_link_and_without_the_lock_file(path: Path) -> None:
+    opening = "import sys, pathlib, noetlvm.store.sqlite as s; s.SqliteStore(pathlib.Path(sys.argv[1]))"
+    other = path.parent.with_name("link.db")
+    with closing(SqliteStore(path)):
+        other.symlink_to(path)
+        Path(f"{path}.lock").unlink()
+        command = [sys.executable, "-c", opening, str(other)]
+        refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "LockedError" in refused.stderr
+
+
+def test_a_database_with_two_hard_links_is_not_written_to(path: Path) -> None:
+    write(path, 1)
+    path.with_name("other.db").hardlink_to(path)
+    with pytest.raises(StoreError, match="2 hard links"):
+        SqliteStore(path)
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_nothing_is_written_once_the_file_was_removed_or_replaced(path: Path, is_replaced: bool) -> None:
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0)
+        path.rename(path.with_name("moved.db"))
+        if is_replaced:
+            path.touch()
+        with pytest.raises(StoreError, match="was replaced" if is_replaced else "was removed"):
+            add(store, execution(), 1)
+
+
+def test_a_refused_second_writer_does_not_cost_the_first_one_the_locks_of_sqlite(path: Path) -> None:
+    closing_last = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM events'); c.close()"
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0)
+        with pytest.raises(LockedError):
+            SqliteStore(path)
+        # Whoever closes a database last removes its log; this process still has it open.
+        subprocess.run([sys.executable, "-c", closing_last, str(path)], check=True)
+        assert path.with_name(f"{path.name}-wal").exists()
+        add(store, execution(), 1)
+    assert read(path) == [1, 2]
+
+
+def test_only_the_owner_can_read_a_database(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with closing(SqliteStore(path)) as store:
+            add(store, execution(), 0)
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert set(modes.values()) == {0o600}
+    assert len(modes) == 4
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def unwritable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let SQLite find what it finds in a file system that is mounted read-only."""
+    connect = sqlite_module._connect
+
+    def failing(path: Path, mode: str) -> sqlite3.Connection:
+        if mode == "ro" and "noetlvm-" not in str(path):
+            return connect(path / "missing", mode)
+        return connect(path, mode)
+
+    monkeypatch.setattr(sqlite_module, "_connect", failing)
+
+
+def test_a_read_only_file_system_can_be_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(path, 1, 2, 3)
+    unwritable(monkeypatch)
+    before = sorted(path.parent.iterdir())
+    assert read(path) == [1, 2, 3]
+    assert sorted(path.parent.iterdir()) == before
+
+
+def test_what_only_the_log_holds_is_read_in_a_read_only_file_system_too(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen = tmp_path / "frozen.db"
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0)
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{frozen}{suffix}")
+    unwritable(monkeypatch)
+    assert read(frozen) == [1]
+    assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["frozen.db", "frozen.db-wal"]
+
+
+# ---- damage
+
+
+def damaged(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        assert connection.execute(statement, values).rowcount
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("UPDATE events SET data = x'81a1' WHERE place & 7 = 2", "event 2 of x is damaged: its checksum differs"),
+        ("UPDATE events SET data = x'81a1', sum = NULL WHERE place & 7 = 2", "event 2 of x is damaged: .*decoded"),
+        ("UPDATE events SET data = x'90', sum = NULL WHERE place & 7 = 2", "event 2 of x is damaged: .*no mapping"),
+        ("UPDATE events SET timestamp = 'soon' WHERE place & 7 = 2", "event 2 of x is damaged: .*another type"),
+        ("UPDATE events SET label = 'fetcj' WHERE place & 7 = 2", "event 2 of x is damaged: its checksum differs"),
+        ("DELETE FROM events WHERE place & 7 = 2", "event 2 of 3 of x is missing"),
+        ("DELETE FROM events WHERE place & 7 = 3", "event 3 of 3 of x is missing"),
+        ("UPDATE executions SET counts = '{'", "the row of execution 'x' is damaged: its counts"),
+        ("UPDATE executions SET counts = '[]'", "the row of execution 'x' is damaged"),
+        ("UPDATE executions SET started = 'soon'", "the row of execution 'x' is damaged"),
+        ("UPDATE executions SET path = x'00'", "the row of execution 'x' is damaged"),
+        ("UPDATE executions SET seq = 'many'", "the row of execution 'x' is damaged"),
+    ],
+)
+def test_a_damaged_row_is_reported_with_its_place(path: Path, change: str, message: str) -> None:
+    write(path, 1, 2, 3)
+    damaged(path, change)
+    with pytest.raises(DamagedError, match=rf"runs.*{message}.*`noetlvm fsck`"):
+        read(path)
+
+
+def test_any_flipped_bit_of_an_event_is_noticed(path: Path) -> None:
+    write(path, 1, 2, 3)
+    with closing(sqlite3.connect(path)) as connection:
+        (data,) = connection.execute("SELECT data FROM events WHERE place & 7 = 2").fetchone()
+    for bit in range(len(data) * 8):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        damaged(path, "UPDATE events SET data = ? WHERE place & 7 = 2", bytes(flipped))
+        with pytest.raises(DamagedError, match="event 2"):
+            read(path)
+
+
+def test_damage_is_noticed_when_only_later_events_are_read(path: Path) -> None:
+    write(path, *range(1, 7))
+    damaged(path, "DELETE FROM events WHERE place & 7 = 3")
+    with closing(SqliteReader(path)) as reader:
+        assert [one.seq for one in reader.events("x", until=2)] == [1, 2]
+        assert [one.seq for one in reader.events("x", after=4)] == [5, 6]
+        with pytest.raises(DamagedError, match="event 3 of 6"):
+            list(reader.events("x", after=3))
+
+
+def test_a_snapshot_does_not_hide_a_gap_before_it(path: Path) -> None:
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0, 6, snapshot=Snapshot("sha256:b", 5, {}))
+        assert store.snapshot("x", "sha256:b") is not None
+    damaged(path, "DELETE FROM events WHERE place & 7 = 3")
+    with closing(SqliteReader(path)) as reader, pytest.raises(DamagedError, match="event 3 of 5 of x is missing"):
+        reader.snapshot("x", "sha256:b")
+
+
+def test_a_damaged_snapshot_or_request_is_reported(path: Path) -> None:
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0, snapshot=Snapshot("sha256:b", 1, {"a": "b"}))
+        store.request("x", "pause")
+    damaged(path, "UPDATE snapshots SET data = x'81'")
+    damaged(path, "UPDATE requests SET data = x'81'")
+    with closing(SqliteReader(path)) as reader:
+        with pytest.raises(DamagedError, match="the snapshot of x"):
+            reader.snapshot("x", "sha256:b")
+        with pytest.raises(DamagedError, match="request 1"):
+            reader.requests()
+
+
 def test_readers_follow_a_writer_and_cannot_write(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
         add(store, execution(), 0)
@@ -111,6 +296,18 @@ def test_where_every_commit_is_synced_the_write_ahead_log_is_written_over_instea
             add(store, execution(), seq)
             sizes.append(path.with_name(f"{path.name}-wal").stat().st_size)
     assert sizes[0] < sizes[99] == sizes[299]
+
+
+def test_a_step_writes_two_pages_its_events_and_its_row(path: Path) -> None:
+    pages = []
+    with closing(SqliteStore(path)) as store:
+        store._connection.execute("PRAGMA wal_autocheckpoint = 0")
+        log = path.with_name(f"{path.name}-wal")
+        for seq in range(12):
+            before = log.stat().st_size
+            add(store, execution(counts={"steps": seq}), seq)
+            pages.append((log.stat().st_size - before) // 4_096)
+    assert Counter(pages[1:]).most_common(1)[0][0] == 2
 
 
 def test_the_events_of_a_step_take_little_of_the_file(tmp_path: Path) -> None:
@@ -167,20 +364,20 @@ def test_a_place_where_nothing_can_be_made_is_explained(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "file" / "runs.db")
 
 
-def test_an_event_that_another_program_wrote_is_a_conflict_and_the_store_stays_usable(path: Path) -> None:
+def test_an_event_that_another_program_wrote_is_reported_and_the_store_stays_usable(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
         add(store, execution(), 0)
         with closing(sqlite3.connect(path, isolation_level=None)) as intruder:
             intruder.execute(
                 "INSERT INTO events SELECT place + 1, event_id, timestamp, name, run, iteration, task, label, "
-                "attempt, data FROM events"
+                "attempt, data, sum FROM events"
             )
-        with pytest.raises(ConflictError, match="another program"):
+        with pytest.raises(DamagedError, match=r"another program.*noetlvm fsck"):
             add(store, execution(status="failed"), 1, 2)
         assert add(store, execution("y"), 0) == set()
         found = store.execution("x")
     assert found is not None
-    assert (found.status, read(path)) == ("running", [1, 2])
+    assert (found.status, read(path)) == ("running", [1])
 
 
 def test_a_full_disk_loses_nothing_that_was_written_and_a_retry_succeeds_once_there_is_room(path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,33 @@ from noetlvm.data.encoding import UnencodableError, encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.data.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand, Snapshot, Store, StoreError
+from noetlvm.store.interface import (
+    Execution,
+    ExecutionRequest,
+    QueuedCommand,
+    Snapshot,
+    Store,
+    StoredToken,
+    StoreError,
+)
 from noetlvm.store.memory import MemoryStore
+from noetlvm.store.postgres import PostgresStore
 from noetlvm.store.sqlite import SqliteStore
 from tests.noetlvm.store.records import add, append, event, events, execution
 
-STORES = {
-    "memory": lambda folder: MemoryStore(),
-    "sqlite": lambda folder: SqliteStore(folder / "runs.db"),
-    "sqlite relaxed": lambda folder: SqliteStore(folder / "runs.db", "relaxed"),
+Open = Callable[[Path, pytest.FixtureRequest], Store]
+STORES: dict[str, Open] = {
+    "memory": lambda folder, _: MemoryStore(),
+    "sqlite": lambda folder, _: SqliteStore(folder / "runs.db"),
+    "sqlite relaxed": lambda folder, _: SqliteStore(folder / "runs.db", "relaxed"),
+    "postgres": lambda _, request: PostgresStore(request.getfixturevalue("postgres"), f"s{next(NUMBERS)}"),
 }
+NUMBERS = count()
 
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with closing(STORES[request.param](tmp_path)) as opened:
+    with closing(STORES[request.param](tmp_path, request)) as opened:
         yield opened
 
 
@@ -509,3 +522,19 @@ def test_a_closed_store_accepts_nothing_more(store: Store) -> None:
     store.close()
     with pytest.raises(StoreError, match="closed"):
         add(store, execution(), 0)
+
+
+# ---- tokens
+
+
+def test_a_token_is_found_by_its_id_until_and_after_it_is_revoked(store: Store) -> None:
+    first, second = (StoredToken(name, "d" * 64, ("read", "run"), at) for name, at in (("a", 1.0), ("b", 2.0)))
+    store.put_token(first)
+    store.put_token(second)
+    assert store.token("a") == first
+    assert store.token("none") is None
+    assert store.tokens() == [first, second]
+    assert store.revoke_token("a", 5.0)
+    assert store.revoke_token("a", 9.0)
+    assert store.token("a") == first._replace(revoked=5.0)
+    assert not store.revoke_token("none", 5.0)

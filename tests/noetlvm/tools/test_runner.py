@@ -38,7 +38,6 @@ def test_other_tools_have_to_be_run() -> None:
         ("http", {"url": None}, "`url` is missing or null"),
         ("shell", {"command": 3}, "`command` must be string or array, but it is integer"),
         ("shell", {"command": "x", "cmd": "y"}, "`cmd` is another name of `command`, which is given too"),
-        ("shell", {"command": "x", "colour": "y"}, "`shell` has no input `colour`; it takes `command`"),
         ("http", {"url": "x", "method": "FETCH"}, "`method` is 'FETCH'; give one of GET, POST"),
         ("http", {"url": "x", "json": 1, "body": "y"}, "give at most one of `json`, `form`, `body`, not 2"),
         ("http", {"url": "x", "auth": "nobody"}, "`auth`: the keychain has no entry `nobody`"),
@@ -49,6 +48,10 @@ def test_inputs_that_do_not_fit_are_refused(run: Run, kind: str, inputs: dict[st
     outcome = run(kind, inputs)
     assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("input", False)
     assert outcome["error"]["message"].startswith(message)
+
+
+def test_an_input_that_the_kind_does_not_have_changes_nothing(run: Run) -> None:
+    assert run("shell", {"command": "echo hello", "colour": "red"})["result"]["stdout"] == "hello\n"
 
 
 @pytest.mark.parametrize("kind", ["playbook", "workbook", "no-such-kind"])

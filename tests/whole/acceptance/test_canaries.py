@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from noetlvm.keychain.canary import find_canaries
+from tests.canary import find_canaries
 
 ROOT = Path(__file__).parents[3]
 SECRET = "cAnary-7f3e9d2b41aa86c5"

@@ -17,7 +17,7 @@ FILES = {
     "lint": "yaml",
     "canon": "yaml",
     "compile": "yaml",
-    "verify": "hex",
+    "verify": "asm",
     "run": "yaml",
     "replay": "jsonl",
     "graph": "yaml",

@@ -6,13 +6,12 @@ Wherever a mapping is needed, an expression that gives something else becomes th
 from __future__ import annotations
 
 from noetlvm.bytecode.addresses import addresses
-from noetlvm.bytecode.isa import EXPRESSION, Operand
+from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.bytecode.program import Arc, Expression, Instruction, Pipeline, Program, Transition
 from noetlvm.record import changed
-from tests.noetlvm.bytecode.programs import EMPTY
 
-_KEY = Instruction(EXPRESSION["CONST"], ("value",))
-_MAP = Instruction(EXPRESSION["MAP"], (1,))
+_RECORD = Instruction(EXPRESSION["RECORD"], (["value"],))
+_PATCH = Expression((Instruction(EXPRESSION["CONST"], ({"value": 1},)), Instruction(EXPRESSION["RETURN"])))
 
 
 def fitted(program: Program) -> Program:
@@ -54,20 +53,10 @@ def _task_instruction(instruction: Instruction) -> Instruction:
     if instruction.opcode.name not in ("CALL", "PATCH"):
         return instruction
     operands = tuple(_mapping(o) if isinstance(o, Expression) else o for o in instruction.operands)
-    return changed(instruction, operands=(None, EMPTY) if operands == (None, None) else operands)
+    return changed(instruction, operands=(None, _PATCH) if operands == (None, None) else operands)
 
 
 def _mapping(expression: Expression) -> Expression:
     """Wrap code that ends in its only RETURN."""
     *body, end = expression.code
-    return changed(expression, code=(_KEY, *(_moved(instruction) for instruction in body), _MAP, end))
-
-
-def _moved(instruction: Instruction) -> Instruction:
-    """Return the instruction as it must be one place further down."""
-    kinds = instruction.opcode.operands
-    moved = (
-        value + 1 if kind is Operand.TARGET and isinstance(value, int) else value
-        for kind, value in zip(kinds, instruction.operands, strict=True)
-    )
-    return changed(instruction, operands=tuple(moved))
+    return changed(expression, code=(*body, _RECORD, end))

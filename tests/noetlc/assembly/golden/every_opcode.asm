@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 
 .playbook "samples/sample" "sample"
   .entry "start"
@@ -17,6 +17,7 @@
   .arc "loop_10"
   .arc "loop_11"
   .arc "loop_12"
+  .arc "loop_13"
   .tool (
     .slots 1
   while_1:
@@ -37,7 +38,7 @@
     JUMP_TO work                                           # _prev := outcome.result, → work
   L2:
     UNLESS (NAME outcome; ATTR "result"; ATTR "last"; TRUTH; RETURN) L3 # guard ? next : L3
-    PATCH none (CONST "n"; NAME _attempt; MAP 1; RETURN)   # iter ∪= i, ctx ∪= c
+    PATCH none (NAME _attempt; RECORD ["n"]; RETURN)       # iter ∪= i, ctx ∪= c
     BREAK                                                  # _prev := outcome.result ∎
   L3:
     CONTINUE while_1.back                                  # _prev := outcome.result, → while_1.back
@@ -82,17 +83,21 @@
 
 .step "loop_5"
   .loop "item" width 1
-    .in (CONST "k"; CONST 2; MAP 1; CONST ["k"]; METHOD "get" 0 [] 1; RETURN)
+    .in (CONST 2; RECORD ["k"]; RETURN)
 
 .step "loop_6"
   .loop "item" width 1
-    .in (CONST 3; CALL "range" 1 [] 0; TEST "defined" 0 [] 0; NOT; RETURN)
+    .in (CONST "k"; CONST 2; MAP 1; CONST ["k"]; METHOD "get" 0 [] 1; RETURN)
 
 .step "loop_7"
   .loop "item" width 1
-    .in (CONST "a"; METHOD "upper" 0 [] 0; FILTER "length" 0 [] 0; NEG; RETURN)
+    .in (CONST 3; CALL "range" 1 [] 0; TEST "defined" 0 [] 0; NOT; RETURN)
 
 .step "loop_8"
+  .loop "item" width 1
+    .in (CONST "a"; METHOD "upper" 0 [] 0; FILTER "length" 0 [] 0; NEG; RETURN)
+
+.step "loop_9"
   .loop "item" width 1
     .in (
       CONST 0
@@ -114,11 +119,11 @@
       RETURN
     )
 
-.step "loop_9"
+.step "loop_10"
   .loop "item" width 1
     .in (CONST "a"; CONST 1.5; CONCAT 2; REQUIRE "url"; RETURN)
 
-.step "loop_10"
+.step "loop_11"
   .loop "item" width 1
     .in (
       CONST 1
@@ -138,7 +143,7 @@
       RETURN
     )
 
-.step "loop_11"
+.step "loop_12"
   .loop "item" width 1
     .in (
       BARE "a"
@@ -153,7 +158,7 @@
       RETURN
     )
 
-.step "loop_12"
+.step "loop_13"
   .loop "item" width 1
     .in (
       .slots 2

@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 
 .playbook "samples/sample" "sample"
   .metadata {"labels": {"team": "data"}, "version": 2}
@@ -38,7 +38,7 @@
   fetch:
     ENTER "fetch"                                          # task := fetch, attempt := 1
   L1:
-    CALL "http" (CONST "url"; NAME workload; ATTR "url"; MAP 1; RETURN) (CONST {}; RETURN) # outcome := http(inputs, spec)
+    CALL "http" (NAME workload; ATTR "url"; RECORD ["url"]; RETURN) (CONST {}; RETURN) # outcome := http(inputs, spec)
     UNLESS (NAME outcome; ATTR "status"; CONST "error"; COMPARE ==; TRUTH; RETURN) L2 # guard ? next : L2
     RETRY 3 linear (CONST 0.5; RETURN) L1                  # attempt < 3 ? wait, L1 : next
     FAIL                                                   # ∎ failed

@@ -1,4 +1,4 @@
-.isa 1
+.isa 2
 .files ["sample.yaml"]
 
 .playbook "samples/sample" "sample"
@@ -53,11 +53,10 @@
     ENTER "fetch"                                @8:1      # task := fetch, attempt := 1
   L1:
     CALL "http" ( @"part 0"
-      CONST "url"                                  @9:1
-      NAME workload                                @9:3
-      ATTR "url"                                   @9:5      # workload.url
-      MAP 1                                        @9:7      # {"url": workload.url}
-      RETURN                                       @9:9
+      NAME workload                                @9:1
+      ATTR "url"                                   @9:3      # workload.url
+      RECORD ["url"]                               @9:5      # {workload.url}
+      RETURN                                       @9:7
     ) ( @"part 1"
       CONST {}                                     @10:1
       RETURN                                       @10:3

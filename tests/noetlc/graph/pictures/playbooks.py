@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.analysis.formulas import STEP_DONE
+from noetlc.compile import compile_playbooks
 from noetlc.graph.analyse import analyse
-from noetlc.graph.build import nets_of
 from noetlc.graph.report import GraphReport
-from noetlc.net.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind, Where
+from noetlc.net.net import Arc, Ending, Gate, Net, Step, StepKind, Where
+from noetlc.net.program import nets_of
 from noetlvm.record import changed
 
 _VERBS = ("fetch", "load", "check", "merge", "clean", "notify", "store", "split", "rank", "score")
@@ -107,7 +108,7 @@ def _arcs(
 
 def report_of(source: str, path: str = "playbook.yaml") -> GraphReport:
     """Compile a playbook and analyse its net."""
-    compiled = compile_playbooks([PlaybookFile(path, source.encode())])
+    compiled = compile_playbooks([(path, source.encode())])
     assert compiled.program is not None, [one.message for file in compiled.files for one in file.findings]
     return analyse(nets_of(compiled.program)[0], path)
 

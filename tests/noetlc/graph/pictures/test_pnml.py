@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from noetlc.analysis.formulas import STEP_DONE
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats import pnml
-from noetlc.net.net import STEP_DONE, Arc, Ending, Gate, Net, Step, StepKind
+from noetlc.net.net import Arc, Ending, Gate, Net, Step, StepKind
 from tests.noetlc.graph.pictures.playbooks import chain_report, hostile_report, playbook, report_of
 from tests.noetlc.graph.pictures.pnml_grammar import NAMESPACE, violations
 
@@ -136,7 +137,7 @@ def test_documents_keep_to_the_published_grammar(documents: dict[str, Path]) -> 
     ("good", "bad"),
     [
         ('<position x="', '<position z="'),
-        ("<inscription><text>1<", "<inscription><text>0<"),
+        ("<text>1</text>\n        </inscription>", "<text>0</text>\n        </inscription>"),
         ('<dimension x="32"', '<dimension x="3200"'),
         ('<page id="page">', ""),
         ('id="arc2"', 'id="arc1"'),

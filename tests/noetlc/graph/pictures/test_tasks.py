@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.graph.tasks import TaskGraph, task_graph
 
 _HEAD = """\
@@ -17,7 +17,7 @@ workflow:
 
 
 def graph_of(tool: str) -> TaskGraph:
-    compiled = compile_playbooks([PlaybookFile("inside.yaml", (_HEAD + tool).encode())])
+    compiled = compile_playbooks([("inside.yaml", (_HEAD + tool).encode())])
     assert compiled.program is not None, [one.message for file in compiled.files for one in file.findings]
     pipeline = compiled.program.playbooks[0].steps[0].pipeline
     assert pipeline is not None

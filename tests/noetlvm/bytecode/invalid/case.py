@@ -35,10 +35,10 @@ SHORT = {
     "<ok>": '( NAME outcome; ATTR "status"; CONST "ok"; COMPARE ==; TRUTH; RETURN )',
     "<more>": '( NAME ctx; ATTR "more"; TRUTH; RETURN )',
     "<1>": "( CONST 1; RETURN )",
-    "<patch>": '( CONST "n"; CONST 1; MAP 1; RETURN )',
+    "<patch>": '( CONST 1; RECORD ["n"]; RETURN )',
 }
 
-_STEP = '.isa 1\n.playbook "main" "main"\n.entry "start"\n.step "start"\n'
+_STEP = '.isa 2\n.playbook "main" "main"\n.entry "start"\n.step "start"\n'
 _LOOP = '.loop "item" width 1; .in ( CONST []; RETURN )\n'
 
 PLACES = {

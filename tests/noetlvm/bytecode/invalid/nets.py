@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.noetlvm.bytecode.invalid.case import Case, programs
 
-_MAIN = '.isa 1\n.playbook "main" "main"\n.entry "start"\n'
+_MAIN = '.isa 2\n.playbook "main" "main"\n.entry "start"\n'
 _START = _MAIN + '.step "start"\n'
 
 
@@ -14,9 +14,9 @@ def _loops(*lines: str) -> str:
 
 PLAYBOOKS: list[Case] = programs(
     "metadata",
-    ("V070", "none", ".isa 1"),
-    ("V072", "one without a path", '.isa 1\n.playbook "" "main"\n.entry "start"\n.step "start"'),
-    ("V072", "one without a name", '.isa 1\n.playbook "main" ""\n.entry "start"\n.step "start"'),
+    ("V070", "none", ".isa 2"),
+    ("V072", "one without a path", '.isa 2\n.playbook "" "main"\n.entry "start"\n.step "start"'),
+    ("V072", "one without a name", '.isa 2\n.playbook "main" ""\n.entry "start"\n.step "start"'),
     ("V072", "a child without a path", _START + '\n.playbook "" "child"\n.entry "start"\n.step "start"'),
     ("V073", "a child with its parent's path", _START + '\n.playbook "main" "child"\n.entry "start"\n.step "start"'),
     (
@@ -47,8 +47,8 @@ STEPS: list[Case] = programs(
     ("V076", "one that begins with a hyphen", _START + '.step "-a"'),
     ("V076", "one with a line break at the end", _START + '.step "a\\n"'),
     ("V076", "one with template marks", _START + '.step "{{ a }}"'),
-    ("V077", "an entry that does not exist", '.isa 1\n.playbook "main" "main"\n.entry "begin"\n.step "start"'),
-    ("V077", "an entry without a name", '.isa 1\n.playbook "main" "main"\n.entry ""\n.step "start"'),
+    ("V077", "an entry that does not exist", '.isa 2\n.playbook "main" "main"\n.entry "begin"\n.step "start"'),
+    ("V077", "an entry without a name", '.isa 2\n.playbook "main" "main"\n.entry ""\n.step "start"'),
     ("V077", "the entry is a step of the parent", _START + '\n.playbook "child" "child"\n.entry "start"\n.step "a"'),
     ("V078", "a final step that does not exist", _MAIN + '.final "end"\n.step "start"'),
     ("V078", "a final step without a name", _MAIN + '.final ""\n.step "start"'),
@@ -71,7 +71,7 @@ ARCS: list[Case] = programs(
     (
         "V080",
         "handles failures that only its args read",
-        _START + '.arc "start" handles_failure\n.when <more>\n.args ( CONST "e"; NAME event; MAP 1; RETURN )',
+        _START + '.arc "start" handles_failure\n.when <more>\n.args ( NAME event; RECORD ["e"]; RETURN )',
     ),
     ("V080", "does not say that it handles failures", _START + '.arc "start"\n.when ( NAME event; TRUTH; RETURN )'),
 )

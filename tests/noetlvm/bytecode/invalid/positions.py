@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.noetlvm.bytecode.invalid.case import Case, expressions
 
 _GUARD = "!NAME {}; TRUTH; RETURN"
-_MAPPING = 'CONST "a"; !NAME {}; MAP 1; RETURN'
+_MAPPING = '!NAME {}; RECORD ["a"]; RETURN'
 _ANYTHING = "!NAME {}; RETURN"
 
 _HIDDEN = (
@@ -78,14 +78,40 @@ MAPPINGS: list[Case] = [
         ("V040", "inputs are a list", "CONST []; !RETURN"),
         ("V040", "inputs are null", "CONST null; !RETURN"),
         ("V040", "inputs are what the task before gave", "NAME _prev; !RETURN"),
-        ("V040", "inputs are a mapping, but not for sure", 'MAP 0; FILTER "default" 0 [] 0; !RETURN'),
-        ("V040", "a jump past the mapping", "CONST 1; KEEP_IF end; MAP 0; end: !RETURN"),
-        ("V040", "one of two ends", "CONST 1; JUMP_IF a; MAP 0; RETURN; a: CONST []; !RETURN"),
+        ("V040", "inputs are a mapping, but not for sure", 'RECORD []; FILTER "default" 0 [] 0; !RETURN'),
+        ("V040", "a jump past the mapping", "CONST 1; KEEP_IF end; RECORD []; end: !RETURN"),
+        ("V040", "one of two ends", "CONST 1; JUMP_IF a; RECORD []; RETURN; a: CONST []; !RETURN"),
     ),
+    *expressions("inputs", ("V040", "inputs have keys that are computed", "CONST 1; CONST 2; MAP 1; !RETURN")),
+    *expressions("inputs", ("V041", "a key twice", 'CONST 1; CONST 2; !RECORD ["a", "a"]; RETURN')),
     *expressions("spec", ("V040", "a spec is a text", 'CONST "fast"; !RETURN')),
     *expressions("arc args", ("V040", "args are the whole ctx", "NAME ctx; !RETURN")),
     *expressions("patch ctx", ("V040", "a patch of ctx is a list", "LIST 0; !RETURN")),
     *expressions("patch iter", ("V040", "a patch of iter is the outcome", "NAME outcome; !RETURN")),
 ]
 
-CASES = [*HIDDEN_NAMES, *HIDDEN_FURTHER_DOWN, *GUARDS, *MAPPINGS]
+PATCHES: list[Case] = [
+    case
+    for place in ("patch ctx", "patch iter")
+    for case in expressions(
+        place,
+        ("V063", f"{place}: an empty constant", "CONST {}; !RETURN"),
+        ("V063", f"{place}: an empty record", "RECORD []; !RETURN"),
+        ("V040", f"{place}: keys that are no text", "CONST 1; CONST 2; MAP 1; !RETURN"),
+        ("V040", f"{place}: keys that are computed", 'NAME ctx; ATTR "key"; CONST 2; MAP 1; !RETURN'),
+        (
+            "V065",
+            f"{place}: a key with a dot",
+            'CONST 1; CONST 2; RECORD ["a", "a.b"]; !RETURN',
+        ),
+        ("V065", f"{place}: a key that begins with a digit", 'CONST {"1st": 1}; !RETURN'),
+        ("V065", f"{place}: an empty key", 'CONST {"": 1}; !RETURN'),
+        (
+            "V065",
+            f"{place}: on one of two ways",
+            'CONST 1; JUMP_IF a; CONST {"a": 1}; RETURN; a: CONST {"-": 1}; !RETURN',
+        ),
+    )
+]
+
+CASES = [*PATCHES, *HIDDEN_NAMES, *HIDDEN_FURTHER_DOWN, *GUARDS, *MAPPINGS]

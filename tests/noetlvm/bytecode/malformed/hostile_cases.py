@@ -15,7 +15,7 @@ from tests.noetlvm.bytecode.malformed.pieces import (
     Cases,
     array,
     array32,
-    block,
+    binary,
     bundle,
     debug,
     leb,
@@ -34,7 +34,7 @@ def long_text(value: bytes) -> bytes:
 
 
 def expressions_of(codes: list[bytes]) -> bytes:
-    return bundle(expressions=b"".join(map(block, codes)))
+    return bundle(expressions=b"".join(map(binary, codes)))
 
 
 def jumps(targets: range) -> bytes:
@@ -56,7 +56,7 @@ CASES: Cases = {
         ),
     ),
     "ten million playbooks": Case(Fault.TOO_MUCH, lambda: bundle(net=b"\x90" * MANY)),
-    "five million empty pipelines": Case(Fault.TOO_MUCH, lambda: bundle(pipelines=b"\x01\x00" * (MANY // 2))),
+    "five million empty pipelines": Case(Fault.TOO_MUCH, lambda: bundle(pipelines=b"\xc4\x01\x00" * (MANY // 2))),
     "ten million files": Case(Fault.TOO_MUCH, lambda: bundle(debug=debug(files=array32(MANY) + b"\xa0" * MANY))),
     "lists of fifteen empty lists": Case(
         Fault.TOO_MUCH, lambda: with_value(array32(600_000) + (b"\x9f" + b"\x90" * 15) * 600_000)

@@ -64,8 +64,12 @@ def array32(count: int) -> bytes:
 
 
 def binary(data: bytes) -> bytes:
-    """Bytes, of which no bundle has any."""
-    return struct.pack(">BB", 0xC4, len(data)) + data
+    """Bytes as one value, in its shortest form."""
+    if len(data) < 2**8:
+        return struct.pack(">BB", 0xC4, len(data)) + data
+    return (
+        struct.pack(">BH", 0xC5, len(data)) + data if len(data) < 2**16 else struct.pack(">BI", 0xC6, len(data)) + data
+    )
 
 
 # -- LEB128
@@ -84,7 +88,7 @@ def block(data: bytes) -> bytes:
 
 # -- the bundle
 
-HEADER = b"\x7fNBC\x02\x00\x01\x00"
+HEADER = b"\x7fNBC\x03\x00\x02\x00"
 EMPTY = mapping()
 NUMBERS = {
     "metadata": 2,
@@ -99,7 +103,7 @@ NUMBERS = {
 
 
 def header(
-    magic: bytes = b"\x7fNBC", major: int = 2, minor: int = 0, instructions: int = 1, reserved: int = 0
+    magic: bytes = b"\x7fNBC", major: int = 3, minor: int = 0, instructions: int = 2, reserved: int = 0
 ) -> bytes:
     return magic + bytes((major, minor, instructions, reserved))
 
@@ -125,14 +129,12 @@ def playbook(
     return array(name, path, metadata, executor, entry, final, strict)
 
 
-START, HTTP = b"\xc1\x00", b"\xc1\x06"
-"""Two of the constants that every bundle knows."""
 CONSTANTS = (
     EMPTY,
     text("go"),
     text("fetch"),
-    HTTP,
-    START,
+    text("http"),
+    text("start"),
     text("each"),
     text("n"),
     text("max"),
@@ -208,15 +210,15 @@ MARKS = b"".join(
 def debug(
     files: bytes = array(text("a.yaml")), constructs: bytes = array(text("step"), text("task")), marks: bytes = MARKS
 ) -> bytes:
-    return files + constructs + marks
+    return files + constructs + binary(marks)
 
 
 PAYLOADS: dict[str, bytes] = {
     "metadata": playbook(),
     "constants": b"".join(CONSTANTS),
-    "expressions": block(EXPRESSION_0) + block(EXPRESSION_1),
+    "expressions": binary(EXPRESSION_0) + binary(EXPRESSION_1),
     "net": net(),
-    "pipelines": block(PIPELINE),
+    "pipelines": binary(PIPELINE),
     "keychain": array(credential()),
     "workload": mapping(text("k"), u(1)),
     "debug": debug(),
@@ -247,12 +249,12 @@ def with_value(value: bytes) -> bytes:
 
 def with_expression(code: bytes) -> bytes:
     """A bundle whose first expression is this."""
-    return bundle(expressions=block(code) + block(EXPRESSION_1))
+    return bundle(expressions=binary(code) + binary(EXPRESSION_1))
 
 
 def with_pipeline(code: bytes) -> bytes:
     """A bundle whose pipeline is this."""
-    return bundle(pipelines=block(code))
+    return bundle(pipelines=binary(code))
 
 
 def with_marks(marks: bytes) -> bytes:

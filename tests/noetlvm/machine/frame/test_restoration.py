@@ -104,8 +104,8 @@ def begun(code: LoadedPipeline, offload: Offload, ctx: dict[str, Any], saved: Fr
 def folded(log: list[Event]) -> tuple[FrameState, dict[str, Any]]:
     """Return the frame's state and ctx after these events, which go through the log's encoding first."""
     state = State()
-    run = state.runs[1] = Run("start", {}, False)
-    thread = run.threads["0"] = Thread()
+    run = state.runs[1] = Run("start", {}, False, state.view)
+    thread = run.threads["0"] = Thread(state.view)
     ctx: dict[str, Any] = {}
     for event in log:
         data = decode(encode(event.data))
@@ -187,8 +187,8 @@ PATCHES = st.sampled_from(
         (),
         (("PATCH", None, constant({"n": 1})),),
         (("PATCH", constant({"n": 0}), constant({"n": 0})),),
-        (("PATCH", expression(("CONST", "n"), ("NAME", "_prev"), ("MAP", 1), "RETURN"), None),),
-        (("PATCH", None, expression(("CONST", "n"), ("NAME", "ctx"), ("REQUIRE", "n"), ("MAP", 1), "RETURN")),),
+        (("PATCH", expression(("NAME", "_prev"), ("RECORD", ["n"]), "RETURN"), None),),
+        (("PATCH", None, expression(("NAME", "ctx"), ("REQUIRE", "n"), ("RECORD", ["n"]), "RETURN")),),
     ]
 )
 DELAYS = st.sampled_from([None, constant(2), constant("soon"), expression(("NAME", "_prev"), "RETURN")])
@@ -201,7 +201,7 @@ def codes(draw: st.DrawFn) -> Pipeline:
     made: list[Row] = []
     for task in range(count):
         made += [("LABEL", f"t{task}"), ("ENTER", f"task_{task}"), ("LABEL", f"call{task}")]
-        made.append(("CALL", "noop", expression(("CONST", "p"), ("NAME", "_prev"), ("MAP", 1), "RETURN"), EMPTY))
+        made.append(("CALL", "noop", expression(("NAME", "_prev"), ("RECORD", ["p"]), "RETURN"), EMPTY))
         for rule in range(draw(st.integers(0, 3))):
             made += [("UNLESS", draw(GUARDS), f"t{task}_{rule}"), *draw(PATCHES)]
             made += draw(st.sampled_from(DIRECTIVES))(draw, task, count)

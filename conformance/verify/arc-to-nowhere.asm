@@ -1,0 +1,7 @@
+.isa 2
+
+.playbook "demo/case" "case"
+  .entry "start"
+
+.step "start"
+  .arc "nowhere"

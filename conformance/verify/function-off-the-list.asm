@@ -1,0 +1,7 @@
+.isa 2
+
+.playbook "demo/case" "case"
+  .entry "start"
+
+.step "start"
+  .admit (CONST "os"; CALL "__import__" 1 [] 0; TRUTH; RETURN)

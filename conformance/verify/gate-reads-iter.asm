@@ -1,0 +1,7 @@
+.isa 2
+
+.playbook "demo/case" "case"
+  .entry "start"
+
+.step "start"
+  .admit (NAME iter; TRUTH; RETURN)

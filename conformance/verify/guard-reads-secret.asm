@@ -1,0 +1,8 @@
+.isa 2
+
+.playbook "demo/case" "case"
+  .entry "start"
+
+.step "start"
+  .arc "start"
+    .when (NAME keychain; TRUTH; RETURN)

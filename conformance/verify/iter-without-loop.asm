@@ -1,0 +1,17 @@
+.isa 2
+
+.playbook "demo/case" "case"
+  .entry "start"
+
+.step "start"
+  .tool (
+  a:
+    ENTER "a"
+    CALL "noop" (NAME iter; RECORD ["x"]; RETURN) (CONST {}; RETURN)
+    ON_ERROR L1
+    CONTINUE L2
+  L1:
+    FAIL
+  L2:
+    END
+  )

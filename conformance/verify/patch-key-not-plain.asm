@@ -1,0 +1,12 @@
+.isa 2
+
+.playbook "demo/case" "case"
+  .entry "start"
+
+.step "start"
+  .tool (
+    ENTER "a"
+    CALL "noop" (CONST {}; RETURN) (CONST {}; RETURN)
+    PATCH none (CONST 1; RECORD ["a.b"]; RETURN)
+    BREAK
+  )

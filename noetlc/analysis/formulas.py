@@ -1,0 +1,422 @@
+"""Guards without their data: truth functions over tests of one operand against a constant.
+
+Nothing is known about an operand except that it has one value while a router decides. Each operand gets a few sample
+values, one for every combination of results its tests can have. A guard can hold if some samples make it hold, and two
+guards over the same operand exclude or complete each other exactly if they do so over the samples.
+
+Guards come as source (`noetlc.analysis.guards`) and as code (`noetlc.net.code_guards`). Both build formulas from the
+items below, so that both get the same formula.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise, product
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from noetlvm.record import Record
+
+STEP_DONE = "step.done"
+LOOP_DONE = "loop.done"
+STEP_FAILED = "step.failed"
+
+COMBINATIONS_MAX = 4096
+"""Combinations of samples to evaluate. Guards that need more are treated as independent."""
+
+
+class _Sample:
+    """A value that differs from every constant."""
+
+    def __init__(self, is_true: bool, holds: bool) -> None:
+        self.is_true = is_true
+        self.holds = holds
+
+
+UNDEFINED: Final = _Sample(is_true=False, holds=False)
+_SOMETHING: Final = _Sample(is_true=True, holds=True)
+_FALSE_AS_TEXT: Final = _Sample(is_true=True, holds=False)
+
+ORDER: Final[dict[str, Callable[[float, float], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+TRUE = "true"
+"""Truth as Python defines it."""
+HOLDS = "holds"
+"""Truth as a guard defines it: the text `false` is false (S9)."""
+TRUTHS = (TRUE, HOLDS)
+
+
+class Test(Record):
+    """A test of one operand."""
+
+    operand: str
+    """The operand as text; operands with equal texts are equal."""
+    relation: str
+    """`==`, `in`, `<`, `<=`, `>`, `>=`, `TRUE` or `HOLDS`."""
+    constant: object = None
+    """A list for `in`."""
+
+    def __hash__(self) -> int:
+        return hash((self.operand, self.relation, repr(self.constant)))
+
+
+class If(Record):
+    """`then` where the condition is true, `otherwise` where it is not."""
+
+    condition: Formula
+    then: Formula
+    otherwise: Formula
+
+
+Formula: TypeAlias = bool | Test | If
+
+
+def if_(condition: Formula, then: Formula, otherwise: Formula) -> Formula:
+    """Return a simplified conditional."""
+    if isinstance(condition, bool):
+        return then if condition else otherwise
+    if _repeats(condition, otherwise):
+        otherwise = False
+    if then == otherwise:
+        return then
+    return condition if then is True and otherwise is False else If(condition, then, otherwise)
+
+
+def not_(formula: Formula) -> Formula:
+    """Return the negation of a formula."""
+    return if_(formula, False, True)
+
+
+def _repeats(condition: Formula, formula: Formula) -> bool:
+    """True if the formula tests the truth that the condition has already established."""
+    if not isinstance(condition, Test) or not isinstance(formula, Test) or condition.relation != TRUE:
+        return False
+    return formula.relation in TRUTHS and formula.operand == condition.operand
+
+
+# ---- evaluation
+
+
+def holds(value: object) -> bool:
+    """Return the truth of a constant as a guard defines it (S9)."""
+    if isinstance(value, _Sample):
+        return value.holds
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    return bool(value)
+
+
+def is_true(value: object) -> bool:
+    """Return the truth of a constant as Python defines it."""
+    return value.is_true if isinstance(value, _Sample) else bool(value)
+
+
+def compare(relation: str, value: object, constant: object) -> bool:
+    """Return the result of a test; values that cannot be ordered compare as false."""
+    if relation == TRUE:
+        return is_true(value)
+    if relation == HOLDS:
+        return holds(value)
+    if relation == "==":
+        return value == constant
+    if relation == "in":
+        return isinstance(constant, list | tuple) and value in constant
+    return _is_number(value) and _is_number(constant) and ORDER[relation](value, constant)  # type: ignore[arg-type]
+
+
+def tests_in(formula: Formula) -> Iterator[Test]:
+    """Yield the tests of a formula; a test may come more than once."""
+    pending = [formula]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Test):
+            yield one
+        elif isinstance(one, If):
+            pending += (one.condition, one.then, one.otherwise)
+
+
+def value_of(formula: Formula, samples: Mapping[str, object]) -> bool:
+    """Return a formula's truth for these samples of its operands."""
+    while isinstance(formula, If):
+        formula = formula.then if value_of(formula.condition, samples) else formula.otherwise
+    if isinstance(formula, Test):
+        return compare(formula.relation, samples[formula.operand], formula.constant)
+    return formula
+
+
+def verdict(formula: Formula) -> bool | None:
+    """Return the constant that a formula equals, or None if it depends on data."""
+    if isinstance(formula, bool):
+        return formula
+    if isinstance(formula, Test):
+        return False if formula.relation == "in" and not formula.constant else None
+    worlds = combinations([formula])
+    if worlds is None:
+        return None
+    found = {value_of(formula, world) for world in worlds}
+    return found.pop() if len(found) == 1 else None
+
+
+def combinations(formulas: Iterable[Formula]) -> list[dict[str, object]] | None:
+    """Return every combination of samples for the operands of some formulas; None if there are too many."""
+    tests: dict[str, list[Test]] = {}
+    for formula in formulas:
+        for test in tests_in(formula):
+            tests.setdefault(test.operand, []).append(test)
+    domains = {operand: samples_for(tested) for operand, tested in tests.items()}
+    count = 1
+    for domain in domains.values():
+        count *= len(domain)
+        if count > COMBINATIONS_MAX:
+            return None
+    return [dict(zip(domains, values, strict=True)) for values in product(*domains.values())]
+
+
+def samples_for(tests: Iterable[Test]) -> list[object]:
+    """Return values of one operand, one for each combination of results that its tests can have."""
+    relations: set[str] = set()
+    constants: list[object] = []
+    for test in tests:
+        relations.add(test.relation)
+        constants += constants_of(test)
+    if relations & ORDER.keys():
+        constants += _between([constant for constant in constants if _is_number(constant)], relations)
+    others: list[object] = [UNDEFINED, _SOMETHING]
+    if relations >= set(TRUTHS):
+        others.append(_FALSE_AS_TEXT)
+    elif not relations & set(TRUTHS):
+        others.pop()  # without a test of truth, all values that equal no constant are alike
+    return [*_distinct(constants), *others]
+
+
+def constants_of(test: Test) -> list[object]:
+    """Return the constants that a test compares its operand with."""
+    if test.relation == "in":
+        return list(test.constant) if isinstance(test.constant, list | tuple) else []
+    return [] if test.relation in TRUTHS else [test.constant]
+
+
+def _between(numbers: list[object], relations: set[str]) -> list[float]:
+    """Return a number for each gap between the constants; zero counts as a constant where truth is tested."""
+    points = sorted({float(number) for number in numbers} | ({0.0} if relations & set(TRUTHS) else set()))  # type: ignore[arg-type]
+    gaps = [(low + high) / 2 for low, high in pairwise(points)]
+    return [points[0] - 1, *points, *gaps, points[-1] + 1] if points else []
+
+
+def _distinct(values: list[object]) -> list[object]:
+    try:
+        return list(dict.fromkeys(values))
+    except TypeError:  # lists and mappings have no hash
+        found: list[object] = []
+        for value in values:
+            if value not in found:
+                found.append(value)
+        return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)  # a boolean is one too, as in Python
+
+
+# ---- items: what a guard computes with
+
+
+class Known(Record):
+    """A constant."""
+
+    value: object
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
+
+
+class Term(Record):
+    """An operand, identified by its text."""
+
+    text: str
+    is_something: bool = False
+    """Defined and true; its value is unknown."""
+
+
+class Truth(Record):
+    """A boolean computed from tests."""
+
+    formula: Formula
+
+
+Item: TypeAlias = Known | Term | Truth
+
+Facts: TypeAlias = Mapping[str, Item]
+"""What is known for certain, by path: `event.name`."""
+
+NO_FACTS: Facts = MappingProxyType({})
+_SOME_OUTCOME = Term("outcome", is_something=True)
+OK_OUTCOME: Facts = MappingProxyType(
+    {"outcome": _SOME_OUTCOME, "outcome.status": Known("ok"), "outcome.error": Known(UNDEFINED)}
+)
+ERROR_OUTCOME: Facts = MappingProxyType(
+    {
+        "outcome": _SOME_OUTCOME,
+        "outcome.status": Known("error"),
+        "outcome.error": Term("outcome.error", is_something=True),
+    }
+)
+
+
+@lru_cache(maxsize=1024)
+def event_facts(event: str, step: str, is_loop: bool) -> Facts:
+    """Return what is known about `event` when a step ends with one."""
+    failed = event == STEP_FAILED
+    facts: dict[str, Item] = {
+        "event": Term("event", is_something=True),
+        "event.name": Known(event),
+        "event.status": Known("error" if failed else "success"),
+        "event.error": Term("event.error", is_something=True) if failed else Known(UNDEFINED),
+        "event.step": Known(step),
+    }
+    if event == LOOP_DONE:
+        facts["event.loop"] = Term("event.loop", is_something=True)
+    elif not is_loop:
+        facts["event.loop"] = Known(UNDEFINED)
+    return facts
+
+
+_SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPPOSITE: Final = {"!=": "==", "not in": "in"}
+
+
+def compared(relation: str, left: Item, right: Item) -> Item:
+    """Return a comparison: a constant, a test of one operand, or an operand of its own."""
+    if isinstance(left, Known) and not isinstance(right, Known) and relation in _SWAPPED:
+        left, right, relation = right, left, _SWAPPED[relation]
+    positive = _OPPOSITE.get(relation, relation)
+    formula = _comparison(positive, left, right)
+    if formula is None:
+        formula = Test(f"({item_text(left)} {positive} {item_text(right)})", TRUE)
+    elif isinstance(formula, bool):
+        return Known(formula == (positive == relation))
+    return Truth(formula if positive == relation else not_(formula))
+
+
+def _comparison(relation: str, left: Item, right: Item) -> Formula | None:
+    if not isinstance(right, Known) or not _is_testable(relation, right.value):
+        return None
+    if isinstance(left, Known):
+        is_ordered = relation not in ORDER or _is_number(left.value)  # ordering anything else is an error at run time
+        return compare(relation, left.value, right.value) if is_ordered else None
+    return Test(left.text, relation, right.value) if isinstance(left, Term) else None
+
+
+def _is_testable(relation: str, constant: object) -> bool:
+    if constant is UNDEFINED:
+        return False
+    if relation == "in":
+        return isinstance(constant, list | tuple)
+    return relation == "==" or isinstance(constant, int | float)
+
+
+def listed(items: Sequence[Item]) -> Item:
+    """Return a list of items: a constant if all of them are."""
+    values = [item.value for item in items if isinstance(item, Known)]
+    return Known(values) if len(values) == len(items) else Term(f"[{', '.join(map(item_text, items))}]")
+
+
+def is_defined(positive: bool, item: Item) -> Item:
+    """Return `item is defined`, or its negation."""
+    if isinstance(item, Known):
+        return Known((item.value is not UNDEFINED) == positive)
+    if isinstance(item, Truth) or item.is_something:
+        return Known(positive)
+    test = Test(f"({item.text} is defined)", TRUE)
+    return Truth(test if positive else not_(test))
+
+
+def item_holds(item: Item) -> Formula:
+    """Return an item's truth as a guard defines it (S9)."""
+    if isinstance(item, Known):
+        return holds(item.value)
+    if isinstance(item, Truth):
+        return item.formula
+    return True if item.is_something else Test(item.text, HOLDS)
+
+
+def item_is_true(item: Item) -> Formula:
+    """Return an item's truth as Python defines it."""
+    if isinstance(item, Known):
+        return is_true(item.value)
+    if isinstance(item, Truth):
+        return item.formula
+    return True if item.is_something else Test(item.text, TRUE)
+
+
+# ---- text
+
+
+def item_text(item: Item) -> str:
+    """Write an item; operands are identified by this text."""
+    if isinstance(item, Known):
+        return constant_text(item.value)
+    return item.text if isinstance(item, Term) else f"({text(item.formula)})"
+
+
+_SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*", "DIV": "/", "FLOORDIV": "//", "MOD": "%", "POW": "**"}
+
+
+def operation_text(name: str, operands: tuple[object, ...], taken: Sequence[Item]) -> str:
+    """Write an operation, named by its opcode or its sign. Different operations have different texts."""
+    items = [item_text(item) for item in taken]
+    sign = _SIGNS.get(name, name)
+    if sign in _SIGNS.values():
+        return f"({items[0]} {sign} {items[1]})"
+    if name in ("FILTER", "TEST", "METHOD"):
+        word = {"FILTER": " | ", "TEST": " is ", "METHOD": "."}[name] + str(operands[0])
+        further = [*items[1:], *map(str, operands[2:])] if operands[2:] != ([], 0) else items[1:]
+        arguments = f"({', '.join(further)})" if further or name == "METHOD" else ""
+        return f"{items[0]}{word}{arguments}"
+    return f"{name.lower()}({', '.join([*map(repr, operands), *items])})"
+
+
+def constant_text(value: object) -> str:
+    """Write a constant as a template does."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(constant_text(item) for item in value)}]"
+    return "undefined" if value is UNDEFINED else repr(value)
+
+
+def text(formula: Formula) -> str:
+    """Write a formula as a guard."""
+    if isinstance(formula, bool):
+        return str(formula).lower()
+    if isinstance(formula, Test):
+        return formula.operand if formula.relation in TRUTHS else _relation(formula, formula.relation)
+    return _conditional(formula)
+
+
+def _relation(test: Test, word: str) -> str:
+    return f"{test.operand} {word} {constant_text(test.constant)}"
+
+
+def _conditional(formula: If) -> str:
+    condition, then, otherwise = formula.condition, formula.then, formula.otherwise
+    if then is False and otherwise is True:
+        if isinstance(condition, Test) and condition.relation in ("==", "in"):
+            return _relation(condition, {"==": "!=", "in": "not in"}[condition.relation])
+        return f"not {_part(condition)}"
+    if otherwise is False:
+        return f"{_part(condition)} and {_part(then)}"
+    if then is True or _repeats(condition, then):
+        return f"{_part(condition)} or {_part(otherwise)}"
+    return f"{_part(then)} if {_part(condition)} else {_part(otherwise)}"
+
+
+def _part(formula: Formula) -> str:
+    written = text(formula)
+    return f"({written})" if isinstance(formula, If) and not written.startswith("not ") else written

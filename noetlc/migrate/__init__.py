@@ -1,0 +1,1 @@
+"""Rewrites playbooks of other dialects as canonical v10, with minimal edits."""

@@ -1,0 +1,367 @@
+"""Every construct that `migrate` knows: its code, how it is written, what it becomes and how the meaning stays the same.
+
+The documentation, the reports and `--explain` read this table; the rewrites name its codes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from noetlc.syntax.span import Span
+from noetlvm.record import Record
+
+
+class Effect(StrEnum):
+    """What `migrate` does about a construct."""
+
+    REWRITTEN = "rewritten"
+    NOTED = "noted"
+    """Rewritten or removed, and worth a look: a detail differs."""
+    HAND = "needs a hand"
+    """Left as it is: a person must decide."""
+
+
+class Construct(Record):
+    """One row of the table."""
+
+    code: str
+    written: str
+    becomes: str
+    meaning: str
+    """How the migrated playbook does what the older one did."""
+    effect: Effect = Effect.REWRITTEN
+
+
+class Rewrite(Record):
+    """One construct at one place of a file."""
+
+    code: str
+    span: Span
+    message: str
+
+    @property
+    def construct(self) -> Construct:
+        return CONSTRUCTS[self.code]
+
+
+_ROWS = (
+    # ---- the document
+    Construct("R101", "`apiVersion: noetl.io/v1`, or none", "`apiVersion: noetl.io/v2`", "the version of the language"),
+    Construct(
+        "R102",
+        "`metadata` without `name` or `path`",
+        "the missing one, made from the other",
+        "the catalogue needs both",
+    ),
+    Construct(
+        "R103",
+        "root `vars` that nothing writes",
+        "entries of `workload`; `vars.x` becomes `workload.x`",
+        "inputs that do not change are the workload",
+    ),
+    Construct(
+        "R104",
+        "root `vars` that something writes",
+        "`set_ctx` in a first task; `vars.x` becomes `ctx.x`",
+        "state of the execution starts with the same values",
+    ),
+    Construct(
+        "R105",
+        "`executor.kind`, `executor.spec.pool`",
+        "`executor.profile`, `executor.spec.policy.placement`",
+        "the same hints, where v10 has them",
+    ),
+    Construct("R106", "`workbook` as a list", "`workbook.tasks`, a mapping by name", "tasks are found by their name"),
+    Construct(
+        "R107",
+        "`auth` or `credential` names without a `keychain`",
+        "a `keychain:` section with every name that can occur",
+        "v10 resolves credentials before the first step",
+    ),
+    # ---- steps
+    Construct(
+        "R201",
+        "a step's `when`",
+        "`spec.policy.admit` with `on_deny: drop`",
+        "the guard is evaluated when the token arrives; a refused token is gone",
+    ),
+    Construct("R202", "`spec.next_mode`", "`next.spec.mode`", "how many arcs fire"),
+    Construct("R203", "`spec.timeout`", "`spec.policy.lifecycle.timeout_s`", "the time limit of the step run"),
+    Construct("R204", "`spec.lease`", "removed", "the machine manages leases itself", Effect.NOTED),
+    Construct(
+        "R205", "`tool` as text, with the inputs on the step", "a task with `kind` and its inputs", "the same call"
+    ),
+    Construct("R206", "a task with its tool under `tool:`", "a task with `kind` and its inputs", "the same call"),
+    Construct(
+        "R207",
+        "`loop.mode`, `loop.max_in_flight` outside `spec`; `collection`, `element`",
+        "`loop.spec`; `in`, `iterator`",
+        "the same iterations",
+    ),
+    Construct("R208", "`pipe`", "the list under `tool`", "a list of tasks is a pipeline"),
+    Construct(
+        "R209",
+        "`sink`",
+        "a last task that ends with `do: skip`",
+        "the data is stored; the step's result stays the one before",
+    ),
+    Construct(
+        "R210",
+        "`set_ctx`, `set` or `vars` on a step",
+        "a last task of kind `noop` with `do: skip` and `set_ctx`; after a loop, a step of that kind",
+        "written when the step has succeeded; its result stays",
+    ),
+    Construct("R211", "`args`, `input` or `with` on a step", "the tool's `args`", "the same values reach the tool"),
+    Construct(
+        "R212",
+        "`output: {store, output_select}` on a step",
+        "removed",
+        "large results are stored by the machine, and reading a field loads it",
+        Effect.NOTED,
+    ),
+    Construct("R213", "`name` or `description` on a step", "`step`, `desc`", "the same names"),
+    # ---- tasks
+    Construct(
+        "R301",
+        "another spelling of an input (`query`, `payload`, `endpoint`, `credential`, `input`, …)",
+        "the input's canonical name",
+        "the same value",
+    ),
+    Construct(
+        "R302", "`timeout`, `verify_ssl`, `follow_redirects` on the task", "the task's `spec`", "the same setting"
+    ),
+    Construct(
+        "R303",
+        "`retry: {max_attempts, initial_delay, backoff_multiplier}`",
+        "a policy rule with `do: retry`",
+        "as many runs, with the same first delay; then the task fails",
+    ),
+    # ---- policies
+    Construct("R401", "`eval` with `expr`", "`spec.policy.rules` with `when`", "the first rule that matches decides"),
+    Construct(
+        "R402",
+        "`eval` in which no rule matched",
+        "a last rule: `outcome.status == 'error'` fails",
+        "an error that no rule handled failed the task; v10 would go on",
+    ),
+    Construct("R403", "`backoff: fixed`", "`backoff: none`", "the delay stays the same"),
+    Construct(
+        "R404", "`set_vars`", "`set_iter` in a loop, else `set_ctx`", "the value lives as long as the step run needs it"
+    ),
+    Construct("R405", "`set_shared`", "`set_ctx` with a reducer", "writes of parallel iterations are combined"),
+    Construct(
+        "R406",
+        "`set_ctx` in a parallel loop",
+        "the same, with the reducer `last`",
+        "the last write counted; now in the order of the items",
+        Effect.NOTED,
+    ),
+    Construct("R407", "`set_prev`", "a task that returns the value", "the next task reads it as `_prev`"),
+    Construct("R408", "`{else: {do}}`, `{when, do}` without `then`", "`then: {do}`", "the same directive"),
+    Construct("R409", "a rule without `do`", "`do: continue`", "the rule only wrote state", Effect.NOTED),
+    Construct("R410", "`attempts` that is no number", "its leading digits", "as many runs", Effect.NOTED),
+    Construct(
+        "R411",
+        "`pipe` with `catch.cond`",
+        "policy rules of each task",
+        "the first condition that matches an error decides; else the task fails",
+    ),
+    # ---- routing
+    Construct(
+        "R501", "`next` as a list or a name", "`next: {arcs: […]}`, exclusive", "the first arc whose guard holds"
+    ),
+    Construct(
+        "R502",
+        "an arc without a guard on `event`",
+        "`event.name == 'step.done'`, or `'loop.done'`",
+        "a failed step went nowhere",
+    ),
+    Construct("R503", "`next` entries with `when` and `then`", "arcs with that guard", "the same targets"),
+    Construct("R504", "`else` among the arcs", "a last arc", "it holds when no other does"),
+    Construct(
+        "R505",
+        "several targets under one condition",
+        "`mode: inclusive`, the conditions made exclusive",
+        "all targets of the first condition that holds",
+    ),
+    Construct("R506", "`set` or `set_ctx` on an arc", "`args`, or a step in between", "written before the target runs"),
+    # ---- case
+    Construct(
+        "R601", "`case` that leads to steps", "arcs", "the first entry that leads somewhere and whose guard holds"
+    ),
+    Construct("R602", "`case` with `retry`", "a policy rule with `do: retry`", "as many runs, then the task fails"),
+    Construct(
+        "R603",
+        "`case` with `retry.params`",
+        "`do: jump` to the task, with the next values in `iter` or `ctx`",
+        "the call is made again with the next page",
+    ),
+    Construct(
+        "R604",
+        "`case` with `collect`",
+        "`set_ctx` that grows a list; in a parallel loop a reducer",
+        "the same elements in the same order",
+    ),
+    Construct("R605", "`case` with `set`", "`set_ctx` in a policy rule", "written when the tool has answered"),
+    Construct(
+        "R606",
+        "`case` with tasks",
+        "a branch of `choose` after the tool",
+        "they run when the guard holds; the step's result stays",
+    ),
+    Construct(
+        "R607",
+        "`case` with tasks after an error",
+        "a step in between, on `step.failed`",
+        "they run when the tool has failed",
+    ),
+    Construct("R608", "`case` with `pipe`", "the step's tool list, or a branch of `choose`", "the tasks run in order"),
+    Construct(
+        "R609",
+        "`case` entries without a match on an error",
+        "a last rule that fails",
+        "an error that no entry handled failed the step",
+    ),
+    # ---- names
+    Construct(
+        "R701",
+        "`result`, `response`, `output`, `error`",
+        "`outcome.…` in rules, `event.…` in arcs, `_prev` in inputs",
+        "the result of the tool at that place",
+    ),
+    Construct("R702", "`outcome.status == 'success'`", "`outcome.status == 'ok'`", "the word for success"),
+    Construct(
+        "R703",
+        "`event.name == 'call.done'`, `'call.error'`",
+        "`step.done` or `loop.done`, `step.failed`",
+        "the same event",
+    ),
+    Construct("R704", "`vars.x`", "`ctx.x`, `iter.x` or `workload.x`", "where the value lives now"),
+    Construct("R705", "`job.uuid`, `job.execution_id`", "`execution_id`", "the same identifier"),
+    Construct("R706", "`loop_index`", "`iter.index`", "the number of the iteration"),
+    Construct("R707", "`token.args`", "`args`", "what the token carries"),
+    Construct(
+        "R708",
+        "fields of results that v10 names otherwise (`status_code`, `command_0`, `data` of rows)",
+        "the field's name in v10",
+        "the same value",
+    ),
+    Construct("R709", "a condition without `{{ }}`", "a template", "the condition is evaluated"),
+    Construct(
+        "R710",
+        "`output.data.data`",
+        "the field `data` of the body, or of what the code returned",
+        "files use `output.data` for the result and for the body: check which one is meant",
+        Effect.NOTED,
+    ),
+    # ---- the io dialect
+    Construct("R801", "`set` in a rule", "`set_ctx`, `set_iter`", "the same scope"),
+    Construct(
+        "R802",
+        "`set` on a task",
+        "`set_iter` in a loop, else `set_ctx`, when the task has succeeded",
+        "later tasks read the name",
+    ),
+    # ---- what has no counterpart
+    Construct(
+        "R901",
+        "`case` with `result`",
+        "nothing",
+        "the step's result is the last task's: end the pipeline with a task that returns it",
+        Effect.HAND,
+    ),
+    Construct(
+        "R902", "`finally`", "nothing", "add a step that both `step.done` and `step.failed` lead to", Effect.HAND
+    ),
+    Construct(
+        "R903", "`loop.cursor`, `loop.frame`", "nothing", "page with `jump` and `set_iter` inside the loop", Effect.HAND
+    ),
+    Construct(
+        "R904",
+        "`exports`, `on_no_match`, `bind`",
+        "nothing",
+        "write the values with `set_ctx`; write a last rule or arc without condition",
+        Effect.HAND,
+    ),
+    Construct("R905", "`env.X`", "nothing", "declare a keychain entry, or pass the value with `--set`", Effect.HAND),
+    Construct(
+        "R906",
+        "`set_shared` without a reducer, in a parallel loop",
+        "nothing",
+        "choose a reducer under `loop.spec.policy.reducers`",
+        Effect.HAND,
+    ),
+    Construct(
+        "R907",
+        "`set_prev` with `jump` or `break`",
+        "nothing",
+        "write the value with `set_iter` or `set_ctx` and read it there",
+        Effect.HAND,
+    ),
+    Construct(
+        "R908",
+        "`auth` that is only known at run time",
+        "nothing",
+        "declare every name that can occur under `keychain`",
+        Effect.HAND,
+    ),
+    Construct(
+        "R909",
+        "a construct inside an alias or in an unusual layout",
+        "nothing",
+        "write it out at its own place and migrate again",
+        Effect.HAND,
+    ),
+    Construct(
+        "R910",
+        "a result read where there is none",
+        "nothing",
+        "read a step by its name, or pass the value with `args`",
+        Effect.HAND,
+    ),
+    Construct("R911", "`sink` without a tool", "nothing", "write a task of the storage's own kind", Effect.HAND),
+    Construct(
+        "R912",
+        "`case` with tasks after an error in a loop",
+        "nothing",
+        "handle the error in the task's policy",
+        Effect.HAND,
+    ),
+    Construct(
+        "R914",
+        "`args`, `input` or `with` on a step whose tool takes none",
+        "nothing",
+        "write the values into the inputs that use them",
+        Effect.HAND,
+    ),
+    Construct(
+        "R913",
+        "a tool kind of another name",
+        "nothing",
+        "install a plugin of that kind, or use a kind that is built in",
+        Effect.HAND,
+    ),
+)
+
+CONSTRUCTS = {row.code: row for row in _ROWS}
+
+
+def described(code: str) -> str:
+    """Return what a construct becomes, in a sentence."""
+    row = CONSTRUCTS[code]
+    return f"{row.written}: {row.becomes}"
+
+
+class RewriteLog:
+    """Collects what was rewritten in one file and what could not be."""
+
+    def __init__(self) -> None:
+        self._rewrites: dict[Rewrite, None] = {}
+
+    def add(self, code: str, span: Span | None, message: str) -> None:
+        self._rewrites[Rewrite(code, span or Span(0, 0), message)] = None
+
+    @property
+    def changes(self) -> tuple[Rewrite, ...]:
+        """In the order of their positions."""
+        return tuple(sorted(self._rewrites, key=lambda change: (change.span, change.code)))

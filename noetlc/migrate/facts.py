@@ -1,0 +1,185 @@
+"""What the rewrites need to know about a playbook before they change it. Read-only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from noetlc.migrate.document import Draft, Leaf, Map, Seq, leaves
+from noetlc.migrate.templates import paths_read
+
+STEP_KEYS = frozenset({"step", "desc", "spec", "loop", "tool", "next"})
+SUGAR = frozenset({"choose", "while", "until"})
+TASK_WORDS = frozenset({"kind", "tool", "eval", "spec", "retry", "type"})
+_DATA_KEY = re.compile(r"""["']data["']\s*:|\bdata\s*=""")
+
+
+class TaskFacts(NamedTuple):
+    """One task of a pipeline."""
+
+    label: str
+    body: Map
+    kind: str
+    returns_data: bool
+    """Its code makes a mapping with the key `data`: reading `.data` of the result is then no wrapper's."""
+
+
+class StepFacts(NamedTuple):
+    """One step."""
+
+    body: Map
+    name: str
+    has_loop: bool
+    is_parallel: bool
+    tasks: tuple[TaskFacts, ...]
+
+    @property
+    def last(self) -> TaskFacts | None:
+        return self.tasks[-1] if self.tasks else None
+
+
+class VarsPlan(NamedTuple):
+    """ReadAt each variable of `vars` lives in v10."""
+
+    in_workload: frozenset[str]
+    initial: frozenset[str]
+    """Root variables that something writes: they need a first value in `ctx`."""
+    by_step: dict[tuple[str, str], str]
+    """Path by step and key, for variables of one step: `iter.page`, `ctx.load_page`."""
+
+    def target(self, step: str, key: str) -> str:
+        if key in self.in_workload:
+            return f"workload.{key}"
+        return self.by_step.get((step, key), f"ctx.{key}")
+
+
+class PlaybookFacts:
+    """The whole document."""
+
+    def __init__(self, root: Map) -> None:
+        self.root = root
+        workload = root.map("workload")
+        self.workload = frozenset(workload.keys()) if workload else frozenset()
+        self.steps = tuple(step_facts(step) for step in steps_of(root))
+        self.by_name = {step.name: step for step in self.steps if step.name}
+        self.labels = frozenset(task.label for step in self.steps for task in step.tasks if task.label)
+        self.defined = self.workload | self.by_name.keys() | self.labels | frozenset(_given_names(root))
+        self.vars = _vars_plan(root, self.steps)
+
+
+def steps_of(root: Map) -> list[Map]:
+    """Return the steps of a document."""
+    workflow = root.seq("workflow")
+    return [step for step in workflow.values if isinstance(step, Map)] if workflow else []
+
+
+def step_facts(step: Map) -> StepFacts:
+    """Return what is known of a step."""
+    loop = step.map("loop")
+    spec = loop.map("spec") if loop else None
+    mode = (spec.text("mode") if spec else "") or (loop.text("mode") if loop else "")
+    tasks = tuple(_task_facts(label, body) for label, body in tasks_of(step.get("tool")))
+    return StepFacts(step, step.text("step"), loop is not None, mode in ("parallel", "async"), tasks)
+
+
+def tasks_of(tool: Draft | None) -> Iterator[tuple[str, Map]]:
+    """Yield the label and body of every task of a pipeline, those inside sugar included."""
+    if isinstance(tool, Map):
+        yield from _entry_tasks(tool)
+    elif isinstance(tool, Seq):
+        for value in tool.values:
+            if isinstance(value, Map):
+                yield from _entry_tasks(value)
+
+
+def _entry_tasks(entry: Map) -> Iterator[tuple[str, Map]]:
+    first = entry.pairs[0] if entry.pairs else None
+    if first is None or entry.pair("kind") or entry.pair("type") or not isinstance(first.value, Map | Seq):
+        yield entry.text("name"), entry
+    elif first.key in SUGAR:
+        blocks = first.value.values if isinstance(first.value, Seq) else [first.value]
+        for block in blocks:
+            if isinstance(block, Map):
+                otherwise = block.map("else")
+                for body in (block.get("then"), block.get("do"), otherwise.get("then") if otherwise else None):
+                    yield from tasks_of(body)
+    elif len(entry.pairs) == 1 and isinstance(first.value, Map) and first.key not in ("tool", "spec"):
+        yield first.key, first.value
+    else:
+        yield entry.text("name"), entry
+
+
+def _task_facts(label: str, body: Map) -> TaskFacts:
+    return TaskFacts(label, body, body.text("kind"), _DATA_KEY.search(body.text("code")) is not None)
+
+
+def _given_names(root: Map) -> Iterator[str]:
+    """Yield the names that arcs pass and loops bind."""
+    for step in steps_of(root):
+        loop = step.map("loop")
+        if loop:
+            yield loop.text("iterator") or loop.text("element")
+        for pair in _pairs_named(step.get("next"), "args"):
+            if isinstance(pair, Map):
+                yield from pair.keys()
+
+
+def _pairs_named(node: Draft | None, key: str) -> Iterator[Draft]:
+    if isinstance(node, Map):
+        for pair in node.pairs:
+            if pair.key == key:
+                yield pair.value
+            else:
+                yield from _pairs_named(pair.value, key)
+    elif isinstance(node, Seq):
+        for value in node.values:
+            yield from _pairs_named(value, key)
+
+
+def written_keys(node: Draft | None, word: str) -> Iterator[str]:
+    """Yield the keys that every mapping under a word writes."""
+    for patch in _pairs_named(node, word):
+        if isinstance(patch, Map):
+            yield from (key.removeprefix("vars.") for key in list(patch.keys()))
+
+
+def _vars_plan(root: Map, steps: tuple[StepFacts, ...]) -> VarsPlan:
+    own = {step.name: set(written_keys(step.body.get("tool"), "set_vars")) for step in steps}
+    shared = {key for step in steps for key in _step_vars(step)}
+    declared = root.map("vars")
+    root_keys = frozenset(declared.keys()) if declared else frozenset()
+    retained = {key for step in steps for key in written_keys(step.body.get("tool"), "set_ctx")}
+    written = shared.union(retained, *own.values())
+    writers = [key for keys in own.values() for key in keys]
+    by_step = {}
+    for step in steps:
+        for key in own[step.name] - shared - root_keys:
+            name = key if writers.count(key) == 1 else f"{step.name}_{key}"
+            local = step.has_loop and key not in _arc_reads(step)
+            by_step[step.name, key] = f"iter.{key}" if local else f"ctx.{name}"
+    return VarsPlan(root_keys - written, root_keys & written, by_step)
+
+
+def _step_vars(step: StepFacts) -> Iterator[str]:
+    """Yield the variables that a step sets for the steps after it."""
+    for word in ("vars", "set_ctx", "set"):
+        found = step.body.map(word)
+        yield from (key.split(".")[-1] for key in list(found.keys())) if found else ()
+    yield from written_keys(step.body.get("case"), "set")
+
+
+def _arc_reads(step: StepFacts) -> frozenset[str]:
+    """Return the variables that the step's arcs read."""
+    paths = [
+        path
+        for part in ("next", "case")
+        for leaf in _leaves(step.body.get(part))
+        if isinstance(leaf.value, str)
+        for path in paths_read(leaf.value)
+    ]
+    return frozenset(path[1] for path in paths if path[0] == "vars" and len(path) > 1)
+
+
+def _leaves(node: Draft | None) -> Iterator[Leaf]:
+    return leaves(node) if node is not None else iter(())

@@ -1,0 +1,176 @@
+"""Migrates one text: reads it, rewrites it pass by pass, and writes it back. Pure: same text in, same text out."""
+
+from __future__ import annotations
+
+from noetlc.migrate.cases import CaseRewriter, step_catch
+from noetlc.migrate.comments import with_all_comments
+from noetlc.migrate.constructs import CONSTRUCTS, Effect, Rewrite, RewriteLog, described
+from noetlc.migrate.dialect import Dialect, Recognised, recognise
+from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, MapEntry, leaves, scalar
+from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, step_facts, steps_of, tasks_of
+from noetlc.migrate.names import NameScope, ReadAt
+from noetlc.migrate.policies import PolicyRewriter
+from noetlc.migrate.routing import RouteRewriter, admit_policy
+from noetlc.migrate.shapes import shape_document, shape_step, shape_task
+from noetlc.migrate.state import arc_state, declare_credentials, root_vars, sinks_to_tasks, step_state
+from noetlc.migrate.templates import rename_in_leaf
+from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
+from noetlc.syntax.span import Span
+from noetlc.syntax.yaml_reader import Document, read_document
+from noetlvm.record import Record
+
+_RULE_KEYS = ("eval", "set", "retry")
+_STATE_KEYS = ("vars", "set", "set_ctx")
+_OLDER = frozenset({Dialect.EVAL, Dialect.CASE})
+
+
+class Migration(Record):
+    """What became of one text."""
+
+    before: str
+    after: str
+    recognised: Recognised
+    changes: tuple[Rewrite, ...] = ()
+    problem: str = ""
+    """Why the text could not be migrated at all."""
+
+    @property
+    def changed(self) -> bool:
+        return self.after != self.before
+
+    @property
+    def open_changes(self) -> tuple[Rewrite, ...]:
+        """What needs a hand."""
+        return tuple(change for change in self.changes if change.construct.effect is Effect.HAND)
+
+
+def migrate_text(text: str, limits: ReadLimits = DEFAULT_LIMITS) -> Migration:
+    """Bring a playbook to canonical v10."""
+    return migrate_document(text, read_document(text, limits))
+
+
+def migrate_document(text: str, document: Document) -> Migration:
+    """Bring a playbook, already read, to canonical v10."""
+    recognised = recognise(document.root)
+    if document.root is None or document.problems:
+        what = document.problems[0].message if document.problems else "the document is empty"
+        return Migration(text, text, recognised, problem=f"it is not read as YAML without problems: {what}")
+    root = DocumentReader(text).read(document.root)
+    if not isinstance(root, Map):
+        return Migration(text, text, recognised, problem="it is not a playbook")
+    log = RewriteLog()
+    _Passes(text, root, recognised.dialect, log).run()
+    after = _written(text, root)
+    changes = log.changes
+    if after != text:
+        written = read_document(after)
+        if written.problems:
+            problem = "the result would not be readable; the file is left as it is"
+            return Migration(text, text, recognised, (*changes, Rewrite("R909", Span(0, 0), problem)))
+        after = with_all_comments(text, document, after, written)
+    if after == text:  # nothing was rewritten: only what needs a hand is worth a word
+        changes = tuple(change for change in changes if CONSTRUCTS[change.code].effect is Effect.HAND)
+    return Migration(text, after, recognised, changes)
+
+
+def _written(text: str, root: Map) -> str:
+    written = DocumentWriter(text).write(root)
+    return written.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in text and written != text else written
+
+
+class _Passes:
+    """The passes over one document, in their order."""
+
+    def __init__(self, text: str, root: Map, dialect: Dialect, log: RewriteLog) -> None:
+        self._text = text
+        self._root = root
+        self._dialect = dialect
+        self._log = log
+
+    def run(self) -> None:
+        if self._root.text("kind") not in ("", "Playbook"):
+            return
+        shape_document(self._root, self._log)
+        for body in steps_of(self._root):
+            sinks_to_tasks(body, self._log)
+            shape_step(body, self._log, older=self._dialect in _OLDER)
+        facts = PlaybookFacts(self._root)
+        for step in facts.steps:
+            self._names(facts, step)
+        for step in facts.steps:
+            self._step(facts, step)
+        self._workbook(facts)
+        root_vars(facts, self._log)
+        declare_credentials(self._root, self._log)
+
+    def _step(self, facts: PlaybookFacts, step: StepFacts) -> None:
+        policies = PolicyRewriter(facts, step, self._log)
+        step_catch(step, self._log)
+        RouteRewriter(step, self._log).rewrite()
+        CaseRewriter(facts, step, self._log, self._rename).rewrite()
+        for task in step.tasks:
+            policies.rewrite(task)
+        if self._dialect in _OLDER:
+            policies.parallel_writes()
+        admit_policy(step.body, self._log)
+        step_state(facts, step, self._log)
+        arc_state(self._root, step, self._log)
+
+    def _workbook(self, facts: PlaybookFacts) -> None:
+        """Rewrite the tasks of the workbook as those of a step."""
+        workbook = self._root.map("workbook")
+        tasks = workbook.map("tasks") if workbook else None
+        for entry in tasks.pairs if tasks else ():
+            body = Map([MapEntry("step", scalar(entry.key)), MapEntry("tool", entry.value)], flow=True)
+            for _, task in tasks_of(entry.value):
+                shape_task(task, self._log)
+            step = step_facts(body)
+            self._names(facts, step)
+            for each in step.tasks:
+                PolicyRewriter(facts, step, self._log).rewrite(each)
+            entry.value = body.get("tool") or entry.value
+
+    # ---- names, by position
+
+    def _names(self, facts: PlaybookFacts, step: StepFacts) -> None:
+        for pair in step.body.pairs:
+            where = {"next": ReadAt.ARC, "when": ReadAt.OTHER, "loop": ReadAt.OTHER}.get(pair.key)
+            if where:
+                self._rename(pair.value, NameScope(facts, where, step))
+            elif pair.key in _STATE_KEYS:
+                scope = NameScope(facts, ReadAt.AFTER, step)
+                if step.has_loop:
+                    scope.result_is(step.name)
+                self._rename(pair.value, scope)
+        previous: TaskFacts | None = None
+        for task in step.tasks:
+            for pair in task.body.pairs:
+                self._task_names(facts, step, task, previous, pair)
+            previous = task
+
+    def _task_names(
+        self, facts: PlaybookFacts, step: StepFacts, task: TaskFacts, previous: TaskFacts | None, pair: MapEntry
+    ) -> None:
+        rule = NameScope(facts, ReadAt.RULE, step, task)
+        if pair.key in _RULE_KEYS:
+            self._rename(pair.value, rule)
+        elif pair.key == "spec" and isinstance(pair.value, Map) and pair.value.pair("policy"):
+            policy = pair.value.get("policy")
+            assert policy is not None
+            self._rename(policy, rule)
+        else:
+            self._rename(pair.value, NameScope(facts, ReadAt.INPUT, step, task, previous))
+
+    def _rename(self, node: Draft, scope: NameScope) -> None:
+        for leaf in leaves(node):
+            self._rename_leaf(leaf, scope)
+
+    def _rename_leaf(self, leaf: Leaf, scope: NameScope) -> None:
+        if not leaf.is_template:
+            return
+        seen, reported = len(scope.codes), len(scope.reports)
+        rename_in_leaf(self._text, leaf, scope)
+        for code in dict.fromkeys(scope.codes[seen:]):
+            self._log.add(code, leaf.span, described(code))
+        for code, message in scope.reports[reported:]:
+            self._log.add(code, leaf.span, message)

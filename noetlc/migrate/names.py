@@ -1,0 +1,240 @@
+"""What a name of another dialect is called in v10, by the position it is read at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts
+
+_DONE = frozenset({"call.done", "step.exit", "step.completed", "call.completed", "step.success", "action_completed"})
+_FAILED = frozenset({"call.error", "call.failed", "step.error", "action_failed"})
+_OUTCOME_FIELDS = frozenset({"status", "error", "http", "pg", "py", "meta"})
+_OUTCOME_RENAMED = {
+    ("pg", "message"): "outcome.error.message",
+    ("pg", "error"): "outcome.error.message",
+    ("py", "exception"): "outcome.py.exception_type",
+    ("meta", "duration"): "outcome.meta.duration_ms",
+    ("meta", "timestamp"): "outcome.meta.ts",
+    ("http", "status_code"): "outcome.http.status",
+}
+_ERROR_STATUS = frozenset({"status", "status_code"})
+_SQL = frozenset({"postgres", "duckdb", "snowflake", "ducklake"})
+_FIELDS: dict[str, dict[str, str]] = {
+    "http": {"status_code": ".status", "body": ".data", "json": ".data"},
+    "sql": {"data": ".rows", "result": ".rows", "results": ".rows"},
+}
+"""Fields of results that v10 names otherwise, by kind."""
+
+
+class ReadAt(StrEnum):
+    """A position of a template, as far as names differ."""
+
+    INPUT = "input"
+    RULE = "rule"
+    AFTER = "after"
+    """A task after the step's own: `_prev` is the result."""
+    ARC = "arc"
+    OTHER = "other"
+
+
+_RESULT = {ReadAt.INPUT: "_prev", ReadAt.RULE: "outcome.result", ReadAt.AFTER: "_prev", ReadAt.ARC: "event.result"}
+
+
+class NameScope:
+    """Renames what one template reads. `codes` are the constructs found, `reports` those that need a hand."""
+
+    def __init__(
+        self,
+        facts: PlaybookFacts,
+        where: ReadAt,
+        step: StepFacts | None = None,
+        task: TaskFacts | None = None,
+        previous: TaskFacts | None = None,
+    ) -> None:
+        self._facts = facts
+        self._where = where
+        self._step = step
+        self._task = step.last if step and where in (ReadAt.ARC, ReadAt.AFTER) else task
+        if where is ReadAt.INPUT:
+            self._task = previous
+        self._base = _RESULT.get(where)
+        self.codes: list[str] = []
+        self.reports: list[tuple[str, str]] = []
+
+    def result_is(self, name: str) -> None:
+        """Say where the result is read, if not at the usual place."""
+        self._base = name
+
+    # ---- the renaming
+
+    def path(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        root = path[0]
+        handler = _HANDLERS.get(root)
+        if handler and (root in _RESERVED or root not in self._facts.defined):
+            return handler(self, path)
+        step = self._facts.by_name.get(root)
+        if step and step.last and not step.has_loop and root not in self._facts.workload | self._facts.labels:
+            return self._after(path, 1, root, step.last, wrapped=False)
+        return None
+
+    def constant(self, path: tuple[str, ...], value: str) -> str:
+        if path[:2] in (("outcome", "status"), ("output", "status")) or (
+            path[0] in ("result", "response") and path[1:] == ("status",) and self._kind != "http"
+        ):
+            return self._status(value)
+        if path == ("event", "name") and (value in _DONE or value in _FAILED):
+            self.codes.append("R703")
+            if self._where in (ReadAt.RULE, ReadAt.AFTER):
+                return "ok" if value in _DONE else "error"
+            done = "loop.done" if self._step and self._step.has_loop else "step.done"
+            return done if value in _DONE else "step.failed"
+        return value
+
+    def _status(self, value: str) -> str:
+        known = {"success": "ok", "ok": "ok", "completed": "ok", "failed": "error", "failure": "error"}
+        if self._where is ReadAt.ARC:
+            known = {"ok": "success", "completed": "success", "failed": "error", "failure": "error"}
+        new = known.get(value, value)
+        if new != value:
+            self.codes.append("R702")
+        return new
+
+    @property
+    def _kind(self) -> str:
+        return self._task.kind if self._task else ""
+
+    def _found(self, code: str, count: int, text: str) -> tuple[int, str]:
+        self.codes.append(code)
+        return count, text
+
+    # ---- results
+
+    def _result(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        base = self._base
+        if base is None or (self._where is ReadAt.INPUT and self._task is None):
+            self.reports.append(("R910", f"`{path[0]}` is read where no tool has answered yet"))
+            return None
+        if path[0] == "output" and len(path) > 1 and path[1] in _OUTCOME_FIELDS:
+            return self._envelope(path)
+        if path[0] == "output" and path[1:2] == ("result",):
+            return self._found("R701", 2, base)
+        self.codes.append("R701")
+        if path[0] == "output" and path[1:3] == ("data", "data"):
+            self.codes.append("R710")
+        if path[1:2] == ("status",) and self._kind != "http":
+            return 2, {ReadAt.RULE: "outcome.status", ReadAt.ARC: "event.status"}.get(self._where, f"{base}.status")
+        if path[1:2] == ("error",) and self._where in (ReadAt.RULE, ReadAt.ARC):
+            return 2, "outcome.error" if self._where is ReadAt.RULE else "event.error"
+        return self._after(path, 1, base, self._task, wrapped=True)
+
+    def _after(
+        self, path: tuple[str, ...], count: int, base: str, task: TaskFacts | None, *, wrapped: bool
+    ) -> tuple[int, str] | None:
+        """Rename the first field of a result. `wrapped`: the dialect put the result under `data`."""
+        field = path[count] if len(path) > count else ""
+        kind = task.kind if task else ""
+        renamed = _field_of(kind, field)
+        if renamed is None and wrapped and field == "data" and kind != "http" and task and not task.returns_data:
+            renamed = ""
+        if renamed is not None:
+            if renamed != "" or not wrapped:
+                self.codes.append("R708")
+            return count + 1, base + renamed
+        return (count, base) if wrapped else None
+
+    def _envelope(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        self.codes.append("R701")
+        found = self._outcome(("outcome", *path[1:]))
+        return found or (1, "outcome")
+
+    def _outcome(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        if self._where is ReadAt.ARC:
+            return self._outcome_in_arc(path)
+        if path[1:2] == ("result",):
+            renamed = _field_of(self._kind, path[2] if len(path) > 2 else "")
+            return self._found("R708", 3, f"outcome.result{renamed}") if renamed is not None else None
+        new = _OUTCOME_RENAMED.get((path[1], path[2])) if len(path) > 2 else None
+        return self._found("R708", 3, new) if new else None
+
+    def _outcome_in_arc(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        if path[1:2] in (("result",), ("error",), ("status",)):
+            return self._found("R701", 1, "event")
+        self.reports.append(("R910", f"`{'.'.join(path)}` is not known to arcs"))
+        return None
+
+    def _error(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        if self._where is ReadAt.RULE:
+            if path[1:2] and path[1] in _ERROR_STATUS:
+                return self._found("R701", 2, "outcome.http.status")
+            return self._found("R701", 1, "outcome.error")
+        return self._found("R701", 1, "event.error") if self._where is ReadAt.ARC else None
+
+    def _event(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        if path[1:2] in (("response",), ("payload",), ("output",)):
+            return self._found("R701", 2, self._base or "event.result")
+        if self._where in (ReadAt.RULE, ReadAt.AFTER):
+            if path[1:2] == ("name",):
+                return 2, "outcome.status"
+            if path[1:2] in (("error",), ("result",)):
+                return 1, "outcome"
+        if path[1:2] == ("result",) and self._step and not self._step.has_loop:
+            renamed = _field_of(self._kind, path[2] if len(path) > 2 else "")
+            return self._found("R708", 3, f"event.result{renamed}") if renamed is not None else None
+        return None
+
+    def _previous(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        if self._where is not ReadAt.INPUT or len(path) < 2:
+            return None
+        renamed = _field_of(self._kind, path[1])
+        return self._found("R708", 2, f"_prev{renamed}") if renamed is not None else None
+
+    # ---- other names
+
+    def _vars(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        if len(path) < 2:
+            return self._found("R704", 1, "ctx")
+        return self._found("R704", 2, self._facts.vars.target(self._step.name if self._step else "", path[1]))
+
+    def _job(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        if path[1:2] in (("uuid",), ("execution_id",), ("id",)):
+            return self._found("R705", 2, "execution_id")
+        return None
+
+    def _loop_index(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        return self._found("R706", 1, "iter.index")
+
+    def _token(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        return self._found("R707", 2, "args") if path[1:2] == ("args",) else None
+
+    def _env(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        self.reports.append(("R905", f"`{'.'.join(path)}` reads the environment"))
+        return None
+
+
+def _field_of(kind: str, field: str) -> str | None:
+    """Return what a field of a kind's result is called, with its dot; None where the name is right."""
+    family = "sql" if kind in _SQL else kind
+    if family == "sql" and field.startswith("command_") and field[8:].isdigit():
+        return "" if field == "command_0" else f".statements[{int(field[8:])}]"
+    return _FIELDS.get(family, {}).get(field)
+
+
+_Handler = Callable[[NameScope, tuple[str, ...]], tuple[int, str] | None]
+_HANDLERS: dict[str, _Handler] = {
+    "result": NameScope._result,
+    "response": NameScope._result,
+    "output": NameScope._result,
+    "outcome": NameScope._outcome,
+    "error": NameScope._error,
+    "_err": NameScope._error,
+    "event": NameScope._event,
+    "_prev": NameScope._previous,
+    "vars": NameScope._vars,
+    "job": NameScope._job,
+    "loop_index": NameScope._loop_index,
+    "token": NameScope._token,
+    "env": NameScope._env,
+}
+_RESERVED = frozenset({"outcome", "event", "_prev", "_err"})
+"""Names of the language itself: no playbook can define them."""

@@ -1,0 +1,267 @@
+"""From a playbook's source to its net: reads step summaries from the syntax tree, whether or not it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache, partial
+
+from noetlc.analysis.flow import Flow, build_flow, inputs_of, is_called, tried_rules
+from noetlc.analysis.formulas import UNDEFINED, Formula, if_
+from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
+from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_mode
+from noetlc.analysis.names import names_in
+from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
+from noetlc.net.net import Arc, Net, Where
+from noetlc.net.reach import Reach, reach
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar, Sequence, scalars
+from noetlc.syntax.span import Span
+from noetlc.syntax.template_parser import parse_template
+from noetlvm.language.scopes import VISIBLE, Position
+from noetlvm.record import Entity
+
+PARALLEL_WIDTH = 32
+"""Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
+
+_UNREAD = (
+    ("playbook", "workflow"),
+    ("playbook", "executor"),
+    ("step", "step"),
+    ("step", "next"),
+    ("step", "spec"),
+    ("step", "tool"),
+    ("step", "loop"),
+    ("router", "arcs"),
+    ("router", "spec"),
+    ("arc", "step"),
+    *(("arc", key) for key in ("when", *OTHER_NAMES)),
+)
+"""Where one of these could not be read, the net is unknown."""
+
+
+class SourceNet(Entity):
+    """A net, what its tokens reach, and the steps that it was made from, in the same order."""
+
+    net: Net
+    reach: Reach
+    steps: tuple[ast.Step, ...]
+
+    def arc(self, arc: Arc) -> ast.Arc:
+        """Return the source of an arc."""
+        return _arcs(self.steps[arc.source])[arc.index]
+
+    def name(self, step: int) -> str:
+        return self.net.steps[step].name
+
+
+@lru_cache(maxsize=1)  # the rules of one model use it one after the other
+def source_net(model: Model) -> SourceNet | None:
+    """Return a playbook's net; None where names or routers are in error, which rules report."""
+    if not model.steps or model.is_reported(model.playbook.span, *_UNREAD):
+        return None
+    names = {step.step.text for step in model.steps if step.step}
+    targets = {arc.step.text if arc.step else "" for step in model.steps for arc in _arcs(step)}
+    spec = model.playbook.executor.spec if model.playbook.executor else None
+    named = {scalar.text for scalar in (spec.entry_step, spec.final_step) if scalar} if spec else set()
+    if len(names) < len(model.steps) or not names >= targets | named:
+        return None
+    metadata = model.playbook.metadata
+    net = build_net(
+        metadata.name.text if metadata and metadata.name else "",
+        metadata.path.text if metadata and metadata.path else "",
+        list(_Summaries(model).steps()),
+        _entry(model, spec),
+        spec.final_step.text if spec and spec.final_step else None,
+    )
+    return SourceNet(net, reach(net), model.steps)
+
+
+def _entry(model: Model, spec: ast.ExecutorSpec | None) -> str:
+    """Return the step that gets the first token (S4)."""
+    if spec and spec.entry_step:
+        return spec.entry_step.text
+    first = model.steps[0].step
+    return "start" if "start" in model.steps_by_name or first is None else first.text
+
+
+def _arcs(step: ast.Step) -> tuple[ast.Arc, ...]:
+    return (step.next.arcs or ()) if step.next else ()
+
+
+class _Summaries:
+    """Summarises the steps of one playbook."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._file = model.source.path.rpartition("/")[2]
+        # Without inclusive routers there is one token, so that there are no races to look for.
+        self._can_race = any(map(_is_inclusive, model.steps))
+
+    def steps(self) -> Iterator[StepSummary]:
+        for owner in self._model.owners:
+            if owner.step is not None:
+                yield self._step(owner, owner.step)
+
+    def _step(self, owner: Owner, step: ast.Step) -> StepSummary:
+        tasks = self._tasks(owner)
+        flow = build_flow(tasks[0].owner, tasks) if tasks and tasks[0].owner is not owner else self._model.flows[owner]
+        policy = step.spec.policy if step.spec else None
+        admit = policy.admit if policy else None
+        failure = policy.failure if policy else None
+        called = [view for view in _reached(flow) if is_called(view.task) and not _is_mark(view.task)]
+        return StepSummary(
+            name=owner.name,
+            ends=_ends(flow) if owner.entries else NO_PIPELINE,
+            loop_sizes=_loop_sizes(step.loops),
+            widths=tuple(map(_width, step.loops)),
+            best_effort=_is(failure.mode if failure else None, "best_effort"),
+            has_limits=step.lifecycle is not None and bool(step.lifecycle.keys),
+            gate=_admission(admit),
+            drops_denied=_is(admit.on_deny if admit else None, "drop"),
+            inclusive=_is_inclusive(step),
+            arcs=tuple(map(self._arc, _arcs(step))),
+            reads=frozenset(_keys_read(step, flow)) if self._can_race else frozenset(),
+            writes=frozenset(_keys_written(flow)) if self._can_race else frozenset(),
+            has_tool=bool(owner.entries),
+            tools=tuple(dict.fromkeys(view.kind for view in called)),
+            desc=step.desc.text if step.desc else "",
+            where=self._where(step.step.span) if step.step else None,
+        )
+
+    def _tasks(self, owner: Owner) -> tuple[TaskView, ...]:
+        """Return the tasks of a step, with workbook calls expanded where that is possible."""
+        views = self._model.tasks_by_owner[owner]
+        if not any(view.kind == "workbook" for view in views) or owner.step is None or self._model.problems:
+            return views
+        from noetlc.canon.canonicalize import expanded
+
+        tasks = expanded(self._model.playbook, owner.step)
+        if tasks is None:
+            return views
+        inlined = Owner(owner.name, owner.step, tasks)
+        return tuple(TaskView(task, task.label.text if task.label else "", inlined, ()) for task in tasks)
+
+    def _arc(self, arc: ast.Arc) -> ArcSummary:
+        return ArcSummary(
+            arc.step.text if arc.step else "",
+            arc.when.text if arc.when else "",
+            partial(guard_formula, arc.when),
+            "event" in names_read(arc.when),
+            self._where(arc.step.span) if arc.step else None,
+        )
+
+    def _where(self, span: Span) -> Where:
+        return Where(self._file, *self._model.source.position(span.start))
+
+
+def _is(scalar: Scalar | None, word: str) -> bool:
+    return scalar is not None and scalar.text == word
+
+
+def _is_inclusive(step: ast.Step) -> bool:
+    return _is(step.next.spec.mode if step.next and step.next.spec else None, "inclusive")
+
+
+def _ends(flow: Flow) -> PipelineEnds:
+    return PipelineEnds(flow.can_finish, flow.can_fail) if flow.is_certain else PipelineEnds(done=True, failed=True)
+
+
+def _reached(flow: Flow) -> Iterator[TaskView]:
+    return (view for number in sorted(flow.reachable) if (view := flow.points[number].view) is not None)
+
+
+def _is_mark(task: ast.Task) -> bool:
+    """True for a task that `choose`, `while` or `until` expands to; it calls no tool."""
+    return task.spec is not None and task.spec.get_extra("flow") is not None
+
+
+def _keys_written(flow: Flow) -> Iterator[str]:
+    for view in _reached(flow):
+        for rule, matches in tried_rules(view):
+            then = rule.else_.then if rule.else_ else rule.then
+            if matches and then and then.set_ctx:
+                yield from (entry.key.text for entry in then.set_ctx.entries)
+
+
+def _keys_read(step: ast.Step, flow: Flow) -> Iterator[str]:
+    """Yield the keys of `ctx` that templates of a step may read. A bare name may be one of them (S11)."""
+    for scalar, position in _evaluated(step, flow):
+        if scalar.is_template and constant_of(scalar) is UNDEFINED:
+            for use in names_in(parse_template(scalar.text)).uses:
+                if use.name == "ctx":
+                    yield from (field.name for field in use.fields[:1])
+                elif use.name not in VISIBLE[position]:
+                    yield use.name
+
+
+def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, Position]]:
+    policy = step.spec.policy if step.spec else None
+    for rule in (policy.admit.rules or ()) if policy and policy.admit else ():
+        if rule.when:
+            yield rule.when, Position.ADMIT
+    for loop in step.loops:
+        if loop.in_ is not None:
+            yield from ((scalar, Position.LOOP_IN) for scalar in scalars(loop.in_))
+    for arc in _arcs(step):
+        if arc.when:
+            yield arc.when, Position.ARC_WHEN
+        if arc.args:
+            yield from ((scalar, Position.ARC_ARGS) for scalar in scalars(arc.args))
+    yield from _evaluated_in_pipeline(flow)
+
+
+def _evaluated_in_pipeline(flow: Flow) -> Iterator[tuple[Scalar, Position]]:
+    for number in flow.reachable:
+        point = flow.points[number]
+        if point.view is not None:
+            yield from _evaluated_by_task(point.view)
+        for guard in block_guards(point.entry) if not isinstance(point.entry, ast.Task) else ():
+            yield guard, Position.SUGAR_WHEN
+
+
+def _evaluated_by_task(view: TaskView) -> Iterator[tuple[Scalar, Position]]:
+    if is_called(view.task):
+        for entry in inputs_of(view):
+            yield from ((scalar, Position.TASK_INPUT) for scalar in scalars(entry.value))
+    for rule, matches in tried_rules(view):
+        if rule.when:
+            yield rule.when, Position.TASK_POLICY
+        then = rule.else_.then if rule.else_ else rule.then
+        for node in (then.set_iter, then.set_ctx, then.delay) if then and matches else ():
+            if node is not None:
+                yield from ((scalar, Position.TASK_PATCH) for scalar in scalars(node))
+
+
+def _loop_sizes(loops: tuple[ast.Loop, ...]) -> tuple[int | None, ...]:
+    found: list[int | None] = []
+    for loop in loops:
+        found.append(_size(loop.in_))
+        if found[-1] == 0:
+            break
+    return tuple(found)
+
+
+def _size(collection: Scalar | Sequence | None) -> int | None:
+    if isinstance(collection, Sequence):
+        return None if any(scalar.is_template for scalar in scalars(collection)) else len(collection.items)
+    value = constant_of(collection) if collection else UNDEFINED
+    return len(value) if isinstance(value, list | dict) else None
+
+
+def _width(loop: ast.Loop) -> int:
+    if loop_mode(loop) != "parallel":
+        return 1
+    spec = loop.spec
+    policy = spec.policy if spec else None
+    width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
+    return width.value if width is not None and isinstance(width.value, int) else PARALLEL_WIDTH
+
+
+def _admission(admit: ast.Admit | None) -> Formula:
+    """Return the gate's formula: the first rule that matches decides, and without one nothing is admitted (S30)."""
+    formula: Formula = admit is None
+    for rule in reversed((admit.rules or ()) if admit else ()):
+        then = rule.else_.then if rule.else_ else rule.then
+        allows = then is not None and then.allow is not None and then.allow.value is True
+        formula = if_(True if rule.else_ else guard_formula(rule.when), allows, formula)
+    return formula

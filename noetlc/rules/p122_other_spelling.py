@@ -1,0 +1,48 @@
+"""P122: names that have another canonical spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+
+_SHOWN = 3
+
+
+class OtherSpelling(Rule):
+    code = "P122"
+    name = "other-spelling"
+    severity = Severity.NOTE
+    summary = "A file uses other spellings of inputs than the canonical ones; one note a file."
+    why = (
+        "Both spellings mean the same and run the same. Documentation, findings and `noetlc canon` use the canonical "
+        "one, so a file that uses it is easier to compare with them."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - get: {kind: http, endpoint: "https://example.com"}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - get: {kind: http, url: "https://example.com"}
+    """
+    covers = ("S6",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        found = [item for item in model.respellings if not item.is_misplaced]
+        pairs = list(dict.fromkeys((item.written, item.canonical) for item in found))
+        if not pairs:
+            return
+        shown = ", ".join(f"`{written}` is `{canonical}`" for written, canonical in pairs[:_SHOWN])
+        rest = f" and {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
+        first = found[0]
+        yield self.finding(
+            first.span,
+            f"this file uses other spellings: {shown}{rest}",
+            f"write `{first.canonical}`; `noetlc canon` prints the whole file in canonical spelling",
+        )

@@ -1,0 +1,44 @@
+"""P414: a cycle without an exit on which no step calls a tool."""
+
+from __future__ import annotations
+
+from noetlc.finding import Severity
+from noetlc.rules.net_rule import NetRule
+
+
+class EndlessRouting(NetRule):
+    code = "P414"
+    name = "endless-routing"
+    severity = Severity.ERROR
+    stops_compiler = False
+    kind = "trap"
+    summary = "A run that reaches these steps routes for ever: they have no exit, and none of them calls a tool."
+    why = (
+        "Without a tool nothing slows the cycle down: the engine does nothing else until the execution has used up its "
+        "step runs and fails with `error.kind: fuel`."
+    )
+    bad = """
+    - step: start
+      next:
+        arcs:
+          - step: pause
+    - step: pause
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: start
+    """
+    good = """
+    - step: start
+      tool: {kind: http, url: https://example.org/jobs}
+      next:
+        arcs:
+          - step: pause
+            when: "{{ event.result.data.pending }}"
+    - step: pause
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: start
+    """
+    covers = ("S31", "S34")

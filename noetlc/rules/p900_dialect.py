@@ -1,0 +1,83 @@
+"""P900: a playbook that is written in another dialect throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.migrate.dialect import TITLES, recognise
+from noetlc.rules.migration import migration_fix
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Mapping
+from noetlc.syntax.span import Span
+
+
+class OtherDialect(Rule):
+    code = "P900"
+    name = "dialect"
+    severity = Severity.ERROR
+    summary = "The playbook is written in another dialect of the language."
+    why = (
+        "The machine runs canonical v10. Checked word by word, such a file gives dozens of findings that miss the "
+        "point; so this is the only one. `noetlc migrate` rewrites the file with its meaning, and "
+        "`noetlc lint --dialect` checks it as it is."
+    )
+    bad = """
+    - step: fetch
+      tool:
+        - page:
+            kind: http
+            url: https://api.example.com/items
+            eval:
+              - expr: "{{ outcome.status == 'error' }}"
+                do: fail
+      next:
+        - step: store
+    - step: store
+      tool: {kind: noop}
+      next:
+        - step: finish
+    - step: finish
+      tool: {kind: noop}
+    """
+    good = """
+    - step: fetch
+      tool:
+        - page:
+            kind: http
+            url: https://api.example.com/items
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: {do: fail}
+      next:
+        arcs:
+          - step: store
+            when: "{{ event.name == 'step.done' }}"
+    - step: store
+      tool: {kind: noop}
+      next:
+        arcs:
+          - step: finish
+            when: "{{ event.name == 'step.done' }}"
+    - step: finish
+      tool: {kind: noop}
+    """
+    covers = ("step spec §13",)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        recognised = recognise(model.document.root)
+        if not recognised.is_foreign:
+            return
+        root = model.document.root
+        key = root.key("workflow") if isinstance(root, Mapping) else None
+        yield self.finding(
+            key.span if key else Span(0, 0),
+            f"this playbook is written in {TITLES[recognised.dialect]}: {recognised.described()}",
+            "run `noetlc migrate FILE --diff` to see it as canonical v10, and with `--write` to rewrite it; "
+            f"`noetlc lint --dialect {recognised.dialect}` checks it as it is",
+            fix=migration_fix(model),
+        )

@@ -1,0 +1,515 @@
+"""The store in PostgreSQL, which any number of servers share.
+
+A write is one prepared statement: rows of executions are locked in the order of their identifiers, moved where they
+still have the known sequence number, and only for those events, commands, requests and snapshots are written. Load
+makes writes larger, not more frequent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, NamedTuple
+
+from psycopg import Connection
+from psycopg.sql import SQL, Identifier
+
+from noetlvm.data.encoding import encode
+from noetlvm.data.event import Recorded
+from noetlvm.store.interface import (
+    PAGE_ROWS,
+    Action,
+    Append,
+    CatalogueEntry,
+    Durability,
+    Execution,
+    ExecutionRequest,
+    QueuedCommand,
+    Snapshot,
+    StoredToken,
+)
+from noetlvm.store.postgres_database import PostgresDatabase
+from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
+from noetlvm.store.rows import (
+    EncodedAppend,
+    cursor_gone,
+    encoded_batch,
+    first_sum,
+    next_sum,
+    read_data,
+    read_events,
+    read_execution,
+    read_token,
+    require_open,
+)
+
+_PAGE = 1_000
+_CACHED_SUMS = 10_000
+_RETURNED_MAX = 1_000
+
+_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due"
+_SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
+_EVENT = "seq, event_id, timestamp, name, run, iteration, task, label, attempt, data, sum"
+_SELECT_EVENTS = f"""SELECT {_EVENT} FROM events
+    WHERE period = %s AND execution = %s AND seq BETWEEN %s AND %s ORDER BY seq LIMIT {_PAGE}"""
+_COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
+_SELECT_ENTRIES = "SELECT path, version, bundle, registered FROM playbooks"
+
+
+class _Part(NamedTuple):
+    """One part of the write: a clause of the statement, over the columns of rows that it takes as arrays."""
+
+    types: tuple[str, ...]
+    clause: str
+
+    def arrays(self, name: str) -> str:
+        columns = ", ".join(f"%({name}_{number})b::{kind}[]" for number, kind in enumerate(self.types))
+        return f"unnest({columns})"
+
+
+_TEXT, _INT, _FLOAT, _BYTES = "text", "bigint", "float8", "bytea"
+
+_ROW_TYPES = (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _FLOAT, _FLOAT, _TEXT, _TEXT, _INT, _FLOAT, _INT, _TEXT, _INT)
+_ROW_COLUMNS = f"{_EXECUTION}, known, start_key, period"
+
+# In the clauses `{rows}` are the rows of the part, and `written` the executions that did not lose a race.
+_EXECUTIONS = {
+    "moved": _Part(
+        _ROW_TYPES,
+        f"""input AS (SELECT * FROM {{rows}} AS i({_ROW_COLUMNS})),
+        locked AS (SELECT key, i.* FROM executions e JOIN input i USING (execution_id)
+            WHERE e.seq = i.known ORDER BY execution_id FOR UPDATE OF e),
+        moved AS (UPDATE executions e
+            SET status = l.status, ended = l.ended, counts = l.counts, seq = l.seq, due = l.due
+            FROM locked l WHERE e.key = l.key RETURNING e.key, e.execution_id, e.period)""",
+    ),
+    "born": _Part(
+        _ROW_TYPES,
+        f"""new AS (SELECT * FROM {{rows}} AS i({_ROW_COLUMNS})),
+        keyed AS (INSERT INTO start_keys SELECT DISTINCT ON (start_key) start_key, execution_id FROM new
+            WHERE start_key <> '' AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.execution_id = new.execution_id)
+            ORDER BY start_key ON CONFLICT DO NOTHING RETURNING execution_id),
+        born AS (INSERT INTO executions ({_EXECUTION}, period) SELECT {_EXECUTION}, period FROM new
+            WHERE start_key = '' OR execution_id IN (SELECT execution_id FROM keyed)
+            ORDER BY execution_id ON CONFLICT DO NOTHING RETURNING key, execution_id, period)""",
+    ),
+}
+_DEPENDENTS = {
+    "events": _Part(
+        (_TEXT, _INT, _TEXT, _FLOAT, _TEXT, _INT, _TEXT, _INT, _TEXT, _INT, _BYTES, _INT),
+        f"""INSERT INTO events (period, execution, {_EVENT}) SELECT period, key, {_EVENT}
+        FROM {{rows}} AS r(execution_id, {_EVENT}) JOIN written USING (execution_id)""",
+    ),
+    "closed": _Part(
+        (_TEXT, _INT, _TEXT, _INT),
+        """DELETE FROM commands c USING {rows} AS r(execution_id, run, unit, lease) JOIN written USING (execution_id)
+        WHERE c.execution = key AND c.run = r.run AND c.unit = r.unit AND c.lease <= r.lease""",
+    ),
+    "opened": _Part(
+        (_TEXT, _INT, _TEXT, _INT, _TEXT, _TEXT, _FLOAT, _TEXT, _FLOAT, _INT),
+        f"""INSERT INTO commands AS c (execution, {_COMMAND})
+        SELECT key, {_COMMAND} FROM {{rows}} WITH ORDINALITY AS r(execution_id, {_COMMAND})
+        JOIN written USING (execution_id) ORDER BY ordinality
+        ON CONFLICT (execution, run, unit) DO UPDATE SET number = excluded.number, lease = excluded.lease,
+        step = excluded.step, pool = excluded.pool, not_before = excluded.not_before, worker = excluded.worker,
+        until = excluded.until, attempts = c.attempts + excluded.attempts WHERE c.lease < excluded.lease""",
+    ),
+    "acknowledged": _Part(
+        (_TEXT, _INT),
+        """DELETE FROM requests q USING {rows} AS r(execution_id, number) JOIN written USING (execution_id)
+        WHERE q.number = r.number""",
+    ),
+    "sent": _Part(
+        (_TEXT, _TEXT, _TEXT, _BYTES),
+        """INSERT INTO requests (execution_id, action, data) SELECT target, action, data
+        FROM {rows} WITH ORDINALITY AS r(execution_id, target, action, data) JOIN written USING (execution_id)
+        ORDER BY ordinality""",
+    ),
+    "snapshots": _Part(
+        (_TEXT, _TEXT, _INT, _BYTES),
+        """INSERT INTO snapshots SELECT key, bundle, seq, data
+        FROM {rows} AS r(execution_id, bundle, seq, data) JOIN written USING (execution_id)
+        ON CONFLICT (execution) DO UPDATE SET bundle = excluded.bundle, seq = excluded.seq, data = excluded.data""",
+    ),
+    "result_references": _Part(
+        (_TEXT, _TEXT),
+        """INSERT INTO result_references SELECT result, key
+        FROM {rows} AS r(execution_id, result) JOIN written USING (execution_id) ON CONFLICT DO NOTHING""",
+    ),
+    "bundles": _Part(
+        (_TEXT, _BYTES),
+        """INSERT INTO bundles SELECT * FROM {rows} AS r(bundle, data) ORDER BY bundle ON CONFLICT DO NOTHING""",
+    ),
+}
+
+_CLAIM = f"""WITH free AS (SELECT execution, run, unit FROM commands
+    WHERE worker = '' AND pool = ANY(%s) AND not_before <= %s ORDER BY number LIMIT %s FOR UPDATE SKIP LOCKED)
+    UPDATE commands c SET worker = %s, until = %s, attempts = c.attempts + 1 FROM free f, executions e
+    WHERE c.execution = f.execution AND c.run = f.run AND c.unit = f.unit AND e.key = c.execution
+    RETURNING c.number, e.execution_id, {_COMMAND.replace("run, unit", "c.run, c.unit")}, e.bundle, e.path"""
+_RENEW = """WITH wanted AS (SELECT c.execution, c.run, c.unit, place
+    FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[])
+    WITH ORDINALITY AS r(execution_id, run, unit, lease, place)
+    JOIN executions USING (execution_id)
+    JOIN commands c ON c.execution = key AND c.run = r.run AND c.unit = r.unit AND c.lease = r.lease
+    WHERE c.worker = %s AND c.until > 0 ORDER BY c.execution, c.run, c.unit FOR UPDATE OF c)
+    UPDATE commands c SET until = %s FROM wanted w
+    WHERE c.execution = w.execution AND c.run = w.run AND c.unit = w.unit RETURNING place"""
+_SELECT_EXPIRED = f"""SELECT execution_id, {_COMMAND}, bundle, path FROM commands JOIN executions ON key = execution
+    WHERE worker <> '' AND until <= %s ORDER BY number LIMIT %s"""
+_SELECT_SNAPSHOT = """SELECT s.bundle, s.seq, s.data, (SELECT count(*) FROM events e
+        WHERE e.period = x.period AND e.execution = x.key AND e.seq <= s.seq)
+    FROM snapshots s JOIN executions x ON key = execution
+    WHERE execution_id = %s AND s.bundle = %s AND (%s::bigint IS NULL OR s.seq <= %s)"""
+_SELECT_SUMS = """SELECT execution_id, e.seq, e.sum FROM unnest(%s::text[], %s::bigint[]) AS i(execution_id, known)
+    JOIN executions x USING (execution_id)
+    JOIN events e ON e.period = x.period AND e.execution = x.key AND e.seq = i.known"""
+_SELECT_REQUESTS = """SELECT execution_id, action, data, number FROM requests
+    WHERE (number > %s OR number <> ALL(%s::bigint[])) AND (%s::text IS NULL OR execution_id = %s)
+    ORDER BY number LIMIT %s"""
+
+
+class PostgresStore:
+    """All four ports over a schema of a PostgreSQL database, which is made and migrated where needed."""
+
+    durability: Durability = "full"
+
+    def __init__(self, address: str, schema: str = "noetlvm") -> None:
+        self.database = PostgresDatabase(address, schema)
+        self._where = self.database.name
+        self._select, self._run = self.database.select, self.database.run
+        self._transact = self.database.transact
+        self._lock = Lock()
+        self._periods: set[int] = set()
+        """Periods whose partitions are known to exist."""
+        self._sums: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        """Number and checksum of the last event of executions at work."""
+        self._returned: set[int] = set()
+        """Numbers of requests that were returned: later commits may have lower ones."""
+
+    def close(self) -> None:
+        self.database.close()
+
+    def now(self) -> float:
+        return self.database.now()
+
+    # ---- log
+
+    def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
+        found = self._select("SELECT key, period, seq FROM executions WHERE execution_id = %s", execution_id)
+        if not found:
+            return
+        key, period, seq = found[0]
+        last = seq if until is None else min(until, seq)
+        rows = self._event_rows(period, key, after or 1, last)
+        yield from read_events(execution_id, self._where, rows, after, last)
+
+    def _event_rows(self, period: int, key: int, first: int, last: int) -> Iterator[Sequence[Any]]:
+        while first <= last and (page := self._select(_SELECT_EVENTS, period, key, first, last)):
+            yield from page
+            first = page[-1][0] + 1
+
+    def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
+        for made_with, seq, data, count in self._select(_SELECT_SNAPSHOT, execution_id, bundle, until, until):
+            if count != seq:
+                list(self.events(execution_id, 0, seq))  # names the missing one: a snapshot must not hide it
+            return Snapshot(made_with, seq, read_data(self._where, f"the snapshot of {execution_id}", data))
+        return None
+
+    def references(self) -> Iterator[str]:
+        for (key,) in self._select("SELECT DISTINCT result FROM result_references"):
+            yield key
+
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
+        encoded = encoded_batch(batch)
+        if not encoded and not bundles:
+            self.database.require_open()
+            return set()
+        born = {period_of(append.execution.started) for append in encoded if not append.known_seq}
+        self._ensure_partitions(born)
+        sums = self._last_sums(encoded)
+        rows = _rows_of(encoded, sums, bundles)
+        statement, values = _statement(rows)
+        returned = self._run(statement, values)
+        self.database.set_clock(returned[0][1])
+        written = {row[0] for row in returned}
+        conflicts = {append.execution.execution_id for append in encoded} - written
+        with self._lock:
+            for append in encoded:
+                execution_id = append.execution.execution_id
+                self._sums.pop(execution_id, None)
+                if execution_id in written and append.execution.ended is None:
+                    self._sums[execution_id] = append.execution.seq, sums[execution_id]
+            while len(self._sums) > _CACHED_SUMS:
+                self._sums.popitem(last=False)
+        return conflicts
+
+    def _last_sums(self, batch: Sequence[EncodedAppend]) -> dict[str, int]:
+        """Return the checksum of the event that each append knows as the last."""
+        sums: dict[str, int] = {}
+        missing: list[tuple[str, int]] = []
+        for append in batch:
+            execution_id = append.execution.execution_id
+            seq, known = self._sums.get(execution_id, (0, 0))
+            if append.known_seq and seq == append.known_seq:
+                sums[execution_id] = known
+            else:
+                sums[execution_id] = first_sum(execution_id)
+                if append.known_seq:
+                    missing.append((execution_id, append.known_seq))
+        if missing:
+            ids, seqs = (list(column) for column in zip(*missing, strict=True))
+            sums |= {row[0]: row[2] for row in self._select(_SELECT_SUMS, ids, seqs)}
+        return sums
+
+    def _ensure_partitions(self, periods: set[int]) -> None:
+        for period in sorted(periods - self._periods):
+            self._transact(partial(create_partition, period=period))
+            self._periods.add(period)
+
+    # ---- dispatch
+
+    def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
+        values = (list(pools), now, limit, worker, until)
+        return [QueuedCommand._make(row[1:]) for row in sorted(self._run(_CLAIM, values))]
+
+    def renew(self, worker: str, held: Sequence[QueuedCommand], until: float) -> list[QueuedCommand]:
+        if not held:
+            return []
+        columns = [list(column) for column in zip(*(command[:4] for command in held), strict=True)]
+        values = (*columns, worker, until)
+        return [held[place - 1]._replace(until=until) for (place,) in sorted(self._run(_RENEW, values))]
+
+    def release(self, worker: str, held: Sequence[QueuedCommand]) -> list[QueuedCommand]:
+        return self.renew(worker, held, 0.0)
+
+    def expired(self, now: float, limit: int = PAGE_ROWS) -> list[QueuedCommand]:
+        return [QueuedCommand._make(row) for row in self._select(_SELECT_EXPIRED, now, limit)]
+
+    # ---- catalogue
+
+    def bundle(self, bundle: str) -> bytes | None:
+        found = self._select("SELECT data FROM bundles WHERE bundle = %s", bundle)
+        return found[0][0] if found else None
+
+    def put_bundle(self, bundle: str, data: bytes) -> None:
+        self.write([], {bundle: data})
+
+    def register(self, path: str, bundle: str, data: bytes, now: float) -> CatalogueEntry:
+        self.put_bundle(bundle, data)
+
+        def register(connection: Connection) -> CatalogueEntry:
+            # One at a time for each path, so that no version is skipped or given twice.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", [path])
+            select = f"{_SELECT_ENTRIES} WHERE path = %s ORDER BY version DESC LIMIT 1"
+            latest = connection.execute(select.encode(), [path]).fetchone()
+            if latest and latest[2] == bundle:
+                return CatalogueEntry._make(latest)
+            entry = CatalogueEntry(path, latest[1] + 1 if latest else 1, bundle, now)
+            connection.execute("INSERT INTO playbooks VALUES (%s, %s, %s, %s)", entry)
+            return entry
+
+        return self._transact(register)
+
+    def resolve(self, path: str, version: int | None = None) -> CatalogueEntry | None:
+        condition = "WHERE path = %s AND (%s::integer IS NULL OR version = %s) ORDER BY version DESC LIMIT 1"
+        found = self._select(f"{_SELECT_ENTRIES} {condition}", path, version, version)
+        return CatalogueEntry._make(found[0]) if found else None
+
+    def playbooks(self, *, after: str = "", limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        select = """SELECT DISTINCT ON (path COLLATE "C") path, version, bundle, registered FROM playbooks
+            WHERE path COLLATE "C" > %s ORDER BY path COLLATE "C", version DESC LIMIT %s"""
+        return [CatalogueEntry._make(row) for row in self._select(select, after, limit)]
+
+    def versions(self, path: str, *, before: int | None = None, limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
+        condition = "WHERE path = %s AND (%s::integer IS NULL OR version < %s) ORDER BY version DESC LIMIT %s"
+        found = self._select(f"{_SELECT_ENTRIES} {condition}", path, before, before, limit)
+        return [CatalogueEntry._make(row) for row in found]
+
+    # ---- executions
+
+    def execution(self, execution_id: str) -> Execution | None:
+        found = self._executions("WHERE execution_id = %s", execution_id)
+        return found[0] if found else None
+
+    def find(self, text: str, limit: int) -> list[Execution]:
+        exact = self.execution(text)
+        if exact is not None:
+            return [exact]
+        condition = "WHERE starts_with(execution_id, %s) OR right(execution_id, %s) = %s ORDER BY key DESC LIMIT %s"
+        return self._executions(condition, text, len(text), text, limit)
+
+    def executions(
+        self,
+        *,
+        status: str | None = None,
+        path: str | None = None,
+        parent: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Execution]:
+        wanted: dict[str, str | int | None] = {"status = %s": status, "path = %s": path, "parent = %s": parent}
+        if before is not None:
+            found = self._select("SELECT key FROM executions WHERE execution_id = %s", before)
+            if not found:
+                raise cursor_gone(before)
+            wanted["key < %s"] = found[0][0]
+        conditions = {condition: value for condition, value in wanted.items() if value is not None}
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        return self._executions(f"{where} ORDER BY key DESC LIMIT %s", *conditions.values(), limit)
+
+    def unfinished(self, limit: int | None = None) -> list[Execution]:
+        return self._executions("WHERE ended IS NULL ORDER BY key LIMIT %s", limit)
+
+    def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
+        return self._executions("WHERE due <= %s ORDER BY due, key LIMIT %s", now, limit)
+
+    def requests(
+        self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
+    ) -> list[ExecutionRequest]:
+        known = list(self._returned) if after else []
+        found = self._select(_SELECT_REQUESTS, after, known, execution_id, execution_id, limit)
+        if execution_id is None:
+            self._note_returned([row[3] for row in found])
+        return [
+            ExecutionRequest(target, action, read_data(self._where, f"request {number}", data), number)
+            for target, action, data, number in found
+        ]
+
+    def _note_returned(self, numbers: list[int]) -> None:
+        """Remember which requests were returned, and forget those that were acknowledged once there are many."""
+        self._returned.update(numbers)
+        if len(self._returned) > _RETURNED_MAX:
+            pending = {number for (number,) in self._select("SELECT number FROM requests")}
+            self._returned &= pending
+
+    def request(self, execution_id: str, action: Action) -> None:
+        require_open(self.execution(execution_id), execution_id, action)
+        insert = "INSERT INTO requests (execution_id, action, data) VALUES (%s, %s, %s) RETURNING number"
+        self._run(insert, (execution_id, action, encode(None)))
+
+    def started(self, start_key: str) -> str | None:
+        found = self._select("SELECT execution_id FROM start_keys WHERE start_key = %s", start_key)
+        return found[0][0] if found else None
+
+    def delete(self, execution_ids: Iterable[str]) -> int:
+        ids = sorted(set(execution_ids))
+
+        def delete(connection: Connection) -> int:
+            gone = connection.execute(
+                "DELETE FROM executions WHERE execution_id = ANY(%s) RETURNING period, key, execution_id", [ids]
+            ).fetchall()
+            for period, key, _ in gone:
+                connection.execute("DELETE FROM events WHERE period = %s AND execution = %s", (period, key))
+            _delete_dependents(connection, [key for _, key, _ in gone], [one for _, _, one in gone])
+            return len(gone)
+
+        return self._transact(delete)
+
+    def delete_before(self, time: float) -> int:
+        """Remove the executions of all months that ended before a time; one that is unfinished keeps its month.
+
+        Their events go by dropping a table, which takes no longer for many than for few.
+        """
+
+        def delete(connection: Connection) -> int:
+            found = connection.execute(
+                "SELECT period FROM executions GROUP BY period HAVING every(ended IS NOT NULL) ORDER BY period"
+            ).fetchall()
+            count = 0
+            for (period,) in found:
+                if end_of_period(period) <= time:
+                    count += _drop_period(connection, period)
+                    self._periods.discard(period)
+            return count
+
+        return self._transact(delete)
+
+    # ---- tokens
+
+    def put_token(self, token: StoredToken) -> None:
+        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
+        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)", values))
+
+    def token(self, id: str) -> StoredToken | None:
+        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = %s", id)), None)
+
+    def tokens(self) -> list[StoredToken]:
+        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
+
+    def revoke_token(self, id: str, now: float) -> bool:
+        statement = b"UPDATE tokens SET revoked = coalesce(revoked, %s) WHERE id = %s"
+        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
+
+    def _executions(self, condition: str, *values: Any) -> list[Execution]:
+        return [read_execution(self._where, row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)]
+
+
+# ---- the statement of a write
+
+
+def _rows_of(
+    batch: Sequence[EncodedAppend], sums: dict[str, int], bundles: Mapping[str, bytes]
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of each part of a write. Moves `sums` on to those of the last events."""
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in (*_EXECUTIONS, *_DEPENDENTS)}
+    for append in batch:
+        execution = append.execution
+        one = execution.execution_id
+        row = (*execution[:8], json.dumps(execution.counts), execution.seq, execution.due)
+        period = period_of(execution.started)
+        rows["moved" if append.known_seq else "born"].append((*row, append.known_seq, append.start_key, period))
+        last = sums[one]
+        for event in append.events:
+            last = next_sum(last, event)
+            rows["events"].append((one, *event, last))
+        sums[one] = last
+        rows["closed"] += [command[:4] for command in append.closed]
+        rows["opened"] += [(*command[:9], int(bool(command.worker))) for command in append.opened]
+        rows["acknowledged"] += [(one, number) for number in append.acknowledged]
+        rows["sent"] += [(one, *request) for request in append.sent]
+        if append.snapshot is not None:
+            rows["snapshots"].append((one, *append.snapshot))
+        rows["result_references"] += [(one, result) for result in append.references]
+    rows["bundles"] += bundles.items()
+    return rows
+
+
+def _statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[str, dict[str, list[Any]]]:
+    """Return the statement for the parts that have rows, and its values. Few combinations occur; each is prepared."""
+    clauses, written = [], []
+    values: dict[str, list[Any]] = {}
+    for name, part in (_EXECUTIONS | _DEPENDENTS).items():
+        if not rows[name]:
+            continue
+        values |= {f"{name}_{number}": list(column) for number, column in enumerate(zip(*rows[name], strict=True))}
+        clause = part.clause.format(rows=part.arrays(name))
+        if name in _EXECUTIONS:
+            written.append(f"SELECT key, execution_id, period FROM {name}")
+            clauses.append(clause)
+        else:
+            clauses.append(f"put_{name} AS ({clause})")
+    union = " UNION ALL ".join(written) or "SELECT key, execution_id, period FROM executions WHERE false"
+    clauses.insert(len(written), f"written AS ({union})")
+    now = "extract(epoch FROM clock_timestamp())::float8"
+    text = f"WITH {', '.join(clauses)} SELECT execution_id, {now} FROM written UNION ALL SELECT NULL, {now}"
+    return text, values
+
+
+def _delete_dependents(connection: Connection, keys: list[int], ids: list[str]) -> None:
+    for table in ("snapshots", "commands", "result_references"):
+        connection.execute(SQL("DELETE FROM {} WHERE execution = ANY(%s)").format(Identifier(table)), [keys])
+    for table in ("requests", "start_keys"):
+        connection.execute(SQL("DELETE FROM {} WHERE execution_id = ANY(%s)").format(Identifier(table)), [ids])
+
+
+def _drop_period(connection: Connection, period: int) -> int:
+    gone = connection.execute(
+        "DELETE FROM executions WHERE period = %s RETURNING key, execution_id", [period]
+    ).fetchall()
+    _delete_dependents(connection, [key for key, _ in gone], [one for _, one in gone])
+    connection.execute(SQL("DROP TABLE IF EXISTS {}").format(partition(period)))
+    return len(gone)

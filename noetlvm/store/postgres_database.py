@@ -1,0 +1,154 @@
+"""Connections to a PostgreSQL database, its clock, and what its errors mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
+
+from noetlvm.store.interface import DamagedError, StoreError
+from noetlvm.store.postgres_schema import migrate
+from noetlvm.store.rows import REMEDY
+
+_Done = TypeVar("_Done")
+
+_ATTEMPTS = 5
+"""Tries of a transaction that the database stops to resolve a deadlock."""
+_IDLE_CONNECTIONS = 8
+_CONNECT_SECONDS = 10
+
+
+class PostgresDatabase:
+    """A schema of a database, made and migrated where needed. Any thread may use it; each call borrows a connection."""
+
+    def __init__(self, address: str, schema: str = "noetlvm") -> None:
+        self.address = address
+        self.schema = schema
+        self.name = _public_name(address)
+        self._idle: list[Connection] = []
+        self._lock = Lock()
+        self._is_closed = False
+        self._clock_offset = 0.0
+        with self.connection() as connection:
+            migrate(connection, schema)
+            row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+            assert row is not None
+            self.set_clock(row[0])
+
+    def close(self) -> None:
+        """Close all connections. Doing it again has no effect."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def require_open(self) -> None:
+        """Raise StoreError after `close`."""
+        if self._is_closed:
+            raise StoreError("the store is closed")
+
+    # ---- time
+
+    def now(self) -> float:
+        """Return the time of the database: its clock when last read, continued by the monotonic clock of this host."""
+        return time.monotonic() + self._clock_offset
+
+    def set_clock(self, now: float) -> None:
+        """Note what the clock of the database shows."""
+        self._clock_offset = now - time.monotonic()
+
+    # ---- statements
+
+    def select(self, statement: str, *values: Any) -> list[Any]:
+        """Return the rows of a query."""
+        with self.connection() as connection:
+            return connection.execute(statement.encode(), values).fetchall()
+
+    def run(self, statement: str, values: Any) -> list[Any]:
+        """Return the rows of a prepared statement that is a transaction of its own."""
+
+        def run() -> list[Any]:
+            with self.connection() as connection:
+                return connection.execute(statement.encode(), values, prepare=True).fetchall()
+
+        return _retried(run)
+
+    def transact(self, work: Callable[[Connection], _Done]) -> _Done:
+        """Return what the work returns, all of it durable; if it raises, nothing of it stays."""
+
+        def run() -> _Done:
+            with self.connection() as connection, connection.transaction():
+                return work(connection)
+
+        return _retried(run)
+
+    # ---- connections
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a connection. A broken one is not lent again."""
+        connection: Connection | None = None
+        try:
+            connection = self._taken()
+            yield connection
+        except psycopg.Error as error:
+            raise _explanation(self.name, error) from error
+        finally:
+            if connection is not None:
+                self._put_back(connection)
+
+    def _taken(self) -> Connection:
+        with self._lock:
+            self.require_open()
+            if self._idle:
+                return self._idle.pop()
+        connection = psycopg.connect(self.address, autocommit=True, connect_timeout=_CONNECT_SECONDS)
+        connection.execute(SQL("SET search_path TO {}").format(Identifier(self.schema)))
+        # The arrays of a write hold nothing that a plan could depend on.
+        connection.execute("SET plan_cache_mode TO force_generic_plan")
+        return connection
+
+    def _put_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not (self._is_closed or connection.closed or len(self._idle) >= _IDLE_CONNECTIONS):
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+class _GaveWayError(StoreError):
+    """The database chose this transaction to resolve a deadlock. Nothing was written."""
+
+
+def _retried(work: Callable[[], _Done]) -> _Done:
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return work()
+        except _GaveWayError:
+            continue
+    return work()
+
+
+def _public_name(address: str) -> str:
+    """Return an address without its password, for messages."""
+    known = conninfo_to_dict(address)
+    return f"postgresql://{known.get('host') or 'local socket'}/{known.get('dbname') or ''}"
+
+
+def _explanation(name: str, error: psycopg.Error) -> StoreError:
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if isinstance(error, (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)):
+        return _GaveWayError(f"{name}: {text}")
+    if isinstance(error, psycopg.IntegrityError):
+        return DamagedError(f"{name}: a row is in the way that another program wrote ({text}); {REMEDY}")
+    if isinstance(error, psycopg.OperationalError):
+        return StoreError(f"{name}: {text}; is PostgreSQL running, and the address right?")
+    return StoreError(f"{name}: {text}")

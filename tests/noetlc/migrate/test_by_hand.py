@@ -1,0 +1,120 @@
+"""What `migrate` cannot keep is reported with code and place, and left as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from noetlc.migrate.constructs import CONSTRUCTS, Effect
+from noetlc.migrate.migration import migrate_text
+from noetlc.syntax.span import Source
+
+HEAD = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: x, path: x }
+workload: { items: [1, 2] }
+workflow:
+"""
+
+CASES = {
+    "R901": """\
+  - step: start
+    tool: { kind: python, code: result = 1 }
+    case:
+      - when: "{{ event.name == 'call.done' }}"
+        then: [{ result: { from: data } }, { next: finish }]
+  - step: finish
+""",
+    "R902": """\
+  - step: start
+    tool: [{ one: { kind: noop } }]
+    finally: [{ two: { kind: noop } }]
+""",
+    "R903": """\
+  - step: start
+    loop: { in: "{{ workload.items }}", iterator: item, cursor: { kind: postgres } }
+    tool: { kind: noop }
+""",
+    "R904": """\
+  - step: start
+    tool: { kind: noop }
+    on_no_match: fail
+""",
+    "R905": """\
+  - step: start
+    tool: { kind: python, args: { home: "{{ env.HOME }}" }, code: result = home }
+""",
+    "R906": """\
+  - step: start
+    loop: { in: "{{ workload.items }}", iterator: item, spec: { mode: parallel } }
+    tool: [{ one: { kind: noop, eval: [{ else: { do: continue, set_shared: { x: "{{ item }}" } } }] } }]
+""",
+    "R907": """\
+  - step: start
+    tool: [{ one: { kind: noop, eval: [{ else: { do: break, set_prev: 1 } }] } }]
+""",
+    "R908": """\
+  - step: start
+    tool: { kind: postgres, auth: "{{ args.pg }}", command: SELECT 1 }
+""",
+    "R909": """\
+  - step: start
+    loop: { in: "{{ workload.items }}", iterator: item }
+    tool: { kind: noop }
+    vars: { count: 1 }
+vars: { count: 0 }
+""",
+    "R910": """\
+  - step: start
+    tool: { kind: python, args: { x: "{{ result.x }}" }, code: result = x }
+""",
+    "R911": """\
+  - step: start
+    tool: { kind: noop }
+    sink: { table: items }
+""",
+    "R912": """\
+  - step: start
+    loop: { in: "{{ workload.items }}", iterator: item }
+    tool: { kind: python, code: result = 1 }
+    case:
+      - when: "{{ event.name == 'call.error' }}"
+        then: { report: { tool: { kind: noop } } }
+""",
+    "R913": """\
+  - step: start
+    tool: { kind: snowflake, query: SELECT 1 }
+""",
+    "R914": """\
+  - step: start
+    input: { n: 1 }
+    tool: { kind: http, url: "https://api.example.com/{{ n }}" }
+""",
+}
+
+
+def test_every_construct_that_needs_a_hand_is_tested() -> None:
+    assert {code for code, row in CONSTRUCTS.items() if row.effect is Effect.HAND} == CASES.keys()
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_it_is_reported_at_its_place_with_what_to_do(code: str) -> None:
+    text = HEAD + CASES[code]
+    found = [change for change in migrate_text(text).open_changes if change.code == code]
+    assert len(found) == 1
+    assert Source("x.yaml", text).position(found[0].span.start).line > HEAD.count("\n")
+    assert found[0].message
+    assert found[0].construct.meaning
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_second_migration_changes_nothing(code: str) -> None:
+    after = migrate_text(HEAD + CASES[code]).after
+    assert migrate_text(after).after == after
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1, 2]", "a: [", "just text", "kind: Subscription\nspec: { x: 1 }\n", "a: &a [*a]"]
+)
+def test_what_is_no_playbook_stays_as_it_is(text: str) -> None:
+    assert migrate_text(text).after == text

@@ -1,0 +1,142 @@
+"""A mask is never taken for the secret it stands for: using it is an error (S64)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetlvm.data.encoding import MASK
+from noetlvm.expr.values import Undefined
+from noetlvm.keychain.redaction import Redactor
+from noetlvm.machine.payload import Offload
+from noetlvm.machine.scope import Scope, pipeline_names
+from tests.commands import Command
+
+SECRET = "c4n4ry/Zx9+Qw7Lm3Tp5"
+
+PLAYBOOK = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: keyed, path: keyed }}
+keychain:
+  - {{ name: token, kind: bearer_token }}
+workflow:
+  - step: start
+    tool:
+      - login:
+          kind: shell
+          command: [cat, "{file}"]
+          spec:
+            policy:
+              rules:
+                - else: {{ then: {{ do: continue, set_ctx: {{ tok: "{{{{ outcome.result.stdout }}}}", n: 3 }} }} }}
+      - same_step:
+          kind: shell
+          command: [sh, -c, 'test "$0" = "{secret}"', "{{{{ ctx.tok }}}}"]
+    next:
+      arcs: [{{ step: use, args: {{ passed: "{{{{ ctx.tok }}}}", n: 4 }} }}]
+  - step: use
+    tool:
+      - use: {{ kind: shell, command: [echo, "{used}"] }}
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("TOKEN", SECRET)
+    (tmp_path / "secret.txt").write_text(SECRET)
+
+    def written(used: str) -> str:
+        text = PLAYBOOK.format(file=tmp_path / "secret.txt", secret=SECRET, used=used)
+        (tmp_path / "keyed.yaml").write_text(text)
+        return "keyed.yaml"
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("used", "named"),
+    [
+        ("{{ ctx.tok }}", "ctx.tok (a secret, which is not recorded: run the task that set it again)"),
+        ("Bearer {{ ctx.tok }}", "ctx.tok (a secret"),
+        ("{{ args.passed }}", "args.passed (a secret"),
+        ("{{ ctx | tojson }}", "ctx.tok (a secret"),
+    ],
+)
+def test_a_later_step_that_uses_a_masked_value_fails_and_says_what_to_do(
+    noetlvm: Command, write: Any, used: str, named: str
+) -> None:
+    answer = noetlvm("run", write(used))
+    assert answer.code == 1
+    assert named in " ".join((answer.out + answer.err).split())
+
+
+def test_a_later_step_may_use_what_is_not_masked(noetlvm: Command, write: Any) -> None:
+    assert noetlvm("run", write("{{ ctx.n + args.n }}")).code == 0
+
+
+FAMILY = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: parent }
+keychain: [{ name: token, kind: bearer_token }]
+workflow:
+  - step: start
+    tool:
+      - child: { kind: playbook, path: child, workload: { t: "{{ keychain.token }}" } }
+---
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: child, path: child }
+workload: { t: "" }
+workflow:
+  - step: start
+    tool:
+      - use: { kind: shell, command: [echo, "{{ workload.t }}"] }
+"""
+
+
+def test_a_child_that_uses_a_secret_of_its_request_fails_and_names_it(
+    noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    for name, text in zip(("parent", "child"), FAMILY.split("---\n"), strict=True):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    answer = noetlvm("run", "parent.yaml", "child.yaml")
+    assert answer.code == 1
+    assert "workload.t (a secret, which is not recorded" in " ".join((answer.out + answer.err).split())
+
+
+def names(redacts: bool, **scope: Any) -> dict[str, Any]:
+    offload = Offload(64 * 1024, redact=Redactor([SECRET]).redact if redacts else None)
+    written = scope.pop("written", {})
+    return pipeline_names(Scope(offload, "e", 1, **scope), None, written)
+
+
+def test_masks_are_undefined_in_every_namespace() -> None:
+    found = names(
+        True,
+        workload={"t": MASK},
+        ctx={"a": {"b": [1, f"Bearer {MASK}"]}},
+        args={"t": MASK, "n": 1},
+        iter={"item": MASK, "index": 0},
+        written={"tok": MASK},
+        results={"login": {"token": MASK}},
+    )
+    masked = [
+        found["workload"]["t"],
+        found["ctx"]["a"]["b"][1],
+        found["args"]["t"],
+        found["iter"]["item"],
+        found["iter"]["tok"],
+        found["steps"]("login")["token"],
+    ]
+    assert [type(value) for value in masked] == [Undefined] * 6
+    assert (found["args"]["n"], found["ctx"]["a"]["b"][0], found["iter"]["index"]) == (1, 1, 0)
+    assert masked[1].name.startswith("ctx.a.b[1] (a secret")
+
+
+def test_a_text_of_stars_is_a_text_where_there_are_no_secrets() -> None:
+    assert names(False, ctx={"rating": MASK})["ctx"]["rating"] == MASK

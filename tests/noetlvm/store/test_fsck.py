@@ -1,0 +1,146 @@
+"""What a check of a database finds, and what it repairs."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlvm.bytecode.codec.container import bundle_id
+from noetlvm.data.references import Reference
+from noetlvm.store.fsck import Damage
+from noetlvm.store.interface import QueuedCommand, Snapshot
+from noetlvm.store.sqlite import SqliteReader, SqliteStore
+from tests.noetlvm.store.records import append, event, execution
+
+PLAYBOOK = b"""
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: small, path: small }
+workflow:
+  - step: start
+    tool: { kind: noop }
+"""
+BUNDLE = compile_playbooks([PlaybookFile("small.yaml", PLAYBOOK)]).data
+REFERENCE = Reference("results", "ab" * 32, 70_000, "list of 9")
+ROWS = {
+    "opened": [QueuedCommand("x", 1, "", 1)],
+    "snapshot": Snapshot(bundle_id(BUNDLE), 3, {"a": 1}),
+    "start_key": "k",
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "runs.db"
+    row = execution(bundle=bundle_id(BUNDLE), counts={"steps": 1})
+    with closing(SqliteStore(file)) as store:
+        log = [event(1, a=1), event(2, result=REFERENCE), *(event(seq) for seq in range(3, 6))]
+        store.write([append(row, 0, log, **ROWS)], {bundle_id(BUNDLE): BUNDLE})  # type: ignore[arg-type]
+        store.write([append(row._replace(execution_id="y"), 0, [event(1)])])
+        store.register("p", bundle_id(BUNDLE), BUNDLE, 1.0)
+        store.request("x", "pause")
+    return file
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount, statement
+
+
+def found(path: Path) -> list[Damage]:
+    with closing(SqliteReader(path)) as reader:
+        return list(reader.damage())
+
+
+def repaired(path: Path) -> list[Damage]:
+    """Repair what can be, and return what is left."""
+    with closing(SqliteStore(path)) as store:
+        store.repair(store.damage())
+        return list(store.damage())
+
+
+def test_a_sound_database_has_no_damage(path: Path) -> None:
+    assert found(path) == []
+    assert repaired(path) == []
+
+
+def test_a_database_at_work_has_no_damage(path: Path) -> None:
+    with closing(SqliteStore(path)):
+        assert found(path) == []
+
+
+X = "place >> 32 = 1 AND place & 255"
+LOST = [
+    (f"UPDATE events SET data = x'80' WHERE {X} = 2", "event 2 of x is damaged: its checksum differs"),
+    (f"UPDATE events SET name = 'other' WHERE {X} = 5", "event 5 of x is damaged: its checksum differs"),
+    (f"DELETE FROM events WHERE {X} IN (2, 3)", "events 2 to 3 of x is missing"),
+    (f"DELETE FROM events WHERE {X} = 5", "event 5 of x is missing"),
+    ("UPDATE executions SET started = 'soon' WHERE key = 1", "the row of execution 'x' is damaged"),
+    ("DELETE FROM executions WHERE key = 2", "the row of the execution with key 2 is missing"),
+    ("UPDATE bundles SET data = x'00'", "is damaged: M001"),
+    ("UPDATE bundles SET data = substr(data, 1, length(data) - 1)", "is damaged: M0"),
+    ("DELETE FROM bundles", "of `p`, version 1, is missing"),
+    ("DELETE FROM bundles", "of x is missing"),
+]
+
+
+@pytest.mark.parametrize(("statement", "message"), LOST)
+def test_what_nothing_else_holds_is_reported_and_left_alone(path: Path, statement: str, message: str) -> None:
+    change(path, statement)
+    assert any(message in one.what and not one.repair for one in found(path)), found(path)
+    assert any(message in one.what for one in repaired(path))
+
+
+REPAIRED = [
+    ("UPDATE executions SET counts = '{' WHERE key = 1", "its counts cannot be decoded"),
+    ("UPDATE executions SET seq = 3 WHERE key = 1", "events 4 to 5 of x comes after the last event of its row, 3"),
+    ("INSERT INTO events SELECT place + 1, event_id, timestamp, name, run, iteration, task, label, attempt, data, sum "
+     f"FROM events WHERE {X} = 5", "event 6 of x comes after"),
+    ("UPDATE snapshots SET data = x'81'", "the snapshot of x cannot be decoded"),
+    ("UPDATE snapshots SET seq = 9", "the snapshot of x is of event 9"),
+    ("UPDATE snapshots SET execution = 9", "the snapshot of key 9 belongs to no execution"),
+    ("UPDATE commands SET execution = 9", "commands of an execution that does not exist (key 9)"),
+    ("UPDATE start_keys SET execution_id = 'z'", "the start key 'k' of z"),
+    ("UPDATE requests SET data = x'81'", "request 1 to x cannot be decoded"),
+    ('DELETE FROM "references"', "x refers to the result abab"),
+    ('INSERT INTO "references" VALUES (\'cd\', 9)', "references of an execution that does not exist (key 9)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "message"), REPAIRED)
+def test_what_follows_from_the_rest_is_repaired(path: Path, statement: str, message: str) -> None:
+    change(path, statement)
+    (one,) = found(path)
+    assert message in one.what
+    assert one.repair
+    assert repaired(path) == []
+    with closing(SqliteReader(path)) as reader:
+        assert [recorded.seq for recorded in reader.events("x")] == [1, 2, 3, 4, 5]
+        assert list(reader.references()) == ["ab" * 32]
+
+
+def test_an_index_that_differs_from_its_table_is_built_anew(path: Path) -> None:
+    schema = "SELECT sql FROM sqlite_master WHERE name = 'children'"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        (made,) = connection.execute(schema).fetchone()
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = ? WHERE name = 'children'", (made.replace("parent", "name"),)
+        )
+    assert any("an index differs" in one.what for one in found(path))
+    assert repaired(path) == []
+
+
+def test_pages_that_were_overwritten_are_reported(path: Path) -> None:
+    with closing(SqliteStore(path)) as store:
+        row = execution("z", bundle=bundle_id(BUNDLE))
+        store.write([append(row, 0, [event(seq, text="a" * 500) for seq in range(1, 400)])])
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\xff" * 8_192)
+    assert found(path)
