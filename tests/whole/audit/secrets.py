@@ -196,7 +196,7 @@ def leave_behind(secret: str, book: Data, children: tuple[Data, ...], folder: Pa
 
 def report(share: int, offset: int = 0) -> dict[str, Any]:
     """Make every `share`-th run."""
-    from noetlvm.keychain.canary import find_canaries
+    from tests.canary import find_canaries
 
     wrong: dict[str, list[str]] = {}
     count = runs = 0
