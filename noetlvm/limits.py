@@ -51,7 +51,7 @@ CHILD_DEPTH_MAX = 16
 """Executions above a child execution (S43)."""
 
 CHILD_NAME_CHARS_MAX = 4_000
-"""`path` and `version` that a child is asked for with."""
+"""`path` and `version` of a requested child."""
 
 CANCELLED_CHILDREN_TOLD = 100
 """Children that the event of a cancellation names; all are cancelled."""
@@ -69,10 +69,10 @@ HTTP_SECONDS_MAX = 900
 """A whole HTTP request, where `timeout` says only how long to wait for the next piece: a server may drip for ever."""
 
 PRINTED_BYTES_MAX = 64 * 1024
-"""What is kept of all that a `python` task prints."""
+"""How much of the output of a `python` task is recorded."""
 
 LOADED_BYTES = 32 * 1024 * 1024
-"""Stored results that are kept in memory once they were read, by their encoded size."""
+"""Stored results that are cached in memory after reading, by their encoded size."""
 
 
 class Limits(NamedTuple):

@@ -23,11 +23,8 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlc/net",
             "noetlc/report",
             "noetlc/rules",
-            "noetlvm",
-            "noetlvm/bytecode",
             "noetlvm/cli",
             "noetlvm/engine",
-            "noetlvm/expr",
             "noetlvm/keychain",
             "noetlvm/machine",
             "noetlvm/testing",
@@ -48,7 +45,6 @@ DEBT: dict[str, frozenset[str]] = {
     "exceptions": frozenset(
         [
             "noetlc/graph",
-            "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/keychain",
             "noetlvm/machine",
