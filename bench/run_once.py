@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.measurement import Cost
-from noetlvm.engine.bundle import Bundle
 from noetlvm.engine.engine import Engine
 from noetlvm.results.files import FileResults
+from noetlvm.server.bundle import Bundle
 from noetlvm.store.interface import Append, Durability
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner

@@ -32,6 +32,9 @@ IDLE_INSTRUCTIONS_MAX = 1_000_000
 WAIT_SECONDS_MAX = 3_600
 """The longest wait before a retry (S14)."""
 
+WAIT_HELD_SECONDS = 5
+"""The longest wait for which a worker holds its pipeline; after a longer one the server opens the command again."""
+
 MESSAGE_CHARS_MAX = 4_000
 """An error's message; what is longer is cut."""
 
@@ -53,8 +56,8 @@ CHILD_DEPTH_MAX = 16
 CHILD_NAME_CHARS_MAX = 4_000
 """`path` and `version` of a requested child."""
 
-CANCELLED_CHILDREN_TOLD = 100
-"""Children that the event of a cancellation names; all are cancelled."""
+CANCELLED_CHILDREN_LISTED = 100
+"""Children that the event of a cancellation lists; all are cancelled."""
 
 EVENTS_WARNING = 100_000
 """Events of an execution from which on a warning is due."""
@@ -69,10 +72,10 @@ HTTP_SECONDS_MAX = 900
 """A whole HTTP request, where `timeout` says only how long to wait for the next piece: a server may drip for ever."""
 
 PRINTED_BYTES_MAX = 64 * 1024
-"""How much of the output of a `python` task is recorded."""
+"""Bytes of a `python` task's output that are stored."""
 
 LOADED_BYTES = 32 * 1024 * 1024
-"""Stored results that are cached in memory after reading, by their encoded size."""
+"""Cache of stored results that were read, by their encoded size."""
 
 
 class Limits(NamedTuple):

@@ -14,6 +14,7 @@ from noetlc.lint.dialects import about_the_dialect
 from noetlc.lint.ignores import apply_ignores, find_ignores
 from noetlc.report.row import Row, resolve
 from noetlc.rules.catalogue import all_rules
+from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
 from noetlc.settings import DialectChoice, Settings
 from noetlc.syntax import ast
 from noetlc.syntax.playbook_parser import parse_playbook
@@ -105,6 +106,8 @@ def _checked(
 def run_rules(model: Model, *, on_damaged_only: bool) -> list[Finding]:
     """Return what the rules find, each finding once, ordered by position."""
     rules = [rule for rule in all_rules() if rule.on_damaged or not on_damaged_only]
+    if is_other_document(model.playbook):  # whatever else is in it follows other rules
+        rules = [DocumentKind]
     findings = {finding: None for rule in rules for finding in rule().check(model)}
     return sorted(findings, key=_by_position)
 

@@ -1,4 +1,4 @@
-"""Lints many files: in this process if there are few, in several if there are many. The order of files is kept."""
+"""Lints many files: in this process if there are few, in several if there are many. Results keep the files' order."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from noetlc.lint.cache import Result, Stamp, content_digest, stamp_of
 from noetlc.lint.check import check_bytes
 from noetlc.lint.discover import Target
 from noetlc.rules.catalogue import all_rules
+from noetlc.rules.p024_document_kind import is_other_document
 from noetlc.settings import Settings
 from noetlc.syntax.input import looks_like_playbook
 
@@ -65,7 +66,10 @@ def lint_bytes(target: Target, data: bytes, settings: Settings) -> Result:
     is_playbook = looks_like_playbook(data)
     if not is_playbook and not target.named:
         return Result(digest, is_playbook, None)
-    return Result(digest, is_playbook, check_bytes(target.path, data, settings).rows())
+    checked = check_bytes(target.path, data, settings)
+    if not target.named and checked.playbook and is_other_document(checked.playbook):
+        return Result(digest, is_playbook=False, rows=None)
+    return Result(digest, is_playbook, checked.rows())
 
 
 def available_cores() -> int:

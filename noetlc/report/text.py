@@ -175,13 +175,13 @@ def _cut(excerpt: _Excerpt, cells: int) -> _Excerpt:
     if start + width > cells:
         dropped, line = _without_cells(line, start - min(_LEAD, cells // 3))
         line, start = "…" + line, start - dropped + 1
-    kept: list[str] = []
+    head: list[str] = []
     at = 0
     for char in line:
         at += _width(char)
         if at > cells:
-            return _Excerpt("".join(kept) + "…", start, max(1, min(width, cells - start)))
-        kept.append(char)
+            return _Excerpt("".join(head) + "…", start, max(1, min(width, cells - start)))
+        head.append(char)
     return _Excerpt(line, start, width)
 
 

@@ -5,7 +5,7 @@ from noetlc.rules.problem_rule import ProblemRule
 from noetlc.syntax.problem import ProblemKind
 
 
-class TooLarge(ProblemRule):
+class TooLargeError(ProblemRule):
     code = "P004"
     name = "too-large"
     severity = Severity.ERROR

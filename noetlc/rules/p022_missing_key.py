@@ -66,6 +66,8 @@ class MissingKey(Rule):
         help = _SHOW.get(key, f"add `{key}:`")
         if isinstance(struct, ast.Task):
             help = _task_help(struct)
+        elif isinstance(struct, ast.Credential) and key == "kind":
+            help = "add `kind:` with the form of the secret, such as `bearer`, `basic` or `postgres_credential`"
         return self.finding(_where(struct), f"{title} needs `{key}`", help)
 
 

@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlvm.nearest import nearest
 
 KIND = "Playbook"
+
+
+def is_other_document(playbook: ast.Playbook) -> bool:
+    """Return whether a document says that it is something else than a playbook, and has no workflow."""
+    kind = playbook.kind
+    return kind is not None and playbook.workflow is None and not nearest(kind.text, (KIND,))
 
 
 class DocumentKind(Rule):
@@ -17,7 +25,7 @@ class DocumentKind(Rule):
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`kind` is not `Playbook`."
-    why = "The kind tells catalogues and tools what the file is. With another word they pass it by."
+    why = "Catalogues and tools recognise a playbook by its kind. With another word they skip the file."
     bad = """
     apiVersion: noetl.io/v2
     kind: playbook
@@ -39,7 +47,10 @@ class DocumentKind(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         kind = model.playbook.kind
-        if kind and kind.text != KIND:
+        if kind and is_other_document(model.playbook):
+            help = f"a playbook has `kind: {KIND}`; when lint searches a folder, it skips documents of other kinds"
+            yield self.finding(kind.span, f"this document is a `{kind.text}`, not a playbook", help)
+        elif kind and kind.text != KIND:
             fix = Fix(f"write `{KIND}`", (Edit(kind.span, KIND),), safe=False)
             yield self.finding(
                 kind.span, f"`kind` must be `{KIND}`, not `{kind.text}`", f"write `kind: {KIND}`", fix=fix

@@ -8,6 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
+from noetlc.syntax.problem import ProblemKind
 from noetlvm.nearest import did_you_mean
 
 
@@ -43,8 +44,13 @@ class UnknownWorkbookTask(Rule):
     """
     covers = ("S42",)
 
+    claims = frozenset({("playbook", "workbook")})
+
     def check(self, model: Model) -> Iterator[Finding]:
+        yield from self._shape(model)
         workbook = model.playbook.workbook
+        if workbook is None and model.is_reported(model.playbook.span, ("playbook", "workbook")):
+            return
         names = [task.name.text for task in (workbook.tasks or ())] if workbook else []
         for view in model.tasks:
             task = view.task.get_extra("task") if view.kind == "workbook" else None
@@ -59,3 +65,9 @@ class UnknownWorkbookTask(Rule):
                     f"the workbook has no task `{task.text}`",
                     did_you_mean(task.text, names) or f"the workbook has {known}",
                 )
+
+    def _shape(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in self.claims:
+                help = "write the tasks by name: `workbook: {tasks: {save: {kind: …}}}`"
+                yield self.finding(problem.span, problem.message, help)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
@@ -58,11 +59,24 @@ class UndeclaredCredential(Rule):
                 )
 
 
+_WORKLOAD = re.compile(r"\{\{-?\s*(?:workload\.)?(\w+)\s*-?\}\}\s*")
+
+
+def workload_default(model: Model, template: str) -> object:
+    """Return the default of the workload key that a template consists of; None if there is none that is plain."""
+    match = _WORKLOAD.fullmatch(template)
+    workload = model.playbook.workload
+    entry = workload.get(match[1]) if match and workload else None
+    return entry.value if isinstance(entry, Scalar) and not entry.is_template else None
+
+
 def _uses(model: Model) -> Iterator[tuple[Span, str]]:
     for view in model.tasks:
         auth = view.task.get_extra("auth")
-        if isinstance(auth, Scalar) and isinstance(auth.value, str) and not auth.is_template:
-            yield auth.span, auth.text
+        if isinstance(auth, Scalar) and isinstance(auth.value, str):
+            name = workload_default(model, auth.text) if auth.is_template else auth.value
+            if isinstance(name, str) and name:
+                yield auth.span, name
     for site, template in model.template_sites:
         if "keychain" not in template.text:
             continue

@@ -8,6 +8,7 @@ from noetlc.analysis.inputs import inputs, is_unknown, typed_tasks
 from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
+from noetlc.rules.p323_misplaced_patch import PATCHES
 from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
 from noetlc.syntax.nodes import Scalar
@@ -43,7 +44,7 @@ class UnknownInput(Rule):
             if kind.open:
                 continue
             for entry in inputs(view):
-                if is_unknown(kind, entry.key.text):
+                if is_unknown(kind, entry.key.text) and entry.key.text not in PATCHES:
                     yield self._unknown(kind, entry.key, view.task)
 
     def _unknown(self, kind: ToolKind, key: Scalar, task: Task) -> Finding:

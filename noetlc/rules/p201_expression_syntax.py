@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from noetlc.finding import Severity
+import re
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
 from noetlc.rules.template_problem_rule import TemplateProblemRule
+from noetlvm.record import changed
+
+_GO = re.compile(r"\{\{-?\s*(?:\.[A-Za-z]|range |end\b|json \.)")
+_GO_HELP = "a template of Go (docker, kubectl, helm) is text here: put `{% raw %}` before and `{% endraw %}` after it"
 
 
 class ExpressionSyntax(TemplateProblemRule):
@@ -45,3 +53,13 @@ class ExpressionSyntax(TemplateProblemRule):
     """
     covers = ("formal §3.1", "S12")
     kinds = frozenset({"syntax", "unclosed", "block", "string"})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        go_templates = {
+            model.place(site, problem.span)
+            for site, template in model.template_sites
+            for problem in template.problems
+            if _GO.search(template.text, 0, problem.span.end + 1)
+        }
+        for finding in super().check(model):
+            yield changed(finding, help=_GO_HELP) if finding.span in go_templates else finding

@@ -46,7 +46,8 @@ _MEANT = {
     "event.status": {"ok": "success", "done": "success", "failed": "error", "failure": "error"},
     "event.name": {row.camel: row.name for row in BOUNDARY.values()}
     | {"success": "step.done", "ok": "step.done", "error": "step.failed", "failed": "step.failed"}
-    | {"loop.failed": "step.failed", "step.error": "step.failed", "step.success": "step.done"},
+    | {"loop.failed": "step.failed", "step.error": "step.failed", "step.success": "step.done"}
+    | {"call.done": "step.done", "call.error": "step.failed"},
 }
 """What people write, and what it is called here."""
 

@@ -64,19 +64,24 @@ class RuleShape(Rule):
     claims = frozenset(_MISPLACED)
 
     def check(self, model: Model) -> Iterator[Finding]:
+        by_rule: dict[int, list[Problem]] = {}
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in _MISPLACED:
-                yield self._misplaced(problem)
+                by_rule.setdefault(id(model.mappings_by_key.get(problem.span)), []).append(problem)
+        yield from map(self._misplaced, by_rule.values())
         for rules in first_match_lists(model):
             for choice in rules.choices:
                 yield from self._check_choice(model, rules, choice)
 
-    def _misplaced(self, problem: Problem) -> Finding:
-        inside = _MISPLACED[problem.object, problem.key]
+    def _misplaced(self, problems: list[Problem]) -> Finding:
+        first = problems[0]
+        inside = _MISPLACED[first.object, first.key]
+        keys = [problem.key for problem in problems]
+        are = "is one level too high: it belongs" if len(keys) == 1 else "are one level too high: they belong"
         return self.finding(
-            problem.span,
-            f"`{problem.key}` stands one level too high: it belongs under `{inside}`",
-            f"write `{inside}: {{ {problem.key}: … }}`",
+            first.span,
+            f"{' and '.join(f'`{key}`' for key in keys)} {are} under `{inside}`",
+            f"write `{inside}: {{ {', '.join(f'{key}: …' for key in keys)} }}`",
         )
 
     def _check_choice(self, model: Model, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:
@@ -84,12 +89,12 @@ class RuleShape(Rule):
         if choice.else_ is not None:
             yield from self._beside_else(rules, choice)
         elif choice.when is None:
-            if not _is_told(model, rules, choice, "when", "else"):
+            if not _is_reported(model, rules, choice, "when", "else"):
                 message = f"this {rules.title} has neither `when` nor `else`"
                 yield self.finding(
                     start, message, 'write `when: "{{ … }}"` with `then`, or `else` with `then` under it'
                 )
-        elif choice.then is None and rules.object != "rule" and not _is_told(model, rules, choice, "then"):
+        elif choice.then is None and rules.object != "rule" and not _is_reported(model, rules, choice, "then"):
             yield self.finding(start, f"this {rules.title} has no `then`", f"add {_then(rules)}")
 
     def _beside_else(self, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:
@@ -103,10 +108,10 @@ class RuleShape(Rule):
             )
 
 
-def _is_told(model: Model, rules: FirstMatch, choice: Choice, *keys: str) -> bool:
-    """Tell whether the key is absent because it could not be read, or was written under another name."""
+def _is_reported(model: Model, rules: FirstMatch, choice: Choice, *keys: str) -> bool:
+    """Return whether the key is absent because it could not be read, or was written under another name."""
     places = [(rules.object, key) for key in (*keys, *OTHER_NAMES, *_OF_THEN.get(rules.object, ()))]
-    return model.is_told(choice.span, *places)
+    return model.is_reported(choice.span, *places)
 
 
 def _then(rules: FirstMatch) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model, loop_mode
 from noetlc.finding import Finding, Related, Severity
+from noetlc.rules.p110_undeclared_credential import workload_default
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
@@ -44,8 +45,20 @@ class LoopSettings(Rule):
             outer: dict[str, Scalar] = {}
             for loop in step.loops:
                 yield from self._check_iterator(loop, outer)
+                yield from self._check_elements(model, loop)
                 if loop.spec:
                     yield from self._check_spec(model, loop, loop.spec)
+
+    def _check_elements(self, model: Model, loop: ast.Loop) -> Iterator[Finding]:
+        """Find a workload default that is no list. A request may still bring one."""
+        source = loop.in_
+        if not isinstance(source, Scalar) or not source.is_template:
+            return
+        default = workload_default(model, source.text)
+        if isinstance(default, str | int | float):
+            what = "a text" if isinstance(default, str) else "not a list"
+            message = f"the default of `{source.text.strip('{} ')}` is {what}, and a loop needs a list"
+            yield self.finding(source.span, message, "write a list in `workload`", severity=Severity.WARNING)
 
     def _check_iterator(self, loop: ast.Loop, outer: dict[str, Scalar]) -> Iterator[Finding]:
         name = loop.iterator
@@ -86,7 +99,7 @@ class LoopSettings(Rule):
         if isinstance(width.value, int) and width.value < 1:
             message = f"`max_in_flight: {width.text}` lets no iteration run"
             yield self.finding(width.span, message, "write how many iterations may run at once, 1 or more")
-        elif loop_mode(loop) == "sequential" and not model.is_told(
+        elif loop_mode(loop) == "sequential" and not model.is_reported(
             loop.span, ("loop_spec", "mode"), ("loop_policy", "mode")
         ):
             yield self.finding(

@@ -9,6 +9,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Scalar, Sequence
+from noetlc.syntax.problem import ProblemKind
 from noetlc.syntax.tree import structs
 
 _HOOK = "write a task before or after this one"
@@ -21,7 +22,7 @@ _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
     },
     ast.ExecutorResults: {"reference_first": "large results go by reference; `limits.max_payload_bytes` says which"},
     ast.ExecutorPolicy: {"placement": _LATER, "cost": _LATER, "backends": _LATER},
-    ast.Emit: {"events": "every step is recorded anyway; to tell somebody, write a task"},
+    ast.Emit: {"events": "every step is recorded anyway; to send a message, write a task"},
     ast.StepPolicy: {
         "tracing": "every event has `trace_id`, `step_run_id` and a time already",
         "quotas": "`lifecycle` limits time, `max_in_flight` how much runs at once",
@@ -66,7 +67,13 @@ class ReservedKey(Rule):
     """
     covers = ("step spec §5.1", "step spec §5.2.2", "step spec §5.3", "step spec §5.4", "step spec §5.5")
 
+    claims = frozenset({("executor", "requires")})
+
     def check(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
+                help = "the tools that a playbook needs are known from its tasks; `noetlc inspect` lists them"
+                yield self.finding(problem.span, f"`{problem.key}` has no effect", help)
         for struct in structs(model.playbook):
             for key, instead in _RESERVED.get(type(struct), {}).items():
                 if _says_something(getattr(struct, ast.attribute(key))):
@@ -74,7 +81,7 @@ class ReservedKey(Rule):
 
 
 def _says_something(value: object) -> bool:
-    """Tell whether a value is more than an empty place."""
+    """Return whether a value is more than an empty place."""
     if isinstance(value, Sequence):
         return bool(value.items)
     if isinstance(value, Mapping):

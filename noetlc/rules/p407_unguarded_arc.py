@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from noetlc.analysis.formulas import STEP_FAILED, event_facts
 from noetlc.analysis.guards import decide, names_read
 from noetlc.analysis.model import Model, Owner
-from noetlc.finding import Finding, Severity
+from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
+from noetlc.syntax.span import Span
 
 
 class UnguardedArc(Rule):
     code = "P407"
     name = "unguarded-arc"
-    severity = Severity.NOTE
-    summary = "An arc out of a step that can fail does not look at `event`."
+    severity = Severity.WARNING
+    summary = "An arc out of a step that can fail does not read `event`. One finding a playbook."
     why = (
         "An arc without such a guard is taken after a failure too. The next step runs on results that are not there, "
         "and the execution still ends as failed, because nothing handled the failure."
@@ -45,24 +46,52 @@ class UnguardedArc(Rule):
     covers = ("S31", "formal §8.1")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        for owner, flow in model.flows.items():
-            router = owner.step.next if owner.step else None
-            has_limit = owner.step is not None and owner.step.lifecycle is not None
-            if router and flow.is_certain and (flow.can_fail or has_limit):
-                yield from self._check_router(owner, router)
+        found = [
+            (owner, arc)
+            for owner, flow in model.flows.items()
+            if owner.step
+            and owner.step.next
+            and flow.is_certain
+            and (flow.can_fail or owner.step.lifecycle is not None)
+            for arc in _unguarded(owner, owner.step.next)
+        ]
+        if not found:
+            return
+        (owner, arc), more = found[0], len(found) - 1
+        target = arc.step.text if arc.step else ""
+        others = f", and {more} more {'arc has' if more == 1 else 'arcs have'} no guard either" if more else ""
+        edits = [edit for owner, arc in found for edit in _guard(model, owner, arc)]
+        fix = Fix("write a guard on success for every arc that has none", tuple(edits), safe=False) if edits else None
+        yield self.finding(
+            arc.step.span if arc.step else arc.key_span("step"),
+            f"`{owner.name}` can fail, and goes on to `{target}` all the same{others}",
+            f"write `when: \"{_success(owner)}\"`; an arc for `'step.failed'` handles the rest",
+            fix=fix,
+        )
 
-    def _check_router(self, owner: Owner, router: ast.Router) -> Iterator[Finding]:
-        mode = router.spec.mode if router.spec else None
-        is_exclusive = mode is None or mode.text == "exclusive"
-        done = "loop.done" if owner.loops else "step.done"
-        for arc in router.arcs or ():
-            holds = decide(arc.when, event_facts(STEP_FAILED, owner.name, bool(owner.loops)))
-            if holds is not False and "event" not in names_read(arc.when):
-                target = arc.step.text if arc.step else ""
-                yield self.finding(
-                    arc.step.span if arc.step else arc.key_span("step"),
-                    f"`{owner.name}` can fail, and goes on to `{target}` all the same",
-                    f"write `when: \"{{{{ event.name == '{done}' }}}}\"`; an arc for `'step.failed'` handles the rest",
-                )
-            if is_exclusive and holds:
-                return
+
+def _unguarded(owner: Owner, router: ast.Router) -> Iterator[ast.Arc]:
+    """Yield the arcs that fire after a failure without reading `event`."""
+    mode = router.spec.mode if router.spec else None
+    is_exclusive = mode is None or mode.text == "exclusive"
+    for arc in router.arcs or ():
+        holds = decide(arc.when, event_facts(STEP_FAILED, owner.name, bool(owner.loops)))
+        if holds is not False and "event" not in names_read(arc.when):
+            yield arc
+        if is_exclusive and holds:
+            return
+
+
+def _success(owner: Owner) -> str:
+    return f"{{{{ event.name == '{'loop.done' if owner.loops else 'step.done'}' }}}}"
+
+
+def _guard(model: Model, owner: Owner, arc: ast.Arc) -> Iterator[Edit]:
+    """Yield the edit that adds `when` after `step`; an arc with a guard of its own is left to a person."""
+    if arc.when is not None or arc.step is None:
+        return
+    text = model.source.text
+    is_flow = text[arc.span.start : arc.span.start + 1] == "{"
+    indent = model.source.position(arc.key_span("step").start)[1] - 1
+    before = ", " if is_flow else "\n" + " " * indent
+    yield Edit(Span(arc.step.span.end, arc.step.span.end), f'{before}when: "{_success(owner)}"')

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
+from noetlc.rules.p323_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlvm.nearest import nearest
 
@@ -56,17 +57,17 @@ class CtxNeverWritten(Rule):
     covers = ("S10", "formal §4.1", "step spec §6.2")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        if model.is_told(model.playbook.span, ("then", "set_ctx"), ("task_spec", "policy"), ("task_policy", "rules")):
-            return  # what could not be read may be what writes it
+        if may_write_ctx(model):
+            return
         written = model.definitions.ctx
-        told: set[str] = set()
+        reported: set[str] = set()
         for reading in model.readings:
             for use in reading.names.uses:
                 if use.name != "ctx" or not use.fields or use.is_optional:
                     continue
                 field = use.fields[0]
-                if field.name not in written and field.name not in told:
-                    told.add(field.name)
+                if field.name not in written and field.name not in reported:
+                    reported.add(field.name)
                     meant = nearest(field.name, written)
                     help = (
                         f"did you mean `ctx.{meant}`?" if meant else f"write it first: `set_ctx: {{ {field.name}: … }}`"

@@ -9,6 +9,7 @@ from noetlc.analysis.state_use import KeyRead, ctx_written, needed
 from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Without
 from noetlc.net.source import SourceNet, source_net
+from noetlc.rules.p323_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 
@@ -78,21 +79,21 @@ class CtxNotOnEveryPath(Rule):
     covers = ("S10", "formal §4.1")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        if model.is_told(model.playbook.span, ("then", "set_ctx"), ("task_spec", "policy"), ("task_policy", "rules")):
-            return  # what could not be read may be what writes it
+        if may_write_ctx(model):
+            return
         reads = [read for read in needed(model, "ctx") if read.key in model.definitions.ctx]
         found = source_net(model) if reads else None
         if found is None:
             return
         written = ctx_written(model)
         writers = _writers(found, written)
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         without = Without(found)
         for read in reads:
             reader = _reader(read)
-            if (reader, read.key) in told or read.key in written[reader]:
+            if (reader, read.key) in reported or read.key in written[reader]:
                 continue
-            told.add((reader, read.key))
+            reported.add((reader, read.key))
             way = without.steps(read.key, writers.get(read.key, set()), reader)
             if way is not None:
                 yield self._missing(model, read, found, way)

@@ -44,8 +44,9 @@ def _do(path: Path, row: Execution, action: Action) -> None:
     import asyncio
 
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.credentials import Credentials
-    from noetlvm.engine.engine import Engine, NotFound
+    from noetlvm.engine.engine import Engine
+    from noetlvm.server.credentials import Credentials
+    from noetlvm.server.server import NotFoundError
     from noetlvm.tools.runner import ToolRunner
 
     async def meet() -> None:
@@ -57,5 +58,5 @@ def _do(path: Path, row: Execution, action: Action) -> None:
     with writing(path) as store:
         try:
             asyncio.run(meet())
-        except (BundleError, NotFound) as problem:
+        except (BundleError, NotFoundError) as problem:
             raise CommandError(f"what is stored of {row.execution_id} cannot be read: {problem}") from None

@@ -20,7 +20,7 @@ def ctx(
 
     Example: noetlvm ctx --at 12
     """
-    from noetlvm.engine.recovery import recovered
+    from noetlvm.server.recovery import recovered
 
     with reading(db) as reader:
         row = find_execution(reader, execution)

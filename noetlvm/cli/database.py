@@ -46,7 +46,7 @@ def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore
 
 @contextmanager
 def reading(given: str | None) -> Iterator[SqliteReader]:
-    """Open a database to look at it, whoever writes to it."""
+    """Open a database for reading, even while another process writes to it."""
     from noetlvm.store.sqlite import SqliteReader
 
     reader = SqliteReader(database_path(given))

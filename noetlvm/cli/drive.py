@@ -18,9 +18,9 @@ from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCE
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
-    from noetlvm.engine.actor import Ending
-    from noetlvm.engine.credentials import Credentials, Resolve
     from noetlvm.engine.engine import Engine
+    from noetlvm.server.active import Ending
+    from noetlvm.server.credentials import Credentials, Resolve
     from noetlvm.store.interface import Durability, Store
 
 
@@ -55,7 +55,7 @@ class RunOptions(Record):
 
 
 def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
-    """Run what `begin` starts until it ends or is stopped, tell how, and return the exit code.
+    """Run what `begin` starts until it ends or is stopped, print the ending, and return the exit code.
 
     `folder` is where the playbook's files are, if that is known.
     """
@@ -63,20 +63,20 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
         with view_for(shows=not (options.quiet or options.as_json)) as view:
             endings = _endings(options, store, begin, view)
         for ending in endings:
-            _tell(options, store, ending, folder)
+            _print_ending(options, store, ending, folder)
     return _exit_code(endings)
 
 
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.credentials import Unresolved
-    from noetlvm.engine.engine import BadRequest, NotFound
     from noetlvm.expr.errors import ExpressionError
+    from noetlvm.server.credentials import UnresolvedError
+    from noetlvm.server.server import BadRequestError, NotFoundError
 
     settle()
     try:
         return asyncio.run(_run(options, store, begin, view))
-    except (BadRequest, NotFound, Unresolved) as problem:
+    except (BadRequestError, NotFoundError, UnresolvedError) as problem:
         raise CommandError(str(problem)) from None
     except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
         raise CommandError(f"what is stored cannot be read: {problem}") from None
@@ -92,22 +92,22 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
         ToolRunner(options.keychain),
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
-        observers=(view.hear,),
+        observers=(view.observe,),
     )
     begun = begin(engine)
-    _hear_signals(engine, view)
+    _handle_signals(engine, view)
     await engine.run(listens=True)
     return [engine.ending(execution_id) for execution_id in begun]
 
 
-def _hear_signals(engine: Engine, view: Quiet) -> None:
-    """Stop in good order when asked to, and at once when asked again."""
-    asked: list[int] = []
+def _handle_signals(engine: Engine, view: Quiet) -> None:
+    """Stop in good order on the first signal, at once on the second."""
+    received: list[int] = []
 
     def stop(number: int) -> None:
-        asked.append(number)
-        engine.stop(now=len(asked) > 1)
-        if len(asked) == 1 and engine.busy:
+        received.append(number)
+        engine.stop(now=len(received) > 1)
+        if len(received) == 1 and engine.busy:
             view.say(f"stopping: {counted(engine.busy, 'task')} may still end; once more, and they are stopped too")
 
     loop = asyncio.get_running_loop()
@@ -118,7 +118,7 @@ def _hear_signals(engine: Engine, view: Quiet) -> None:
 
 def resolver(options: tuple[str, ...]) -> Resolve:
     """Return what gets the credentials that playbooks declare, as `--keychain` says."""
-    from noetlvm.engine.credentials import Credentials, Unresolved
+    from noetlvm.server.credentials import Credentials, UnresolvedError
 
     def resolve(declared: Any) -> Credentials:
         if not declared:
@@ -128,7 +128,7 @@ def resolver(options: tuple[str, ...]) -> Resolve:
         try:
             keychain = resolve(declared, options)
         except MissingEntryError as problem:
-            raise Unresolved(str(problem)) from None
+            raise UnresolvedError(str(problem)) from None
         return Credentials(keychain.entries, keychain.secrets)
 
     return resolve
@@ -137,7 +137,7 @@ def resolver(options: tuple[str, ...]) -> Resolve:
 # ---- the end
 
 
-def _tell(options: RunOptions, store: Store, ending: Ending, folder: Path | None) -> None:
+def _print_ending(options: RunOptions, store: Store, ending: Ending, folder: Path | None) -> None:
     if options.as_json:
         print(as_json(_as_data(ending)), flush=True)
         return

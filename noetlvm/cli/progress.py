@@ -1,4 +1,4 @@
-"""How far an execution has come, told by its events: rows for a live view, lines for a log. Prints nothing itself."""
+"""The progress of an execution, computed from its events: rows for a live view, lines for a log. Prints nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENTS_WARNING
 
 _SECONDS_BETWEEN = 1.0
-"""How often a loop tells how far it is."""
+"""How often a loop reports its progress."""
 
 
 class StepProgress:
@@ -45,7 +45,7 @@ class StepProgress:
         self.tasks = 0
         self.retries = 0
         self.at = ""
-        """The task that was heard of last."""
+        """The task of the latest event."""
         self.said = started
 
 
@@ -60,16 +60,16 @@ class Progress:
         self.now = 0.0
         self.runs: dict[int, StepProgress] = {}
 
-    def hear(self, recorded: Recorded) -> Iterator[str]:
+    def observe(self, recorded: Recorded) -> Iterator[str]:
         """Take an event; yield what is worth a line."""
         self.events += 1
         self.now = recorded.timestamp
         self.started = self.started or self.now
         if recorded.seq == EVENTS_WARNING:
             yield f"{self.name}: {EVENTS_WARNING:,} events; consider smaller executions, such as one for each part"
-        heard = _HEARD.get(recorded.event.name)
-        if heard:
-            yield from heard(self, recorded.event)
+        handler = _HANDLERS.get(recorded.event.name)
+        if handler:
+            yield from handler(self, recorded.event)
 
     @property
     def tasks(self) -> int:
@@ -87,7 +87,7 @@ class Progress:
         return iter(())
 
     def _run(self, event: Event) -> StepProgress:
-        # A view that joins late has not heard of the beginning.
+        # A view that joins late has not seen the beginning.
         if event.run not in self.runs:
             self.runs[event.run] = StepProgress(f"step run {event.run}", self.now)
         return self.runs[event.run]
@@ -171,7 +171,7 @@ def _one_line(message: Any) -> str:
     return text if len(text) <= 160 else f"{text[:159]}…"
 
 
-_HEARD: dict[str, Callable[[Progress, Event], Iterator[str]]] = {
+_HANDLERS: dict[str, Callable[[Progress, Event], Iterator[str]]] = {
     "step.scheduled": Progress._scheduled,
     "step.started": Progress._started,
     "loop.started": Progress._loop_started,

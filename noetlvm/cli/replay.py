@@ -15,8 +15,8 @@ from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
-    from noetlvm.engine.bundle import Bundle
-    from noetlvm.machine.rehearsal import Difference
+    from noetlvm.machine.replay import Difference
+    from noetlvm.server.bundle import Bundle
     from noetlvm.store.interface import Execution, Reader
 
 _SHOWN_CHARS = 400
@@ -57,7 +57,7 @@ def replay(
 
 def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.bundle import Bundle
+    from noetlvm.server.bundle import Bundle
 
     if file:
         from noetlvm.cli.run import bundle_of
@@ -78,7 +78,7 @@ def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
 def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
     """Yield where the log, its snapshot and the overview do not agree."""
     from noetlvm.data.encoding import encode
-    from noetlvm.engine.recovery import folded, recovered
+    from noetlvm.server.recovery import folded, recovered
 
     state = folded(reader, row.execution_id)
     if state.seq != row.seq:
@@ -93,7 +93,7 @@ def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
 def _of_the_decisions(reader: Reader, row: Execution, bundle: Bundle, database: Path) -> Iterator[Disagreement]:
     """Yield where the bundle would have decided something else than the log says: the first place, or none."""
     from noetlvm.machine.payload import Offload
-    from noetlvm.machine.rehearsal import rehearse
+    from noetlvm.machine.replay import replay
 
     playbook = bundle.program.playbooks.get(row.path)
     if playbook is None:
@@ -101,7 +101,7 @@ def _of_the_decisions(reader: Reader, row: Execution, bundle: Bundle, database: 
         return
     fetch = results_of(database).get
     offload = Offload(playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key))
-    difference = rehearse(playbook, list(reader.events(row.execution_id)), offload)
+    difference = replay(playbook, list(reader.events(row.execution_id)), offload)
     if difference is not None:
         yield Disagreement(f"event {difference.seq:,} is decided differently", difference)
 

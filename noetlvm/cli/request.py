@@ -1,4 +1,4 @@
-"""What an execution is asked with: a file, and single values over it."""
+"""The payload of a request: a file, with single values over it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from noetlvm.limits import PAYLOAD_FILE_BYTES_MAX
 
 def request_payload(file: str | None, settings: Sequence[str]) -> dict[str, Any]:
     """Return the request's payload: the file's mapping, with each `key=value` written over it."""
-    asked = _read(file, "it is merged over the workload") if file else {}
+    payload = _read(file, "it is merged over the workload") if file else {}
     for setting in settings:
-        _set(asked, setting)
-    return asked
+        _set(payload, setting)
+    return payload
 
 
 def first_ctx(file: str | None) -> dict[str, Any]:
@@ -82,12 +82,12 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _set(asked: dict[str, Any], setting: str) -> None:
+def _set(payload: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     if not equals or not all(key.split(".")):
         raise CommandError(f"--set takes key=value, or outer.inner=value, not `{setting}`")
     *around, name = key.split(".")
-    place = asked
+    place = payload
     for outer in around:
         inner = place.setdefault(outer, {})
         if not isinstance(inner, dict):

@@ -45,12 +45,12 @@ def resume(
     except LockedError:
         if execution is None or chosen[0].status != "paused":
             raise
-    return _ask_its_process(options, chosen[0])
+    return _request_resume(options, chosen[0])
 
 
 def _chosen(reader: Reader, text: str | None) -> list[Execution]:
     """Return what to go on with. A child comes with its parent, which waits for it, unless that has ended."""
-    from noetlvm.engine.recovery import is_orphan
+    from noetlvm.server.recovery import is_orphan
 
     if text is None:
         return [row for row in reader.unfinished() if not row.parent or is_orphan(reader, row)]
@@ -63,8 +63,8 @@ def _chosen(reader: Reader, text: str | None) -> list[Execution]:
     return [row]
 
 
-def _ask_its_process(options: RunOptions, row: Execution) -> int:
-    """Ask the process that holds a paused execution to go on with it."""
+def _request_resume(options: RunOptions, row: Execution) -> int:
+    """Request that the process that runs a paused execution go on with it."""
     from noetlvm.store.sqlite import send_request
 
     send_request(database_path(str(options.database)), row.execution_id, "resume")

@@ -16,7 +16,7 @@ from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from noetlvm.engine.bundle import Bundle
+    from noetlvm.server.bundle import Bundle
 
 SUFFIX = ".nbc"
 
@@ -68,7 +68,7 @@ def _note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     """Return the bundle of a .nbc file, or compile playbooks into one."""
     from noetlvm.bytecode.errors import BundleError
-    from noetlvm.engine.bundle import Bundle
+    from noetlvm.server.bundle import Bundle
 
     data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files, quiet)
     try:

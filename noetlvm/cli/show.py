@@ -11,8 +11,8 @@ from noetlvm.cli.options import Database, Json, LatestExecution
 from noetlvm.cli.progress import Progress, StepProgress
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.table import Table, print_table
-from noetlvm.engine.actor import Ending
-from noetlvm.engine.recovery import recovered
+from noetlvm.server.active import Ending
+from noetlvm.server.recovery import recovered
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution, Reader
@@ -47,7 +47,7 @@ def standing(reader: Reader, row: Execution) -> Ending:
 def _steps(reader: Reader, row: Execution) -> Table:
     progress = Progress(row.name)
     for recorded in reader.events(row.execution_id):
-        for _ in progress.hear(recorded):
+        for _ in progress.observe(recorded):
             pass
     columns = ("run", "step", "status", "time", "iterations", "tasks", "retries")
     cells = [(str(number), *_cells(progress, run)) for number, run in progress.runs.items()]

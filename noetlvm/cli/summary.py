@@ -9,7 +9,7 @@ from noetlvm.cli.data_text import counted, duration, shortened, visible
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
-    from noetlvm.engine.actor import Ending
+    from noetlvm.server.active import Ending
     from noetlvm.store.interface import Execution, Reader
 
 _RESULT_CHARS = 400
@@ -34,9 +34,9 @@ def first_failure(reader: Reader, ending: Ending) -> FirstFailure | None:
     """Return the first failure, with what the log says of it."""
     if not ending.failures:
         return None
-    told = ending.failures[0]
-    run, iteration = told.get("run", 0), told.get("iteration", "")
-    found = FirstFailure(told.get("step", ""), iteration, told["error"])
+    failure = ending.failures[0]
+    run, iteration = failure.get("run", 0), failure.get("iteration", "")
+    found = FirstFailure(failure.get("step", ""), iteration, failure["error"])
     for recorded in reader.events(ending.execution_id) if run else ():
         event = recorded.event
         if event.run == run and event.iteration == iteration:

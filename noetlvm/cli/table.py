@@ -1,4 +1,4 @@
-"""Tables of texts: aligned columns, drawn by rich where somebody looks at a terminal."""
+"""Tables of texts: aligned columns, drawn by rich on a terminal."""
 
 from __future__ import annotations
 

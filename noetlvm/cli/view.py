@@ -37,21 +37,21 @@ class Quiet:
     def __exit__(self, *_error: object) -> None:
         """Nothing is open."""
 
-    def hear(self, execution: Execution, recorded: Sequence[Recorded]) -> None:
+    def observe(self, execution: Execution, recorded: Sequence[Recorded]) -> None:
         """Take events that have become durable."""
         progress = self.executions.get(execution.execution_id)
         if progress is None:
             progress = self.executions[execution.execution_id] = Progress(execution.name)
         for one in recorded:
-            for line in progress.hear(one):
+            for line in progress.observe(one):
                 self.show_line(execution, line)
 
     def show_line(self, execution: Execution, line: str) -> None:
         """Show one line about an execution."""
 
     def say(self, text: str) -> None:
-        """Tell the user something about the run as a whole."""
-        _tell(f"noetlvm: {text}")
+        """Print a remark about the run as a whole."""
+        _print_line(f"noetlvm: {text}")
 
 
 class Lines(Quiet):
@@ -59,11 +59,11 @@ class Lines(Quiet):
 
     def show_line(self, execution: Execution, line: str) -> None:
         whose = f"{execution.name}: " if execution.parent else ""
-        _tell(f"{whose}{line}")
+        _print_line(f"{whose}{line}")
 
 
-def _tell(line: str) -> None:
-    with suppress(OSError):  # a run does not end because nobody looks at it any more
+def _print_line(line: str) -> None:
+    with suppress(OSError):  # a closed terminal must not end the run
         print(visible(line), file=sys.stderr, flush=True)
 
 

@@ -98,6 +98,8 @@ def _entity_id(execution_id: str, event: Event, entity: Entity) -> str:
         return f"{execution_id}/token/{event.data['token']}"
     if entity is Entity.TASK:
         return task_run_id(execution_id, event.run, event.iteration, event.task)
+    if entity is Entity.WORKFLOW:
+        return execution_id
     if event.iteration:
         return iteration_id(execution_id, event.run, event.iteration)
     return step_run_id(execution_id, event.run) if event.run else execution_id

@@ -1,1 +1,1 @@
-"""Drives executions in one process: performs what the pure machine asks for, and makes durable what it decides."""
+"""The embedded engine: server and worker in one process."""

@@ -19,7 +19,7 @@ class Verdict(Enum):
     DROP = "drop"
 
 
-class CannotJudge(Exception):  # noqa: N818 - it says what happened
+class AdmissionError(Exception):
     """The gate cannot be tested. `error` says why."""
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -33,5 +33,5 @@ def judge(gate: Evaluator, drops_denied: bool, names: dict[str, Any]) -> Verdict
         if gate(names, Fuel()):
             return Verdict.ENTER
     except ExpressionError as error:
-        raise CannotJudge(gate.failure(error)) from None
+        raise AdmissionError(gate.failure(error)) from None
     return Verdict.DROP if drops_denied else Verdict.WAIT

@@ -1,4 +1,4 @@
-"""What a pipeline asks for: the effects that its driver performs, and how it ends."""
+"""Effects of a pipeline, which its driver performs, and how it ends."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Wait(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The pipeline is over. Its last event says so too."""
+    """The pipeline has ended, as its last event says; or it waits for so long that the worker leaves it."""
 
-    status: Literal["done", "failed"]
+    status: Literal["done", "failed", "suspended"]
     result: Any = None
     """As the event carries it: what is large is there by reference."""
     error: dict[str, Any] | None = None

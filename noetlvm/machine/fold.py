@@ -1,7 +1,7 @@
-"""Folds the log: the only place that changes state, one handler an event.
+"""Folds the log: the only place that changes state, one handler per event.
 
-It never decides. Whatever had to be decided is in the event; what follows from it without any choice, such as which
-iteration of a loop is open next, is worked out here, so that it needs no event of its own.
+It never decides. Every choice is recorded in the event; what follows from it without a choice, such as which iteration
+of a loop opens next, is computed here, so that it needs no event of its own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import Any
 
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY
-from noetlvm.machine.state import FAILURES_KEPT, Child, Loop, Run, State, Thread, Token
+from noetlvm.machine.payload import rough_bytes
+from noetlvm.machine.state import FAILURES_KEPT, Child, Loop, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
-    """Let an event have happened, and have been recorded at that time."""
+    """Apply an event that was recorded at that time."""
     state.seq += 1
     state.now = at
     HANDLERS[event.name](state, event)
@@ -64,13 +65,36 @@ def _resumed(state: State, _event: Event) -> None:
 
 def _cancelled(state: State, _event: Event) -> None:
     state.paused = False
-    for waiting in (state.tokens, state.runs, state.unstarted, state.complete, state.ended, state.opened):
-        waiting.clear()
+    for number, run in state.runs.items():
+        for path in run.threads:
+            _touch(state, number, path, run.threads[path])
+    for pending in (state.tokens, state.runs, state.unstarted, state.complete, state.ended, state.untested):
+        pending.clear()
     state.status = "cancelling"
 
 
 def _patched(state: State, event: Event) -> None:
-    state.ctx = {**state.ctx, **event.data["patch"]}
+    patch, before = event.data["patch"], state.view
+    state.view = View({**before.ctx, **patch}, before.results)
+    if state.ctx_size is not None:
+        state.ctx_size.write(patch)
+    thread = state.thread(event.run, event.iteration)
+    if thread is not None:
+        _overlay(thread, before, state.view, patch)
+    _test_gates(state)
+
+
+def _overlay(thread: Thread, before: View, after: View, patch: dict[str, Any]) -> None:
+    """Let a thread see its own write, and no other that was made since it opened (S57)."""
+    seen = thread.view
+    ctx = after.ctx if seen.ctx is before.ctx else {**seen.ctx, **patch}
+    thread.view = View(ctx, seen.results)
+
+
+def _test_gates(state: State) -> None:
+    """Have all waiting tokens tested again: `ctx` has changed or a step has ended (S30)."""
+    if state.tokens:
+        state.untested = dict.fromkeys(state.tokens)
 
 
 def _fail(state: State, failure: dict[str, Any]) -> None:
@@ -87,11 +111,13 @@ def _enqueued(state: State, event: Event) -> None:
     is_final = data.get("final", False)
     state.last_token = data["token"]
     state.tokens[state.last_token] = Token(data["step"], data["args"], None, is_final)
+    state.untested[state.last_token] = None
     state.final_given = state.final_given or is_final
 
 
 def _rejected(state: State, event: Event) -> None:
     del state.tokens[event.data["token"]]
+    state.untested.pop(event.data["token"], None)
     state.counts[2] += 1
     error = event.data.get("error")
     if error:
@@ -101,14 +127,15 @@ def _rejected(state: State, event: Event) -> None:
 def _scheduled(state: State, event: Event) -> None:
     data = event.data
     if "lease" in data:
-        _released(state, event)
+        _replace_lease(state, event)
         return
     token = state.tokens.pop(data["token"])
-    run = state.runs[event.run] = Run(token.step, token.args, token.final)
+    state.untested.pop(data["token"], None)
+    run = state.runs[event.run] = Run(token.step, token.args, token.final, state.view)
     state.last_run = event.run
     form = data.get("form")
     if form is None:
-        _open_thread(state, event.run, run, "")
+        _open_thread(state, event.run, run, "", state.view)
     elif form == "loop":
         state.unstarted[event.run, ""] = None
 
@@ -120,6 +147,7 @@ def _routed(state: State, event: Event) -> None:
     for token in event.data["tokens"]:
         state.last_token = token["id"]
         state.tokens[state.last_token] = Token(token["step"], token["args"], boundary, False)
+        state.untested[state.last_token] = None
     if boundary["status"] == "error":
         _take_failure(state, event, run)
     elif not event.data["tokens"]:
@@ -143,19 +171,37 @@ def _take_failure(state: State, event: Event, run: Run) -> None:
 # ---- leases and threads
 
 
-def _open_thread(state: State, number: int, run: Run, path: str) -> None:
-    run.threads[path] = Thread()
-    state.opened[number, path] = None
+def _touch(state: State, number: int, path: str, thread: Thread | None) -> None:
+    """Remember what a thread needed before the change that follows."""
+    state.touched.setdefault((number, path), thread.offer if thread else None)
 
 
-def _released(state: State, event: Event) -> None:
-    """Count a lost lease up, and offer the threads that it covered again."""
-    run, unit = state.runs[event.run], event.iteration
-    run.leases[unit] = event.data["lease"]
-    below = f"{unit}."
-    for path in run.threads:
-        if not unit or path == unit or path.startswith(below):
-            state.opened[event.run, path] = None
+def _open_thread(state: State, number: int, run: Run, path: str, view: View) -> None:
+    _touch(state, number, path, None)
+    lease = max((lease for unit, lease in run.leases.items() if _covers(unit, path)), default=1)
+    run.threads[path] = Thread(view, lease)
+
+
+def _close_thread(state: State, number: int, run: Run, path: str) -> None:
+    thread = run.threads.pop(path, None)
+    if thread is not None:
+        _touch(state, number, path, thread)
+        state.children.pop((number, path), None)
+
+
+def _replace_lease(state: State, event: Event) -> None:
+    """Give all threads of a unit the next lease: whoever held them is gone."""
+    run, unit, lease = state.runs[event.run], event.iteration, event.data["lease"]
+    run.leases[unit] = lease
+    for path, thread in run.threads.items():
+        if _covers(unit, path):
+            _touch(state, event.run, path, thread)
+            thread.lease = lease
+
+
+def _covers(unit: str, path: str) -> bool:
+    """Tell whether a unit, the part of a run that one lease covers, contains an iteration."""
+    return not unit or path == unit or path.startswith(f"{unit}.")
 
 
 def _step_started(state: State, event: Event) -> None:
@@ -168,27 +214,46 @@ def _iteration_started(state: State, event: Event) -> None:
 
 def _task_started(state: State, event: Event) -> None:
     thread = state.runs[event.run].threads[event.iteration]
-    thread.started = True
-    thread.heard = (event.task, event.attempt, False)
+    thread.started, thread.suspended = True, False
+    thread.reported = (event.task, event.attempt, False)
     child = event.data.get("child")
-    thread.child = _child(state, event, child) if child else None
+    if child:
+        _leave(state, event, thread)
+        thread.child, thread.answer = _child(state, event, child), None
+        state.children[event.run, event.iteration] = None
 
 
-def _child(state: State, event: Event, asked: dict[str, Any]) -> Child:
+def _leave(state: State, event: Event, thread: Thread) -> None:
+    """End the lease of a worker that leaves its thread: what it might still report is stale."""
+    _touch(state, event.run, event.iteration, thread)
+    thread.lease += 1
+
+
+def _child(state: State, event: Event, wanted: dict[str, Any]) -> Child:
     run_id = task_run_id(state.execution_id, event.run, event.iteration, event.task)
-    began, timeout = event.data.get("ts"), asked.get("timeout")
-    due = began + timeout if began is not None and timeout is not None else None
-    return Child(f"{run_id}.{event.attempt}", asked["path"], asked.get("version"), asked.get("workload") or {}, due)
+    start, timeout = event.data.get("ts"), wanted.get("timeout")
+    due = start + timeout if start is not None and timeout is not None else None
+    key, workload = f"{run_id}.{event.attempt}", wanted.get("workload") or {}
+    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label)
+
+
+def _child_finished(state: State, event: Event) -> None:
+    thread = state.runs[event.run].threads[event.iteration]
+    _touch(state, event.run, event.iteration, thread)
+    thread.answer = event.data["outcome"]
+    state.children.pop((event.run, event.iteration), None)
 
 
 def _task_done(state: State, event: Event) -> None:
     run, data = state.runs[event.run], event.data
     thread = run.threads[event.iteration]
-    thread.started = True
-    thread.heard = (event.task, event.attempt, True)
-    thread.child = None
+    thread.started, thread.suspended = True, False
+    thread.reported = (event.task, event.attempt, True)
+    if thread.child:
+        thread.child = thread.answer = None
+        state.children.pop((event.run, event.iteration), None)
     if data.get("again"):
-        return  # whoever takes over needs its result, which is not recorded, and runs it again
+        return  # the next worker needs its result, which is not recorded, and runs it again
     frame = thread.frame
     frame.pc, frame.task, frame.label, frame.attempt = data["pc"], event.task, event.label, event.attempt
     outcome = data["outcome"]
@@ -204,7 +269,11 @@ def _task_done(state: State, event: Event) -> None:
     if "rounds" in data:
         frame.rounds = data["rounds"]
     if "ctx" in data:
-        _keep_patch(run, event.iteration, data["ctx"])
+        _store_patch(run, event.iteration, data["ctx"])
+        thread.view = View({**thread.view.ctx, **data["ctx"]}, thread.view.results)
+    if data.get("suspended"):
+        _leave(state, event, thread)
+        thread.suspended = True
 
 
 # ---- loops
@@ -215,7 +284,7 @@ def _loop_started(state: State, event: Event) -> None:
     state.unstarted.pop((event.run, path), None)
     loop = run.loops[path] = Loop(event.data)
     if loop.parallel and parallel_around(run, path) is None:
-        loop.base = state.ctx
+        loop.base = state.view if path else run.view
     _open_iterations(state, event.run, path)
     if not loop.total:
         state.complete[event.run, path] = None
@@ -229,28 +298,36 @@ def _open_iterations(state: State, number: int, path: str) -> None:
         inner = f"{path}.{loop.next}" if path else str(loop.next)
         loop.next += 1
         if loop.leaf:
-            _open_thread(state, number, run, inner)
+            _open_thread(state, number, run, inner, visible(state, run, inner))
         else:
             state.unstarted[number, inner] = None
 
 
 def _iteration_done(state: State, event: Event) -> None:
-    run = state.runs[event.run]
+    run, data = state.runs[event.run], event.data
     around, index = split(event.iteration)
     loop = run.loops[around]
-    stored = event.data.get("stored")
+    stored = data.get("stored")
     if stored:
         loop.stored.append([stored["at"], stored["results"], stored.get("patches")])
         for at in stored["at"]:
             loop.results[at] = None
             loop.patches.pop(at, None)
-    loop.results[index] = event.data.get("result")
-    if "ctx" in event.data:
-        _keep_patch(run, event.iteration, event.data["ctx"])
+            loop.bytes -= loop.sizes.pop(at)
+    loop.sizes[index] = size = held_bytes(loop, index, data)
+    loop.bytes += size
+    loop.results[index] = data.get("result")
+    if "ctx" in data:
+        _store_patch(run, event.iteration, data["ctx"])
     inner = run.loops.pop(event.iteration, None)
     loop.ok += inner.ok if inner else 1
     loop.failed += inner.failed if inner else 0
     _end_iteration(state, event, loop, around)
+
+
+def held_bytes(loop: Loop, index: int, data: dict[str, Any]) -> int:
+    """Return about how much an iteration that ends adds to the state of its loop."""
+    return rough_bytes(data.get("result")) + rough_bytes(data.get("ctx") or loop.patches.get(index))
 
 
 def _iteration_failed(state: State, event: Event) -> None:
@@ -262,28 +339,34 @@ def _iteration_failed(state: State, event: Event) -> None:
         return
     loop.failed += 1
     is_fatal = not loop.tolerant or event.data.get("fatal")
+    is_first = run.failure is None
     if is_fatal and (run.failure is None or indices(event.iteration) < indices(run.failure[0])):
         run.failure = [event.iteration, event.data["error"]]
     _end_iteration(state, event, loop, around)
+    if is_first and run.failure is not None:
+        _drop_pending(state, event.run)
+        if not run.threads or not all(thread.started for thread in run.threads.values()):
+            state.complete[event.run, ""] = None
 
 
 def _end_iteration(state: State, event: Event, loop: Loop, around: str) -> None:
     run, key = state.runs[event.run], (event.run, event.iteration)
-    run.threads.pop(event.iteration, None)
-    for waiting in (state.opened, state.unstarted, state.complete):
-        waiting.pop(key, None)
+    _close_thread(state, event.run, run, event.iteration)
+    for pending in (state.unstarted, state.complete):
+        pending.pop(key, None)
     loop.ended += 1
     _open_iterations(state, event.run, around)
-    if loop.ended == loop.total:
-        state.complete[event.run, around] = None
-    if run.failure is not None:
+    if run.failure is None:
+        if loop.ended == loop.total:
+            state.complete[event.run, around] = None
+    elif not run.threads:
         state.complete[event.run, ""] = None
 
 
-def _keep_patch(run: Run, path: str, patch: dict[str, Any]) -> None:
-    """Keep what an iteration wrote to `ctx` with the nearest parallel iteration it belongs to."""
+def _store_patch(run: Run, path: str, patch: dict[str, Any]) -> None:
+    """Store what an iteration wrote to `ctx` with the nearest parallel iteration around it."""
     place = parallel_around(run, path)
-    assert place is not None  # elsewhere `ctx.patched` tells what was written
+    assert place is not None  # elsewhere `ctx.patched` records what was written
     loop, index = place
     loop.patches[index] = {**loop.patches.get(index, {}), **patch}
 
@@ -296,6 +379,19 @@ def parallel_around(run: Run, path: str) -> tuple[Loop, int] | None:
         if loop.parallel:
             return loop, index
     return None
+
+
+def visible(state: State, run: Run, path: str) -> View:
+    """Return what an iteration that opens now sees: inside a parallel loop, the loop's start and its own writes."""
+    seen, around = state.view if path else run.view, ""
+    for index in indices(path):
+        loop = run.loops[around]
+        if loop.parallel:
+            seen = loop.base if loop.base is not None else seen
+            patch = loop.patches.get(index)
+            seen = View({**seen.ctx, **patch}, seen.results) if patch else seen
+        around = f"{around}.{index}" if around else str(index)
+    return seen
 
 
 def split(path: str) -> tuple[str, int]:
@@ -340,20 +436,26 @@ def _boundary(state: State, event: Event) -> None:
         state.counts[1] += 1
     else:
         state.counts[0] += 1
-        state.results[run.step] = data.get("result")
+        state.view = View(state.ctx, {**state.results, run.step: data.get("result")})
     _close(state, number, run)
     state.ended[number] = None
+    _test_gates(state)
 
 
 def _close(state: State, number: int, run: Run) -> None:
-    """Forget all of a run that was open."""
-    for path in run.threads:
-        state.opened.pop((number, path), None)
+    """Drop everything of a run that was open."""
+    for path in list(run.threads):
+        _close_thread(state, number, run, path)
     if run.loops or state.unstarted:
-        for waiting in (state.unstarted, state.complete):
-            for key in [key for key in waiting if key[0] == number]:
-                del waiting[key]
-    run.threads, run.loops, run.failure = {}, {}, None
+        _drop_pending(state, number)
+    run.loops, run.failure = {}, None
+
+
+def _drop_pending(state: State, number: int) -> None:
+    """Start and end no loops of a run any more."""
+    for pending in (state.unstarted, state.complete):
+        for key in [key for key in pending if key[0] == number]:
+            del pending[key]
 
 
 HANDLERS: dict[str, Callable[[State, Event], None]] = {
@@ -366,6 +468,7 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "step.started": _step_started,
     "task.started": _task_started,
     "task.done": _task_done,
+    "child.finished": _child_finished,
     "ctx.patched": _patched,
     "step.done": _boundary,
     "step.failed": _boundary,
@@ -381,4 +484,4 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "execution.resumed": _resumed,
     "execution.cancelled": _cancelled,
 }
-"""One for each event of the catalogue but those that are folded into another."""
+"""One for each event of the catalogue, except those that are folded into another."""

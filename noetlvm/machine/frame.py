@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, task_run_id
 from noetlvm.data.references import overlaid, readable
-from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES
+from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECONDS
 from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.masked import unmasked
-from noetlvm.machine.payload import TooLarge
+from noetlvm.machine.payload import TooLargeError
 from noetlvm.machine.scope import Scope, labels_first, pipeline_names
 
 if TYPE_CHECKING:
-    from noetlvm.machine.control import Control, Work
-    from noetlvm.machine.loaded import LoadedPipeline
+    from noetlvm.machine.loaded import LoadedPipeline, LoadedPlaybook
+    from noetlvm.machine.messages import Work
+    from noetlvm.machine.payload import Offload
     from noetlvm.machine.state import FrameState
 
 _PATIENCE = range(IDLE_INSTRUCTIONS_MAX)
@@ -107,7 +108,7 @@ class Frame:
             told["error"] = error | {"message": shortened(self._scope.offload.redacted(error["message"]))}
         try:
             recorded = self._small(told)
-        except (UnencodableError, TooLarge) as problem:
+        except (UnencodableError, TooLargeError) as problem:
             error = failure("encoding", f"the result cannot be recorded: {problem}")
             told = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
         # The log knows the trace from its first event, so only templates are told of it again.
@@ -156,7 +157,7 @@ class Frame:
         self.inputs = None
 
     def write(self, patches: dict[str, dict[str, Any]]) -> None:
-        """Write to `iter` and `ctx`. Raises UnencodableError or TooLarge, and then writes nothing."""
+        """Write to `iter` and `ctx`. Raises UnencodableError or TooLargeError, and then writes nothing."""
         small = {name: self._scope.offload.fit(patch) for name, patch in patches.items()}
         for name, patch in patches.items():
             self.names[name] = overlaid(self.names[name], patch)
@@ -197,11 +198,16 @@ class Frame:
         if self.binds:
             self.labels[self.label] = self.prev
 
-    def retry(self, target: int, wait: float) -> None:
-        """End the attempt and begin the next one of the same task run."""
-        self.end_task("retry", target, **({"wait_s": wait} if wait else {}))
+    def retry(self, target: int, wait: float) -> Effect | None:
+        """End the attempt and begin the next one of the same task run; a long wait is the server's."""
+        is_long = wait > WAIT_HELD_SECONDS
+        more: dict[str, Any] = {"wait_s": wait} if wait else {}
+        self.end_task("retry", target, **more, **({"suspended": True} if is_long else {}))
+        if is_long:
+            return Ended("suspended")
         self.in_task = True
         self._begin_attempt(self.attempt + 1)
+        return Wait(wait) if wait else None
 
     def finish(self) -> Ended:
         """End as done; the last `_prev` is the result (S16)."""
@@ -263,7 +269,7 @@ class Frame:
             return {}
         try:
             return {"inputs": self._scope.offload.fit(self.inputs, INPUTS_BYTES)}
-        except (UnencodableError, TooLarge):
+        except (UnencodableError, TooLargeError):
             return {}
 
     def _ended_before(self) -> Ended:
@@ -273,22 +279,21 @@ class Frame:
         return self._failed(failure("policy", f"the task `{self.label}` failed"), "")
 
 
-def frame_for(control: Control, work: Work, keychain: dict[str, Any]) -> Frame:
-    """Return the frame in which a command's pipeline goes on, wherever it runs."""
-    state = control.state
-    pipeline = control.net.steps[work.step].pipeline
+def frame_for(playbook: LoadedPlaybook, work: Work, secrets: dict[str, Any], offload: Offload) -> Frame:
+    """Return the frame in which the pipeline of a command continues, wherever it runs."""
+    pipeline = playbook.steps[work.step].pipeline
     assert pipeline is not None  # a step without one never becomes a command (S33)
     scope = Scope(
-        control.offload,
-        state.execution_id,
-        work.command.run,
-        work.command.iteration,
-        state.workload,
-        keychain,
+        offload,
+        work.execution_id,
+        work.run,
+        work.iteration,
+        work.workload,
+        secrets,
         work.ctx,
         work.args,
         work.iter,
-        state.trace,
-        state.results,
+        work.trace,
+        work.results,
     )
-    return Frame(pipeline, scope, work.saved)
+    return Frame(pipeline, scope, work.frame)

@@ -20,8 +20,8 @@ from noetlvm.expr.errors import ExpressionError, InternalError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import type_name
 from noetlvm.limits import WAIT_SECONDS_MAX
-from noetlvm.machine.effects import DONE, FAILED, Call, Effect, Ended, Wait, failure
-from noetlvm.machine.payload import TooLarge
+from noetlvm.machine.effects import DONE, FAILED, Call, Effect, Ended, failure
+from noetlvm.machine.payload import TooLargeError
 
 if TYPE_CHECKING:
     from noetlvm.machine.frame import Frame
@@ -113,7 +113,7 @@ def _patch(pipeline: LoadedPipeline, at: int, *_expressions: object) -> Perform:
                 return frame.give_up(values.failure(error), at)
         try:
             frame.write(patches)
-        except (UnencodableError, TooLarge) as error:
+        except (UnencodableError, TooLargeError) as error:
             kind = "template" if isinstance(error, UnencodableError) else "limit"
             message = f"{pipeline.locate(at)}: this cannot be written to state: {error}"
             return frame.give_up(failure(kind, message), at)
@@ -149,13 +149,12 @@ def _retry(pipeline: LoadedPipeline, at: int, attempts: int, backoff: str, _dela
                 seconds = delay.run(frame.names, Fuel())
             except ExpressionError as error:
                 return frame.give_up(delay.failure(error), at)
+            seconds = number_of(seconds)
             if not _is_delay(seconds):
                 said = seconds if isinstance(seconds, float) else type_name(seconds)
                 message = f"{pipeline.locate(at)}: `delay` must be a number of seconds, not {said}"
                 return frame.give_up(failure("template", message), at)
-        wait = waiting_time(seconds, growth(frame.attempt))
-        frame.retry(target, wait)
-        return Wait(wait) if wait else None
+        return frame.retry(target, waiting_time(seconds, growth(frame.attempt)))
 
     return retry
 
@@ -165,6 +164,16 @@ _GROWTH: dict[str, Callable[[int], int]] = {
     "linear": lambda attempt: attempt,
     "exponential": lambda attempt: 2 ** min(attempt - 1, 62),  # by then every wait is the longest
 }
+
+
+def number_of(value: Any) -> Any:
+    """Return the number that a text stands for, such as a header's (S52); any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value) if not value.strip().isdecimal() else int(value)
+    except ValueError:
+        return value
 
 
 def _is_delay(seconds: Any) -> bool:

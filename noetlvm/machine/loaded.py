@@ -17,11 +17,14 @@ from noetlvm.expr.fuel import Fuel
 from noetlvm.limits import Limits
 from noetlvm.machine.effects import failure
 from noetlvm.machine.instructions import bind
-from noetlvm.machine.time_limits import TimeLimits
+from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
+
+DEFAULT_POOL = "default"
+"""Workers of steps that name no pool."""
 
 Names = dict[str, Any]
 Evaluation = Callable[[Names, Fuel], Any]
@@ -186,6 +189,10 @@ class LoadedStep(Record):
     limits: TimeLimits
     leased_levels: int
     """Down to which level of the loop iterations are handed out one by one: the innermost distributed one (S22)."""
+    pool: str
+    """Workers that may run it: `spec.pool` of the step."""
+    position: int
+    """In the workflow, from 1."""
 
     def unit(self, iteration: str) -> str:
         """Return the part of a run that one lease covers: a local loop's iterations share the lease around them."""
@@ -208,6 +215,7 @@ class LoadedPlaybook(Record):
     workload: dict[str, Any]
     keychain: tuple[Credential, ...]
     steps: dict[str, LoadedStep]
+    has_time_limits: bool
     prefix: str
     """What the addresses of its code begin with in the program."""
     places: Places
@@ -234,6 +242,10 @@ class _Setting(Record):
 
     def playbook(self, playbook: Playbook, prefix: str) -> LoadedPlaybook:
         limits = Limits.of(playbook.executor)
+        steps = {
+            step.name: self._step(step, prefix + step.name, limits, position)
+            for position, step in enumerate(playbook.steps, 1)
+        }
         return LoadedPlaybook(
             name=playbook.name,
             path=playbook.path,
@@ -245,12 +257,13 @@ class _Setting(Record):
             no_next_is_error=playbook.no_next_is_error,
             workload=playbook.workload,
             keychain=playbook.keychain,
-            steps={step.name: self._step(step, prefix + step.name, limits) for step in playbook.steps},
+            steps=steps,
+            has_time_limits=any(step.limits is not NO_LIMITS for step in steps.values()),
             prefix=prefix,
             places=self.places,
         )
 
-    def _step(self, step: Step, address: str, limits: Limits) -> LoadedStep:
+    def _step(self, step: Step, address: str, limits: Limits, position: int) -> LoadedStep:
         leased = max((level for level, loop in enumerate(step.loops, 1) if loop.distributed), default=0)
         return LoadedStep(
             name=step.name,
@@ -263,6 +276,8 @@ class _Setting(Record):
             arcs=tuple(self._arc(arc, f"{address}/arc.{number}") for number, arc in enumerate(step.arcs, 1)),
             limits=TimeLimits.of(step.settings),
             leased_levels=leased,
+            pool=str(step.settings.get("pool") or DEFAULT_POOL),
+            position=position,
         )
 
     def _loop(self, loop: LoopHeader, address: str) -> LoadedLoop:

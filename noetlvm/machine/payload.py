@@ -25,7 +25,7 @@ _HINT_KEYS = 6
 _HINT_CHARS = 80
 
 
-class TooLarge(Exception):  # noqa: N818 - it says what the value is
+class TooLargeError(Exception):
     """Data that stays over its limit though everything large in it is stored elsewhere."""
 
 
@@ -119,7 +119,10 @@ class Offload:
         return Reference(STORE, key, len(data), schema_hint(value))
 
     def fit(self, mapping: dict[str, Any], limit: int | None = None) -> dict[str, Any]:
-        """Return a mapping that is small as a whole, large values by reference. Raises UnencodableError, TooLarge."""
+        """Return a mapping that is small as a whole, its large values by reference.
+
+        Raises UnencodableError or TooLargeError.
+        """
         if not mapping:
             return mapping
         limit = self.limit if limit is None else limit
@@ -137,7 +140,7 @@ class Offload:
                 small[key] = self._put(small[key], *encode_noting_references(small[key]))
                 over -= size - len(encode(small[key]))
         if over > 0:
-            raise TooLarge(f"{limit + over:,} bytes, where {limit:,} may be, with {len(small):,} keys")
+            raise TooLargeError(f"{limit + over:,} bytes, where {limit:,} may be, with {len(small):,} keys")
         return small
 
     def _put(self, value: Any, data: bytes, has_references: bool) -> Reference:
@@ -200,20 +203,24 @@ class Offload:
 
 
 class CtxSize:
-    """How large `ctx` is, encoded. It is kept key by key, so that a write costs what it writes and not all of `ctx`."""
+    """How large `ctx` is, encoded. It is counted key by key, so that a write costs what it writes and not all of it."""
 
     def __init__(self, ctx: dict[str, Any]) -> None:
         self._pairs = {key: _pair_bytes(key, value) for key, value in ctx.items()}
         self._total = _HEAD_BYTES + sum(self._pairs.values())
 
-    def write(self, patch: dict[str, Any]) -> None:
-        """Count a patch in. Raises TooLarge if `ctx` would be over its limit with it, and then counts nothing."""
-        new = {key: _pair_bytes(key, value) for key, value in patch.items()}
-        total = self._total + sum(size - self._pairs.get(key, 0) for key, size in new.items())
+    def check(self, patch: dict[str, Any]) -> None:
+        """Raise TooLargeError if `ctx` would be over its limit with a patch."""
+        total = self._total + sum(_pair_bytes(key, value) - self._pairs.get(key, 0) for key, value in patch.items())
         if total > CTX_BYTES_MAX:
-            raise TooLarge(f"{total:,} bytes, where {CTX_BYTES_MAX:,} may be")
-        self._pairs |= new
-        self._total = total
+            raise TooLargeError(f"{total:,} bytes, where {CTX_BYTES_MAX:,} may be")
+
+    def write(self, patch: dict[str, Any]) -> None:
+        """Count a patch in."""
+        for key, value in patch.items():
+            size = _pair_bytes(key, value)
+            self._total += size - self._pairs.get(key, 0)
+            self._pairs[key] = size
 
 
 def _pair_bytes(key: str, value: Any) -> int:

@@ -15,7 +15,7 @@ from noetlvm.machine.effects import failure
 Values = list[Any]
 
 
-class CannotMerge(Exception):  # noqa: N818 - it says what happened
+class MergeError(Exception):
     """The writes do not go together. `error` is what the step fails with."""
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ def _merge(key: str, reducer: str | None, writes: list[tuple[int, Any]], read: C
         return REDUCERS[reducer](values)
     except TypeError as error:
         message = f"`{key}` cannot be reduced by `{reducer}`: {error}"
-        raise CannotMerge(failure("reducer", message, key=key)) from None
+        raise MergeError(failure("reducer", message, key=key)) from None
 
 
 def _agreed(key: str, writes: list[tuple[int, Any]], read: Callable[[Any], Any]) -> Any:
@@ -59,7 +59,7 @@ def _agreed(key: str, writes: list[tuple[int, Any]], read: Callable[[Any], Any])
                 f"iterations {first} and {index} write different values to `ctx.{key}`; "
                 f"name a reducer for it in `loop.spec.policy.reducers`, such as `{key}: last`"
             )
-            raise CannotMerge(failure("ctx_conflict", message, key=key))
+            raise MergeError(failure("ctx_conflict", message, key=key))
     return value
 
 

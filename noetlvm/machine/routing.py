@@ -11,7 +11,7 @@ from noetlvm.expr.fuel import Fuel
 from noetlvm.limits import ARGS_BYTES_MAX, EVENT_BYTES_MAX
 from noetlvm.machine.effects import failure
 from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
-from noetlvm.machine.payload import TooLarge
+from noetlvm.machine.payload import TooLargeError
 
 _HEAD_BYTES = 1_024
 """What `next.evaluated` holds besides arcs and tokens, or less."""
@@ -90,7 +90,7 @@ class Routing(NamedTuple):
         args = {**self.args, **self._written(arc.args)} if arc.args else self.args
         try:
             return self.fit(args, room)
-        except (TooLarge, UnencodableError) as error:
+        except (TooLargeError, UnencodableError) as error:
             message = f"no token can carry the args for `{arc.target}`: {error}"
             raise _CannotRouteError(failure("args", message)) from None
 

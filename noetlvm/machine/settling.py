@@ -1,6 +1,6 @@
-"""What happens by itself once something has happened: tokens enter, loops begin and end, arcs fire, all comes to rest.
+"""What follows from an input without another: tokens enter, loops start and end, arcs fire, the execution ends.
 
-It goes by the lists of what waits in the state, so a call costs what there is to do and no more.
+It works off the lists of what is pending in the state, so a call costs what there is to do and no more.
 """
 
 from __future__ import annotations
@@ -8,91 +8,109 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX
-from noetlvm.machine.admission import CannotJudge, Verdict, judge
+from noetlvm.machine.admission import AdmissionError, Verdict, judge
 from noetlvm.machine.completion import final_status, summary
 from noetlvm.machine.effects import failure
-from noetlvm.machine.fold import parallel_around
+from noetlvm.machine.fold import parallel_around, visible
 from noetlvm.machine.journal import Journal
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
-from noetlvm.machine.loop_results import LoopResults
-from noetlvm.machine.loops import Elements, NoCollection, collection, level_of, stored_items, visible_ctx
-from noetlvm.machine.payload import CtxSize, Offload, TooLarge
-from noetlvm.machine.reducers import CannotMerge, merge_patches
+from noetlvm.machine.loop_results import all_patches, all_results, with_stored
+from noetlvm.machine.loops import CollectionError, collection, iter_of, level_of, stored_items
+from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
+from noetlvm.machine.reducers import MergeError, merge_patches
 from noetlvm.machine.routing import Routing
 from noetlvm.machine.scope import server_names
-from noetlvm.machine.state import Loop, Run, Token
+from noetlvm.machine.state import Loop, Run, Token, View
+
+MOVES_UNCUT = 64
+"""A decision is cut after a multiple of so many moves only."""
+
+MOVES_MAX = 1_024
+"""Moves of one decision."""
+
+IsSpent = Callable[[int], bool]
+"""Tells whether a decision that has made so many events must be cut."""
+
+NOBODY = Event("", {})
+"""Stands for a request, which writes to `ctx` before any run."""
 
 
 class Settling:
-    """Lets everything happen that needs no input."""
+    """Does everything that needs no input."""
 
-    def __init__(self, net: LoadedPlaybook, journal: Journal, offload: Offload) -> None:
-        self.net = net
-        self.elements = Elements(offload)
-        self.results = LoopResults(offload)
-        self._places = {name: place for place, name in enumerate(net.steps, 1)}
-        self._journal = journal
+    __slots__ = ("_is_spent", "_moves", "_net", "_state", "is_cut", "journal", "offload")
+
+    def __init__(
+        self, net: LoadedPlaybook, journal: Journal, offload: Offload, is_spent: IsSpent | None = None
+    ) -> None:
+        self.journal = journal
+        self.offload = offload
+        self.is_cut = False
+        """More is left to do, for another decision."""
+        self._net = net
         self._state = journal.state
-        self._offload = offload
-        self._denied: dict[int, int] = {}
-        """Tokens that were not let in, and how much had changed by then."""
-        self._ctx_size: CtxSize | None = None
-        """Of the state's `ctx`, which is written here only; None before the first write."""
+        self._moves = 0
+        self._is_spent = is_spent
 
     def settle(self) -> None:
-        """Go on until nothing moves."""
+        """Make moves until there are none, or the decision is cut."""
         state = self._state
         while state.status == "running" and not state.paused and (self._move() or self._come_to_rest()):
-            pass
+            self._moves += 1
+            if not self._moves % MOVES_UNCUT and self._must_stop():
+                self.is_cut = True
+                return
         if state.status == "cancelling":
             self._finish()
+
+    def _must_stop(self) -> bool:
+        is_spent = self._is_spent
+        return self._moves >= MOVES_MAX or (is_spent is not None and is_spent(len(self.journal.events)))
 
     def enqueue(self, step: str, args: dict[str, Any], **more: Any) -> None:
         """Put a token in front of a step that no arc led to."""
         data = {"token": self._state.last_token + 1, "step": step, "args": args}
-        self._journal.emit("token.enqueued", data | more)
+        self.journal.emit("token.enqueued", data | more)
 
-    def patch_ctx(self, patch: dict[str, Any]) -> dict[str, Any] | None:
-        """Write to `ctx`; return the error if that would make it too large."""
+    def patch_ctx(self, patch: dict[str, Any], by: Event = NOBODY) -> dict[str, Any] | None:
+        """Write to `ctx` on behalf of the task or loop of an event; return the error if that makes it too large."""
         if not patch:
             return None
-        if self._ctx_size is None:
-            self._ctx_size = CtxSize(self._state.ctx)
+        if self._state.ctx_size is None:
+            self._state.ctx_size = CtxSize(self._state.ctx)
         try:
-            self._ctx_size.write(patch)
-        except TooLarge as error:
+            self._state.ctx_size.check(patch)
+        except TooLargeError as error:
             return failure("limit", f"`ctx` would be too large: {error}", keys=sorted(patch))
-        self._journal.emit("ctx.patched", {"patch": patch})
+        self.journal.record(by._replace(name="ctx.patched", data={"patch": patch}))
         return None
 
     def _move(self) -> bool:
-        """Do what can be done now; tell whether anything was."""
+        """Make the next move, if there is one; which one depends on the state alone."""
         state = self._state
-        before = state.seq
-        # Mostly one of these waits and the others are empty: to ask first costs a tenth of copying nothing.
         if state.ended:
-            for run in list(state.ended):
-                self._route(run)
-        if state.unstarted:
-            for run, iteration in list(state.unstarted):
-                self._start_loop(run, iteration)
-        if state.complete:
-            for run, iteration in list(state.complete):
-                self._end_loop(run, iteration)
-        if state.tokens:
-            for number, token in list(state.tokens.items()):
-                self._admit(number, token)
-        return state.seq > before
+            self._route(next(iter(state.ended)))
+        elif state.complete:
+            self._end_loop(*next(iter(state.complete)))
+        elif state.unstarted:
+            self._start_loop(*next(iter(state.unstarted)))
+        elif state.untested:
+            number = next(iter(state.untested))
+            self._admit(number, state.tokens[number])
+        else:
+            return False
+        return True
 
-    def _names(self, args: dict[str, Any], ctx: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def _names(self, args: dict[str, Any], view: View, **more: Any) -> dict[str, Any]:
         """Return what a template sees here."""
         state = self._state
         return server_names(
-            self._offload,
-            results=state.results,
+            self.offload,
+            results=view.results,
             workload=state.workload,
-            ctx=ctx,
+            ctx=view.ctx,
             args=args,
             execution_id=state.execution_id,
             **more,
@@ -101,85 +119,78 @@ class Settling:
     # ---- tokens
 
     def _admit(self, number: int, token: Token) -> None:
-        if self._denied.get(number) == self._journal.changes:
-            return
-        step = self.net.steps[token.step]
+        step = self._net.steps[token.step]
         if step.admit is None:
             self._enter(number, step)
             return
         try:
-            names = self._names(token.args, self._state.ctx, event=token.event)
+            names = self._names(token.args, self._state.view, event=token.event)
             verdict = judge(step.admit, step.drops_denied, names)
-        except CannotJudge as problem:
+        except AdmissionError as problem:
             self._reject(number, step, reason="template", error=problem.error)
             return
         _VERDICTS[verdict](self, number, step)
 
     def _enter(self, number: int, step: LoadedStep) -> None:
         run = self._state.last_run + 1
-        self._denied.pop(number, None)
         form = "loop" if step.loops else "" if step.pipeline else "routing"
         data = {"token": number, "step": step.name} | ({"form": form} if form else {})
-        self._journal.emit("step.scheduled", data, run)
-        if self._state.since + step.limits.deadline_s <= self._journal.now:
+        self.journal.emit("step.scheduled", data, run)
+        if self._state.since + step.limits.deadline_s <= self.journal.now:
             self.time_out(run)
         elif form == "routing":
-            self._journal.emit("step.done", {"result": None}, run)
+            self.journal.emit("step.done", {"result": None}, run)
 
     def _wait(self, number: int, _step: LoadedStep) -> None:
-        self._denied[number] = self._journal.changes
+        del self._state.untested[number]
 
     def _drop(self, number: int, step: LoadedStep) -> None:
         self._reject(number, step, reason="denied")
 
     def _reject(self, number: int, step: LoadedStep, **why: Any) -> None:
-        self._denied.pop(number, None)
-        self._journal.emit("token.rejected", {"token": number, "step": step.name} | why)
+        self.journal.emit("token.rejected", {"token": number, "step": step.name} | why)
 
     def _route(self, number: int) -> None:
         run = self._state.runs[number]
-        step = self.net.steps[run.step]
+        step = self._net.steps[run.step]
         if run.final or not step.arcs:
-            self._journal.emit("next.evaluated", {"arcs": [], "tokens": []} | self._place(run), number)
+            self.journal.emit("next.evaluated", {"arcs": [], "tokens": []} | self._place(run), number)
             return
         # Making the names costs more than all the rest, and most arcs have no template.
         reads = any(arc.guard or arc.args for arc in step.arcs)
-        names = self._names(run.args, self._state.ctx, event=run.boundary) if reads else {}
+        names = self._names(run.args, self._state.view, event=run.boundary) if reads else {}
         failed = run.boundary is not None and run.boundary["status"] == "error"
-        routing = Routing(self.net, step, names, run.args, failed, self._offload.fit)
+        routing = Routing(self._net, step, names, run.args, failed, self.offload.fit)
         data = routing.route(self._state.last_token)
-        self._journal.emit("next.evaluated", data if data["tokens"] else data | self._place(run), number)
+        self.journal.emit("next.evaluated", data if data["tokens"] else data | self._place(run), number)
 
     def _place(self, run: Run) -> dict[str, int]:
-        """Return where the step of a run that leads nowhere stands in the workflow, to choose one result of several."""
-        return {} if run.final else {"place": self._places[run.step]}
+        """Return the position of a step that leads nowhere, to choose one result of several."""
+        return {} if run.final else {"place": self._net.steps[run.step].position}
 
     # ---- loops
 
     def _start_loop(self, number: int, path: str) -> None:
         run = self._state.runs[number]
-        if run.failure is not None:
-            return  # it ends when nothing of it runs any more
-        step, level = self.net.steps[run.step], level_of(path)
-        names = self._names(
-            run.args, visible_ctx(self._state, run, path), iter=self.elements.iter(number, run, step, path)
-        )
+        step, level = self._net.steps[run.step], level_of(path)
+        seen = visible(self._state, run, path)
+        names = self._names(run.args, seen, iter=iter_of(run, step, path, self.offload))
         try:
             items = collection(step, level, names)
             header = self._header(step, level, items)
-        except NoCollection as problem:
+        except CollectionError as problem:
             self._fail_loop(number, path, problem.error)
             return
-        self._journal.emit("loop.started", header, number, path)
+        self.journal.emit("loop.started", header, number, path)
         if step.pipeline is None:
-            nothing = self._offload.shrink([None] * len(items))
+            nothing = self.offload.shrink([None] * len(items))
             counts = {"total": len(items), "ok": len(items), "failed": 0}
-            self._journal.emit("loop.done", {"result": nothing, "loop": counts}, number)
+            self.journal.emit("loop.done", {"result": nothing, "loop": counts}, number)
 
     def _header(self, step: LoadedStep, level: int, items: Any) -> dict[str, Any]:
         loop = step.loops[level]
         return {
-            "items": stored_items(items, step, self._offload),
+            "items": stored_items(items, step, self.offload),
             "total": len(items),
             "width": loop.width if step.pipeline else 0,
             "parallel": loop.parallel,
@@ -188,99 +199,94 @@ class Settling:
         }
 
     def _end_loop(self, number: int, path: str) -> None:
-        run = self._state.runs.get(number)
-        if run is None or (number, path) not in self._state.complete:
-            return  # what was done before has settled it
+        run = self._state.runs[number]
         if run.failure is not None:
             self._fail_run(number, run)
             return
-        self.elements.forget(number, path)
         loop = run.loops[path]
-        data: dict[str, Any] = {"result": self._offload.shrink(self.results.whole(loop))}
-        self.results.forget(number, path)
+        data: dict[str, Any] = {"result": self.offload.shrink(all_results(loop, self.offload))}
         try:
-            data |= self._write(run, path, loop)
-        except CannotMerge as problem:
+            data |= self._write(number, run, path, loop)
+        except MergeError as problem:
             self._fail_loop(number, path, problem.error, fatal=True)
             return
         if path:
-            self._journal.emit("loop.iteration.done", self.results.take(number, run, path, data), number, path)
+            self.journal.emit("loop.iteration.done", with_stored(run, path, data, self.offload), number, path)
         else:
-            self._journal.emit("loop.done", data | {"loop": _counts(loop)}, number)
+            self.journal.emit("loop.done", data | {"loop": _counts(loop)}, number)
 
-    def _write(self, run: Run, path: str, loop: Loop) -> dict[str, Any]:
+    def _write(self, number: int, run: Run, path: str, loop: Loop) -> dict[str, Any]:
         """Write what a parallel loop's iterations wrote to `ctx`, or return it for the parallel iteration around it.
 
         What an iteration wrote before it failed counts too, as it does in a sequential loop.
         """
-        patches = self.results.patches(loop)
+        patches = all_patches(loop, self.offload)
         if not patches:
             return {}
-        reducers = self.net.steps[run.step].loops[level_of(path)].reducers
-        merged = merge_patches(patches, reducers, self._offload.read)
+        reducers = self._net.steps[run.step].loops[level_of(path)].reducers
+        merged = merge_patches(patches, reducers, self.offload.read)
         try:
-            patch = self._offload.fit(merged, ARGS_BYTES_MAX)
-        except TooLarge as error:
-            raise CannotMerge(failure("limit", f"the loop writes too much to `ctx`: {error}")) from None
+            patch = self.offload.fit(merged, ARGS_BYTES_MAX)
+        except TooLargeError as error:
+            raise MergeError(failure("limit", f"the loop writes too much to `ctx`: {error}")) from None
         if parallel_around(run, path):
             return {"ctx": patch}
-        problem = self.patch_ctx(patch)
+        problem = self.patch_ctx(patch, Event("", {}, number, path))
         if problem:
-            raise CannotMerge(problem)
+            raise MergeError(problem)
         return {}
 
     def _fail_loop(self, number: int, path: str, error: dict[str, Any], **more: Any) -> None:
         if path:
-            self._journal.emit("loop.iteration.failed", {"error": error} | more, number, path)
+            self.journal.emit("loop.iteration.failed", {"error": error} | more, number, path)
         else:
-            self._journal.emit("step.failed", {"error": error}, number)
+            self.journal.emit("step.failed", {"error": error}, number)
 
     def _fail_run(self, number: int, run: Run) -> None:
-        """Fail a loop step: what nobody has taken yet is cancelled, what runs is waited for (S27)."""
-        for path in [path for path in run.threads if (number, path) in self._state.opened]:
-            if not run.threads[path].started:
-                error = failure("cancelled", "another iteration failed before this one began")
-                self._journal.emit("loop.iteration.failed", {"error": error, "cancelled": True}, number, path)
+        """Fail a loop step: iterations that have not started are cancelled, running ones are waited for (S27).
+
+        No effect begins before its `task.started` is accepted, so cancelling an iteration that a worker has is safe.
+        """
+        for path in [path for path, thread in run.threads.items() if not thread.started]:
+            error = failure("cancelled", "another iteration failed before this one started")
+            self.journal.emit("loop.iteration.failed", {"error": error, "cancelled": True}, number, path)
         if run.threads or run.failure is None:
+            self._state.complete.pop((number, ""), None)  # it comes back when the last one ends
             return
         iteration, error = run.failure
-        self.elements.forget(number, "")
-        self.results.forget(number, "")
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}
-        self._journal.emit("step.failed", data, number)
+        self.journal.emit("step.failed", data, number)
 
     def time_out(self, number: int) -> None:
-        """Fail a run that takes too long: what is open of it is cancelled, and what is heard of that is too late."""
+        """Fail a run that took longer than it may: everything open in it is cancelled."""
         run = self._state.runs[number]
-        limits = self.net.steps[run.step].limits
         data: dict[str, Any] = {
-            "error": limits.error(self._state, run),
+            "error": self._net.steps[run.step].limits.error(self._state, run),
             "cancelled": [path for path in run.threads if path],
         }
         if run.loops:
             data["loop"] = _counts_so_far(run)
-        self.elements.forget(number, "")
-        self._journal.emit("step.failed", data, number)
+        self.journal.emit("step.failed", data, number)
 
     # ---- the end
 
     def _come_to_rest(self) -> bool:
-        """Do what is left when nothing moves; tell whether something moves again."""
+        """Do what is left when nothing moves; return whether something moves again."""
         state = self._state
         if state.runs:
             return False
         for number, token in list(state.tokens.items()):
-            self._reject(number, self.net.steps[token.step], reason="at_rest")
-        if self.net.final_step and not state.final_given:
-            self.enqueue(self.net.final_step, self._offload.fit(summary(state), ARGS_BYTES_MAX), final=True)
+            self._reject(number, self._net.steps[token.step], reason="at_rest")
+        if self._net.final_step and not state.final_given:
+            self.enqueue(self._net.final_step, self.offload.fit(summary(state), ARGS_BYTES_MAX), final=True)
             return True
         self._finish()
         return False
 
     def _finish(self) -> None:
         status = final_status(self._state)
-        self._journal.emit("workflow.finished", {"status": status})
-        self._journal.emit("playbook.processed", {"status": status, "failures": self._state.failure_count})
+        self.journal.emit("workflow.finished", {"status": status})
+        self.journal.emit("playbook.processed", {"status": status, "failures": self._state.failure_count})
 
 
 def _counts(loop: Loop) -> dict[str, int]:

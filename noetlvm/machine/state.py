@@ -1,34 +1,64 @@
-"""What is known of one execution: the fold of its log, and nothing else.
+"""The state of one execution: the fold of its log, and nothing else.
 
-`fold.apply` is the only writer; everybody else reads. `ctx` is replaced, never changed in place, so that a loop can
-hold the one of its start. `opened` is the single transient part: which threads became ready since somebody asked.
+`fold.apply` is the only writer. Mappings that templates see (`ctx`, `results`) are replaced and never changed in place,
+so that a running step holds on to what it was given (S57) at no cost. Two parts are not data of the log: `untested` and
+`ctx_size` are caches (dropping them changes no decision), and `touched` collects what the events of the current
+decision changed, from which its effects follow.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
-LAYOUT = 3
-"""Number of the form in which a state is written down. One in another form is not read: the log has it all."""
+from noetlvm.machine.payload import CtxSize
+
+LAYOUT = 4
+"""Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_KEPT = 100
-"""Unhandled failures that are remembered one by one; all are counted."""
+"""Unhandled failures that are listed one by one; all are counted."""
+
+Position = tuple[int, str]
+"""A part of a step run: number of the run and index path of the iteration, empty outside a loop."""
+
+Offer = tuple[int, str]
+"""What a thread needs: its lease, and the key of the child that it waits for, empty if it needs a worker."""
 
 
-class Command(NamedTuple):
-    """Work to hand out: one logical thread, for whoever holds the lease of this number."""
+class View(NamedTuple):
+    """What a step run sees of the rest of the execution."""
 
-    run: int
-    iteration: str
-    lease: int
-    unit: str
-    """The part of the run that one lease covers: iterations of a local loop share their run's lease (S22)."""
+    ctx: dict[str, Any]
+    results: dict[str, Any]
+    """Result of the last completed run of each step."""
+
+
+class _Shared:
+    """Writes mappings that several owners share once, and refers to them by position."""
+
+    def __init__(self) -> None:
+        self.mappings: list[dict[str, Any]] = []
+        self._positions: dict[int, int] = {}
+
+    def view(self, view: View) -> list[int]:
+        return [self._position(view.ctx), self._position(view.results)]
+
+    def _position(self, mapping: dict[str, Any]) -> int:
+        position = self._positions.setdefault(id(mapping), len(self.mappings))
+        if position == len(self.mappings):
+            self.mappings.append(mapping)
+        return position
+
+
+def _view(data: list[int], mappings: list[dict[str, Any]]) -> View:
+    ctx, results = data
+    return View(mappings[ctx], mappings[results])
 
 
 class FrameState:
-    """Where a pipeline stands after the last `task.done` of its thread; `Frame` goes on from there.
+    """Where a pipeline stands after the last `task.done` of its thread; `Frame` continues from there.
 
-    An attempt that only began is not in it: whoever takes over runs it again, under the same numbers.
+    An attempt that only started is not part of it: the next worker runs it again, under the same numbers.
     """
 
     __slots__ = ("attempt", "iter", "label", "labels", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
@@ -48,11 +78,11 @@ class FrameState:
         self.waiting: float | None = None
         """Seconds to wait before its next attempt; None: no retry is due."""
         self.since: Any = None
-        """When that wait began, as the outcome's `meta.ts` says it."""
+        """When that wait began, as `meta.ts` of the outcome says."""
         self.masked = False
-        """A secret was taken out of `prev`."""
+        """A secret was removed from `prev`."""
         self.labels: dict[str, Any] = {}
-        """Results by task label, each with whether a secret was taken out of it; only of labels that are read (S48)."""
+        """Results by task label, each with whether a secret was removed from it; only of labels that are read (S48)."""
 
     def to_data(self) -> list[Any]:
         return [getattr(self, name) for name in self._FIELDS]
@@ -60,47 +90,79 @@ class FrameState:
     @classmethod
     def from_data(cls, data: list[Any]) -> Self:
         made = cls()
-        for name, value in zip(cls._FIELDS, data, strict=False):  # a snapshot of an earlier version has fewer
+        for name, value in zip(cls._FIELDS, data, strict=False):
             setattr(made, name, value)
         return made
 
+    @property
+    def due(self) -> float:
+        """Time of the next attempt; 0: now."""
+        return (self.since or 0) + self.waiting if self.waiting else 0.0
+
 
 class Child(NamedTuple):
-    """A child execution that a task asked for and waits for (S43)."""
+    """A child execution that a task waits for (S43)."""
 
     key: str
-    """What the child is started under, once, however often it is asked for."""
+    """Idempotency key: the child is started once under it."""
     path: str
     version: Any
     workload: dict[str, Any]
     due: float | None
     """When the task stops waiting; None: never."""
+    label: str = ""
+    """Of the task."""
 
 
 class Thread:
-    """One pipeline that is open: of a step run, or of one iteration."""
+    """An open pipeline: of a step run, or of one iteration."""
 
-    __slots__ = ("child", "frame", "heard", "started")
+    __slots__ = ("answer", "child", "frame", "lease", "reported", "started", "suspended", "view")
 
-    def __init__(self) -> None:
+    def __init__(self, view: View, lease: int = 1) -> None:
+        self.view = view
+        """What it sees: as of its opening, with its own writes (S57)."""
+        self.lease = lease
+        """Number under which a worker may report. It grows whenever a worker loses or leaves the thread."""
         self.frame = FrameState()
         self.started = False
-        """Something was heard of it."""
-        self.heard: tuple[int, int, bool] = (0, 0, True)
-        """The last task run, attempt and whether that has ended; a report tells something new only beyond it."""
+        """A worker has reported something."""
+        self.reported: tuple[int, int, bool] = (0, 0, True)
+        """The last task run, attempt and whether that has ended; only what is beyond it is news."""
         self.child: Child | None = None
+        self.answer: dict[str, Any] | None = None
+        """Outcome of that child."""
+        self.suspended = False
+        """The worker left during a retry's wait; the command is opened again when that is over."""
 
-    def to_data(self) -> list[Any]:
+    @property
+    def offer(self) -> Offer:
+        return self.lease, self.child.key if self.child and self.answer is None else ""
+
+    @property
+    def not_before(self) -> float:
+        return self.frame.due if self.suspended else 0.0
+
+    def to_data(self, shared: _Shared) -> list[Any]:
         child = list(self.child) if self.child else None
-        return [self.frame.to_data(), self.started, list(self.heard), child]
+        flags = [self.started, self.suspended]
+        return [
+            shared.view(self.view),
+            self.lease,
+            self.frame.to_data(),
+            flags,
+            list(self.reported),
+            child,
+            self.answer,
+        ]
 
     @classmethod
-    def from_data(cls, data: list[Any]) -> Self:
-        made = cls()
-        made.frame = FrameState.from_data(data[0])
-        task, attempt, has_ended = data[2]
-        made.started, made.heard = data[1], (task, attempt, has_ended)
-        made.child = Child(*data[3]) if data[3] else None
+    def from_data(cls, data: list[Any], mappings: list[dict[str, Any]]) -> Self:
+        view, lease, frame, (started, suspended), (task, attempt, has_ended), child, answer = data
+        made = cls(_view(view, mappings), lease)
+        made.frame = FrameState.from_data(frame)
+        made.started, made.suspended, made.reported = started, suspended, (task, attempt, has_ended)
+        made.child, made.answer = Child(*child) if child else None, answer
         return made
 
 
@@ -108,21 +170,9 @@ class Loop:
     """One loop over one collection: a level of a loop step within one iteration of the level around it."""
 
     __slots__ = (
-        "base",
-        "ended",
-        "failed",
-        "items",
-        "leaf",
-        "next",
-        "ok",
-        "parallel",
-        "patches",
-        "results",
-        "stored",
-        "tolerant",
-        "total",
-        "width",
-    )
+        "base", "bytes", "ended", "failed", "items", "leaf", "next", "ok", "parallel", "patches", "results", "sizes",
+        "stored", "tolerant", "total", "width",
+    )  # fmt: skip
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.items: Any = data["items"]
@@ -134,20 +184,24 @@ class Loop:
         """Its iterations run the pipeline; else each holds a loop."""
         self.tolerant: bool = data["best_effort"]
         self.next = 0
-        """Index of the first iteration that was not opened yet."""
+        """Index of the first iteration that is not open yet."""
         self.ended = 0
         self.ok = 0
         self.failed = 0
         """Pipelines that ended so, in all loops inside too."""
         self.results: list[Any] = [None] * self.total
-        self.stored: list[list[Any]] = []
-        """What was put aside and is in `results` and `patches` no more: indices, and a reference to each of both."""
         self.patches: dict[int, dict[str, Any]] = {}
         """What the iterations wrote to `ctx`; only for a parallel loop."""
-        self.base: dict[str, Any] | None = None
-        """The `ctx` of its start; only for the outermost parallel loop."""
+        self.sizes: dict[int, int] = {}
+        """Size of result and patch of each iteration that has ended and is not stored, in the order of ending."""
+        self.bytes = 0
+        """Their sum."""
+        self.stored: list[list[Any]] = []
+        """Chunks moved out of `results` and `patches`: indices, a reference to the results and one to the patches."""
+        self.base: View | None = None
+        """What was visible when it started; only for the outermost parallel loop."""
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self, shared: _Shared) -> dict[str, Any]:
         return {
             "items": self.items,
             "total": self.total,
@@ -157,64 +211,70 @@ class Loop:
             "best_effort": self.tolerant,
             "progress": [self.next, self.ended, self.ok, self.failed],
             "results": list(self.results),
-            "stored": list(self.stored),
             "patches": [[index, self.patches[index]] for index in sorted(self.patches)],
-            "base": self.base,
+            "sizes": [list(pair) for pair in self.sizes.items()],
+            "stored": list(self.stored),
+            "base": self.base and shared.view(self.base),
         }
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Self:
+    def from_data(cls, data: dict[str, Any], mappings: list[dict[str, Any]]) -> Self:
         made = cls(data)
         made.next, made.ended, made.ok, made.failed = data["progress"]
         made.results = list(data["results"])
-        made.stored = list(data.get("stored", ()))  # a snapshot of an earlier version has none
         made.patches = dict(data["patches"])
-        made.base = data["base"]
+        made.sizes = dict(data["sizes"])
+        made.bytes = sum(made.sizes.values())
+        made.stored = list(data["stored"])
+        made.base = data["base"] and _view(data["base"], mappings)
         return made
 
 
 class Run:
-    """A step run that is open, or has ended and was not routed yet."""
+    """A step run that is open, or has ended and is not routed yet."""
 
-    __slots__ = ("args", "boundary", "failure", "final", "leases", "loops", "since", "step", "threads")
+    __slots__ = ("args", "boundary", "failure", "final", "leases", "loops", "since", "step", "threads", "view")
 
-    def __init__(self, step: str, args: dict[str, Any], final: bool) -> None:
+    def __init__(self, step: str, args: dict[str, Any], final: bool, view: View) -> None:
         self.step = step
         self.args = args
         self.final = final
         """It is the run of `final_step` after everything else: nothing follows it (S4)."""
+        self.view = view
+        """What it sees: as of its scheduling (S57)."""
         self.since: float | None = None
-        """When the first was heard of it; None: it waits for a worker."""
+        """When a worker first reported something; None: it waits for a worker."""
         self.threads: dict[str, Thread] = {}
         """Open pipelines by iteration."""
         self.loops: dict[str, Loop] = {}
         """Open loops by the iteration around them."""
         self.leases: dict[str, int] = {}
-        """Current lease by unit, where it is not the first."""
+        """First lease of threads that open later, by unit, where it is not 1: the one before was lost."""
         self.failure: list[Any] | None = None
-        """Iteration and error that make a loop step fail once nothing of it runs any more (S27)."""
+        """Iteration and error that make a loop step fail once nothing of it runs (S27)."""
         self.boundary: dict[str, Any] | None = None
         """The boundary event as templates see it."""
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self, shared: _Shared) -> dict[str, Any]:
         return {
             "step": self.step,
             "args": self.args,
             "final": self.final,
+            "view": shared.view(self.view),
             "since": self.since,
-            "threads": [[path, thread.to_data()] for path, thread in self.threads.items()],
-            "loops": [[path, loop.to_data()] for path, loop in self.loops.items()],
+            "threads": [[path, thread.to_data(shared)] for path, thread in self.threads.items()],
+            "loops": [[path, loop.to_data(shared)] for path, loop in self.loops.items()],
             "leases": dict(self.leases),
             "failure": self.failure,
             "boundary": self.boundary,
         }
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Self:
-        made = cls(data["step"], data["args"], data["final"])
+    def from_data(cls, data: dict[str, Any], mappings: list[dict[str, Any]]) -> Self:
+        made = cls(data["step"], data["args"], data["final"], _view(data["view"], mappings))
         made.since = data["since"]
-        made.threads = {path: Thread.from_data(thread) for path, thread in data["threads"]}
-        made.loops = {path: Loop.from_data(loop) for path, loop in data["loops"]}
+        made.threads = {path: Thread.from_data(thread, mappings) for path, thread in data["threads"]}
+        made.loops = {path: Loop.from_data(loop, mappings) for path, loop in data["loops"]}
         made.leases = dict(data["leases"])
         made.failure, made.boundary = data["failure"], data["boundary"]
         return made
@@ -233,16 +293,17 @@ class Token(NamedTuple):
 _PLAIN = (
     *("execution_id", "bundle", "path", "parent", "depth", "trace", "status", "paused", "seq"),
     *("now", "since"),
-    *("workload", "ctx", "results", "result", "result_place", "failures", "failure_count", "counts"),
+    *("workload", "result", "result_place", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "final_given"),
 )
-_WAITING = ("unstarted", "complete", "ended")
+_PENDING = ("unstarted", "complete", "ended")
+_DERIVED = ("children", "untested", "ctx_size", "touched")
 
 
 class State:
     """One execution."""
 
-    __slots__ = (*_PLAIN, *_WAITING, "opened", "runs", "tokens")
+    __slots__ = (*_PLAIN, *_PENDING, *_DERIVED, "runs", "tokens", "view")
 
     def __init__(self) -> None:
         self.execution_id = ""
@@ -252,9 +313,9 @@ class State:
         """Execution that started this one; empty: none."""
         self.depth = 0
         self.trace = ""
-        """The execution at the top of all that run for the same request; this one, if it has no parent."""
+        """The execution at the root of all that run for the same request; this one, if it has no parent."""
         self.status = "new"
-        """new, requested, running, then success, failed or cancelled."""
+        """new, requested, running, cancelling, then success, failed or cancelled."""
         self.paused = False
         self.seq = 0
         """Events folded so far."""
@@ -263,16 +324,14 @@ class State:
         self.since = 0.0
         """When the workflow started."""
         self.workload: Any = {}
-        self.ctx: dict[str, Any] = {}
-        self.results: dict[str, Any] = {}
-        """Result of the last completed run of each step."""
+        self.view = View({}, {})
         self.result: Any = None
-        """Result of a step run that no arc led on from: of the step that stands last in the workflow, its last run."""
+        """Result of a step run that no arc leads on from: of the step that is last in the workflow, its last run."""
         self.result_place = 0
-        """Where that step stands."""
+        """Position of that step."""
         self.failures: list[dict[str, Any]] = []
         self.failure_count = 0
-        """Failures that nobody handled (S31)."""
+        """Unhandled failures (S31)."""
         self.last_token = 0
         self.last_run = 0
         self.final_given = False
@@ -280,52 +339,75 @@ class State:
         """Step runs that succeeded, step runs that failed, tokens that were rejected."""
         self.tokens: dict[int, Token] = {}
         self.runs: dict[int, Run] = {}
-        # What waits for a decision, in the order in which it came up.
-        self.unstarted: dict[tuple[int, str], None] = {}
-        """Iterations, or runs as a whole, whose loop has not begun."""
-        self.complete: dict[tuple[int, str], None] = {}
+        # What needs a decision, in the order in which it came up.
+        self.unstarted: dict[Position, None] = {}
+        """Iterations, or runs as a whole, whose loop has not started."""
+        self.complete: dict[Position, None] = {}
         """Loops all of whose iterations have ended."""
         self.ended: dict[int, None] = {}
         """Runs to route."""
-        self.opened: dict[tuple[int, str], None] = {}
-        """Threads that became ready. Transient: the machine hands them out, and a restored state offers all."""
+        # Derived.
+        self.children: dict[Position, None] = {}
+        """Threads that wait for a child."""
+        self.untested: dict[int, None] = {}
+        """Tokens whose gate may have opened since it was last tested."""
+        self.ctx_size: CtxSize | None = None
+        self.touched: dict[Position, Offer | None] = {}
+        """Threads that the events of this decision opened, changed or closed, and what each needed before."""
+
+    @property
+    def ctx(self) -> dict[str, Any]:
+        return self.view.ctx
+
+    @property
+    def results(self) -> dict[str, Any]:
+        return self.view.results
 
     @property
     def is_over(self) -> bool:
         return self.status in ("success", "failed", "cancelled")
 
+    def thread(self, run: int, iteration: str) -> Thread | None:
+        found = self.runs.get(run)
+        return found.threads.get(iteration) if found else None
+
     def to_data(self) -> dict[str, Any]:
-        """Return plain data: equal for equal states, and enough to go on from."""
+        """Return plain data: equal for equal states, and enough to continue from."""
+        shared = _Shared()
         data: dict[str, Any] = {"layout": LAYOUT} | {name: getattr(self, name) for name in _PLAIN}
         data["failures"], data["counts"] = list(self.failures), list(self.counts)
-        data["results"] = dict(self.results)
+        data["view"] = shared.view(self.view)
         data["tokens"] = [[number, list(token)] for number, token in self.tokens.items()]
-        data["runs"] = [[number, run.to_data()] for number, run in self.runs.items()]
+        data["runs"] = [[number, run.to_data(shared)] for number, run in self.runs.items()]
         data["unstarted"] = [list(key) for key in self.unstarted]
         data["complete"] = [list(key) for key in self.complete]
         data["ended"] = list(self.ended)
+        data["mappings"] = shared.mappings
         return data
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Self:
-        """Return the state that `to_data` told of; every open thread is ready in it."""
-        made = cls()
+        """Return the state that `to_data` describes."""
+        made, mappings = cls(), data["mappings"]
         for name in _PLAIN:
-            setattr(made, name, data.get(name, getattr(made, name)))  # a snapshot of an earlier version has fewer
-        made.failures, made.counts, made.results = list(data["failures"]), list(data["counts"]), dict(data["results"])
+            setattr(made, name, data[name])
+        made.failures, made.counts = list(data["failures"]), list(data["counts"])
+        made.view = _view(data["view"], mappings)
         made.tokens = {number: Token(*token) for number, token in data["tokens"]}
-        made.runs = {number: Run.from_data(run) for number, run in data["runs"]}
-        made.unstarted = dict.fromkeys(map(_key, data["unstarted"]))
-        made.complete = dict.fromkeys(map(_key, data["complete"]))
+        made.runs = {number: Run.from_data(run, mappings) for number, run in data["runs"]}
+        made.unstarted = dict.fromkeys(map(_position, data["unstarted"]))
+        made.complete = dict.fromkeys(map(_position, data["complete"]))
         made.ended = dict.fromkeys(data["ended"])
-        made.reopen()
+        made.untested = dict.fromkeys(made.tokens)
+        made.children = {
+            (number, path): None
+            for number, run in made.runs.items()
+            for path, thread in run.threads.items()
+            if thread.offer[1]
+        }
         return made
 
-    def reopen(self) -> None:
-        """Offer every open thread again: after a restart nobody works on any of them."""
-        self.opened = {(number, path): None for number, run in self.runs.items() for path in run.threads}
 
-
-def _key(pair: list[Any]) -> tuple[int, str]:
+def _position(pair: list[Any]) -> Position:
     number, path = pair
     return number, path

@@ -1,8 +1,7 @@
 """How long a step run may take, as `lifecycle` of the step's policy says, and when that time is over.
 
-`timeout_s` counts from the run's first sign of life: waiting for a worker is not the step's doing. `deadline_s` counts
-from the start of the workflow and covers everything, waiting included. Both are read off the log: the fold knows when
-the workflow and each run began, so a limit means the same after a crash.
+`timeout_s` counts from the first report of the run: waiting for a worker does not count. `deadline_s` counts from the
+start of the workflow and includes all waiting. Both follow from the log, so a limit means the same after a crash.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ class TimeLimits(NamedTuple):
         given = settings.get("lifecycle")
         if not isinstance(given, Mapping):
             return NO_LIMITS
-        return cls(**{key: given[key] for key in cls._fields if _is_duration(given.get(key))})
+        limits = {key: given[key] for key in cls._fields if _is_duration(given.get(key))}
+        return cls(**limits) if limits else NO_LIMITS
 
     def due(self, state: State, run: Run) -> float:
         """Return when a run must have ended."""
@@ -55,30 +55,23 @@ def _is_duration(value: Any) -> bool:
     return type(value) in (int, float) and 0 < value <= float_info.max
 
 
-class Deadlines:
-    """When the open runs of an execution are due. It goes through all of them each time."""
+def next_due(net: LoadedPlaybook, state: State) -> float:
+    """Return when the next time limit of a run or of a wait for a child is over; infinite if there is none."""
+    due = min((due for _, due in _open(net, state)), default=inf) if net.has_time_limits else inf
+    for run, iteration in state.children:
+        child = state.runs[run].threads[iteration].child
+        if child is not None and child.due is not None:
+            due = min(due, child.due)
+    return due
 
-    __slots__ = ("_limits", "_state")
 
-    def __init__(self, net: LoadedPlaybook, state: State) -> None:
-        self._limits = {step.name: step.limits for step in net.steps.values() if step.limits != NO_LIMITS}
-        self._state = state
+def overdue(net: LoadedPlaybook, state: State, now: float) -> list[int]:
+    """Return the runs that should have ended by now."""
+    return [number for number, due in _open(net, state) if due <= now] if net.has_time_limits else []
 
-    def __bool__(self) -> bool:
-        """Tell whether any step has a limit."""
-        return bool(self._limits)
 
-    def next(self) -> float:
-        """Return when the first is due."""
-        return min((due for _, due in self._open()), default=inf)
-
-    def passed(self, now: float) -> list[int]:
-        """Return the runs that should have ended by now."""
-        return [number for number, due in self._open() if due <= now]
-
-    def _open(self) -> Iterator[tuple[int, float]]:
-        state = self._state
-        for number, run in state.runs.items():
-            limits = self._limits.get(run.step)
-            if limits is not None and run.boundary is None:
-                yield number, limits.due(state, run)
+def _open(net: LoadedPlaybook, state: State) -> Iterator[tuple[int, float]]:
+    for number, run in state.runs.items():
+        limits = net.steps[run.step].limits
+        if limits is not NO_LIMITS and run.boundary is None:
+            yield number, limits.due(state, run)

@@ -84,7 +84,11 @@ def _run_view(number: int, run: Run) -> dict[str, Any]:
 def _thread_view(thread: Thread) -> dict[str, Any]:
     frame = thread.frame
     told = {"task_runs": frame.task, "task": frame.label, "attempt": frame.attempt, "prev": frame.prev}
-    return told | {"iter": frame.iter, "retry_after": frame.waiting, "child": thread.child and thread.child.path}
+    return told | {"iter": frame.iter, "retry_after": frame.waiting, "child": _child_path(thread)}
+
+
+def _child_path(thread: Thread) -> str | None:
+    return thread.child.path if thread.child and thread.answer is None else None
 
 
 def _with_references(value: Any) -> Any:

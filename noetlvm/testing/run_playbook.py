@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import Any
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 from noetlvm.bytecode.program import Credential
-from noetlvm.engine.credentials import Credentials, Resolve, Unresolved
 from noetlvm.keychain.shapes import secret_texts
-from noetlvm.machine.control import Request
 from noetlvm.machine.loaded import LoadedProgram, load_program
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
+from noetlvm.store.interface import Action
 from noetlvm.testing.result import RunResult
 from noetlvm.testing.script import Script, ScriptError, Scripts
-from noetlvm.testing.simulation import Clock, Simulated, Surroundings
+from noetlvm.testing.simulation import Simulation
 
 EXECUTION_ID = "test"
 CONTROLS = ("pause", "resume", "cancel")
@@ -35,21 +37,29 @@ def run_playbook(
     `playbook` is YAML text, a bundle or a program; `others` are playbooks that it runs as children. `schedule` is a
     seed that orders what happens at the same moment; without one, things happen in the order in which they came up.
     `keychain` holds the credentials, `ctx` is what it begins with. `controls` are pairs of a time and `pause`, `resume`
-    or `cancel`. Raises ScriptError for a tool that the script forgot, and NotTheFold if the machine's state ever
-    differs from its log.
+    or `cancel`. Raises ScriptError for a tool that the script forgot, and NotTheFoldError if the machine's state
+    ever differs from its log.
     """
-    program = _program(playbook, others)
-    clock = Clock(schedule)
-    around = Surroundings(program, clock, Script(scripts or {}), _resolver(keychain or {}), {}, {})
-    request = Request(EXECUTION_ID, "bundle", payload or {}, ctx=ctx or {})
-    execution = around.executions[EXECUTION_ID] = Simulated(around, program.main, request)
-    clock.at(0, execution.start)
-    for time, action in controls:
-        if action not in CONTROLS:
-            raise ScriptError(f"`{action}` is no control; there are {', '.join(CONTROLS)}")
-        clock.at(time, partial(execution.ask, action))
-    clock.run()
-    return execution.result()
+    requested = [(time, _action(action)) for time, action in controls]
+    bundle = Bundle("bundle", b"", _program(playbook, others))
+    simulation = Simulation(Script(scripts or {}), _resolver(keychain or {}), schedule)
+    return _finished(simulation.run(bundle, payload or {}, EXECUTION_ID, ctx or {}, requested))
+
+
+def _finished(run: Coroutine[Any, Any, RunResult]) -> RunResult:
+    """Run a coroutine to its end, also where the caller is one itself: then in a thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, run).result()
+
+
+def _action(text: str) -> Action:
+    if text not in CONTROLS:
+        raise ScriptError(f"`{text}` is no control; there are {', '.join(CONTROLS)}")
+    return cast("Action", text)
 
 
 def _program(playbook: str | bytes | LoadedProgram, others: Iterable[str]) -> LoadedProgram:
@@ -66,7 +76,7 @@ def _resolver(keychain: Mapping[str, Any]) -> Resolve:
     def resolve(declared: tuple[Credential, ...]) -> Credentials:
         missing = [one.name for one in declared if one.name not in keychain]
         if missing:
-            raise Unresolved(f"the keychain entry `{missing[0]}` is not in the test's keychain")
+            raise UnresolvedError(f"the keychain entry `{missing[0]}` is not in the test's keychain")
         entries = {one.name: keychain[one.name] for one in declared}
         return Credentials(entries, secret_texts(entries))
 

@@ -44,12 +44,17 @@ class Script:
 
     def answer(self, step: str, iteration: str, call: Call) -> Answer | None:
         """Return the answer to a call; None if the script says nothing of its task."""
-        within = f"[{iteration}]" if iteration else ""
-        exact, task = f"{call.label}{within}", call.label
-        for key in (f"{step}/{exact}", exact, f"{step}/{task}", task):
-            if key in self._scripts:
-                return read_answer(self._next(key), call)
-        return None
+        key = self._key(step, iteration, call.label)
+        return None if key is None else read_answer(self._next(key), call)
+
+    def knows(self, step: str, iteration: str, label: str) -> bool:
+        """Tell whether the script says anything of a task."""
+        return self._key(step, iteration, label) is not None
+
+    def _key(self, step: str, iteration: str, label: str) -> str | None:
+        exact = f"{label}[{iteration}]" if iteration else label
+        keys = (f"{step}/{exact}", exact, f"{step}/{label}", label)
+        return next((key for key in keys if key in self._scripts), None)
 
     def _next(self, key: str) -> Any:
         answers = self._scripts[key]

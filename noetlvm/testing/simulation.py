@@ -1,231 +1,226 @@
-"""Runs executions on a clock of its own: things happen in the order of their time, and what is due at once by chance.
+"""Runs executions on virtual time: the engine as it is, with scripted tools, a store in memory and a clock of its own.
 
-It stands where the engine stands and drives the same machine. There is no store and no event loop, and one seed gives
-one schedule, so that a run that went wrong can be had again.
+What is due at the same moment happens in the order in which it came up, or in an order that a seed chooses; the seed
+also chooses how many things the engine finds at once. One seed gives one schedule, so that a failure can be repeated.
+After each decision the state is thrown away and read back from its encoding.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import random
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Iterable
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
-from noetlvm.data.event import Event
-from noetlvm.data.references import Reference
-from noetlvm.engine.actor import Ending, Input
-from noetlvm.engine.children import outcome_of, payload_of, refusal
-from noetlvm.engine.credentials import Credentials, Resolve, Unresolved
-from noetlvm.engine.identity import child_id
-from noetlvm.machine.control import Control, Request
-from noetlvm.machine.effects import failure
-from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.data.encoding import decode, encode
+from noetlvm.engine.engine import Engine
+from noetlvm.machine.decide import decide
+from noetlvm.machine.effects import Call
+from noetlvm.machine.fold import apply
+from noetlvm.machine.loaded import LoadedPlaybook
+from noetlvm.machine.messages import Decision, Input, LeaseLost
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import Child, Command, State
-from noetlvm.testing.pipeline import Pipeline
+from noetlvm.machine.state import State
+from noetlvm.results.memory import MemoryResults
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import Resolve
+from noetlvm.server.recovery import folded
+from noetlvm.store.interface import Action, Execution
+from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.result import CallMade, RunResult, shown
-from noetlvm.testing.script import Script
-from noetlvm.testing.witness import Witness
+from noetlvm.testing.script import Script, ScriptError
+from noetlvm.tools.call import Outcome, ToolCall, ok
 
-ACTIONS_MAX = 1_000_000
-"""Things that may happen in one simulation: a playbook that never ends must not hang a test."""
+RESTS_MAX = 1_000_000
+"""Moments of one simulation: a playbook that never ends must not hang a test."""
 
-Action = Callable[[], None]
+_TOOLS_AT_ONCE = 1_000_000
 
 
-class Endless(AssertionError):  # noqa: N818 - it says what happened
+class EndlessError(AssertionError):
     """The simulation does not end."""
 
 
-class Clock:
-    """Virtual time, and what is to happen when."""
+class NotTheFoldError(AssertionError):
+    """The live state differs from what the log says."""
+
+
+class VirtualClock:
+    """Time that passes only while everything waits."""
 
     def __init__(self, seed: int | None) -> None:
-        self.now = 0.0
-        self._chance = random.Random(seed) if seed is not None else None
-        self._due: list[tuple[float, float, int, Action]] = []
+        self._now = 0.0
+        self._random = random.Random(seed) if seed is not None else None
+        self._sleepers: list[tuple[float, float, int, asyncio.Future[None]]] = []
         self._count = count()
+        self._rests = 0
 
-    def at(self, time: float, action: Action) -> None:
-        """Let something happen then, among all that happens then by chance or in the order of asking."""
-        order = self._chance.random() if self._chance else 0.0
-        heapq.heappush(self._due, (max(time, self.now), order, next(self._count), action))
+    def now(self) -> float:
+        return self._now
 
-    def run(self) -> None:
-        """Let time pass until nothing is to happen any more."""
-        for _ in range(ACTIONS_MAX):
-            if not self._due:
-                return
-            self.now, _, _, action = heapq.heappop(self._due)
-            action()
-        raise Endless(f"{ACTIONS_MAX:,} things have happened, and more are due")
+    async def sleep(self, seconds: float) -> None:
+        order = self._random.random() if self._random else 0.0
+        awake = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + max(seconds, 0), order, next(self._count), awake))
+        await awake
 
-
-class Surroundings(NamedTuple):
-    """What all executions of a simulation share."""
-
-    program: LoadedProgram
-    clock: Clock
-    script: Script
-    resolve: Resolve
-    blobs: dict[str, bytes]
-    executions: dict[str, Simulated]
-    """By identifier, in the order in which they were started."""
-
-
-class Simulated:
-    """One execution."""
-
-    def __init__(self, around: Surroundings, playbook: LoadedPlaybook, request: Request) -> None:
-        self.around = around
-        self.id = request.execution_id
-        self.when_over: Action | None = None
-        self._request = request
-        try:
-            self.credentials, refused = around.resolve(playbook.keychain), None
-        except Unresolved as problem:
-            self.credentials, refused = Credentials(), failure("keychain", str(problem))
-        self._refused = refused
-        offload = Offload(playbook.limits.max_payload_bytes, self._fetch, self.credentials.redact)
-        state = State()
-        self.control = Control(playbook, state, offload, Witness(state))
-        self.events: list[Event] = []
-        self.times: list[float] = []
-        self.calls: list[CallMade] = []
-        self.children: list[str] = []
-        self.running = 0
-        self.in_flight = 0
-        self._due: float | None = None
-
-    @property
-    def state(self) -> State:
-        return self.control.state
-
-    def start(self) -> None:
-        """Ask for it."""
-        if self._refused:
-            self.take(partial(self.control.refuse, self._request, self._refused))
-        else:
-            self.take(partial(self.control.start, self._request))
-
-    def ask(self, action: str) -> None:
-        """Cancel, pause or resume it."""
-        self.take({"cancel": self.control.cancel, "pause": self.control.pause, "resume": self.control.resume}[action])
-
-    def report(self, command: Command, events: list[Event]) -> None:
-        """Hear from a worker."""
-        self.take(partial(self.control.report, command.run, command.iteration, command.lease, events))
-
-    def expire(self, command: Command) -> None:
-        """Give a worker up."""
-        self.take(partial(self.control.expire, command.run, command.iteration, command.lease))
-
-    def take(self, happened: Input) -> None:
-        """Let something have happened, its events be durable with all that follows, and do what they ask for."""
-        self.control.set_time(self.around.clock.now)
-        events = happened()
-        if self.times and self.state.is_over and not events:
+    def rest(self, waiting: int) -> None:
+        """Wake the first sleeper, or with a seed some of those that are due at the same moment."""
+        self._rests += 1
+        if self._rests > RESTS_MAX:
+            raise EndlessError(f"after {RESTS_MAX:,} moments it still goes on")
+        sleepers = [sleeper for sleeper in self._sleepers if not sleeper[3].done()]
+        if len(sleepers) < waiting or not sleepers:
             return
-        made = events + self.control.settle()
-        self.around.blobs.update(self.control.offload.take_blobs())
-        self.events += made
-        self.times += [self.around.clock.now] * len(made)
-        self._follow_up()
+        heapq.heapify(sleepers)
+        self._sleepers = sleepers
+        self._now = due = sleepers[0][0]
+        wanted = self._random.randint(1, 3) if self._random else 1
+        while wanted and sleepers and sleepers[0][0] <= due:
+            heapq.heappop(sleepers)[3].set_result(None)
+            wanted -= 1
 
-    def is_current(self, command: Command) -> bool:
-        """Tell whether a command's lease still counts."""
-        run = self.state.runs.get(command.run)
-        is_open = run is not None and command.iteration in run.threads and self.state.status == "running"
-        return is_open and run is not None and run.leases.get(command.unit, 1) == command.lease
 
-    def made_call(self, call: CallMade) -> None:
-        """Note that a tool runs."""
-        self.calls.append(call)
-        self.running += 1
-        self.in_flight = max(self.in_flight, self.running)
+class ScriptedTools:
+    """Answers calls as a script says, and notes them."""
 
-    def result(self) -> RunResult:
-        """Return how it went."""
-        read, state = self.control.offload.read, self.state
+    def __init__(self, script: Script, clock: VirtualClock) -> None:
+        self.engine: Engine | None = None
+        self.calls: dict[str, list[CallMade]] = {}
+        self.most: dict[str, int] = {}
+        """Most tools that ran at once, by execution."""
+        self._script = script
+        self._clock = clock
+        self._running: dict[str, int] = {}
+
+    def at_once(self, call: ToolCall) -> Outcome | None:
+        _, step, _, iteration = self._position(call)
+        if call.kind == "noop" and not self._script.knows(step, iteration, call.label):
+            return ok()
+        return None
+
+    async def run(self, call: ToolCall) -> Outcome:
+        execution, step, run, iteration = self._position(call)
+        asked = Call(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
+        answer = self._script.answer(step, iteration, asked)
+        if answer is None:
+            raise ScriptError(f"the script does not say what `{call.label}` of the step `{step}` answers")
+        assert self.engine is not None  # it was made with these tools
+        active = self.engine.server.active[execution]
+        inputs = shown(active.offload.redacted(dict(call.inputs)))
+        made = CallMade(self._clock.now(), step, iteration, call.label, call.attempt, call.kind, inputs, call.key)
+        self.calls.setdefault(execution, []).append(made)
+        running = self._running[execution] = self._running.get(execution, 0) + 1
+        self.most[execution] = max(self.most.get(execution, 0), running)
+        try:
+            if answer.fate:
+                thread = active.state.runs[run].threads[iteration]
+                self.engine.submit(active, LeaseLost(run, iteration, thread.lease))
+            await self._clock.sleep(answer.takes)
+        finally:
+            self._running[execution] -= 1
+        if answer.fate == "lost":
+            raise asyncio.CancelledError
+        return answer.outcome
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _position(self, call: ToolCall) -> tuple[str, str, int, str]:
+        """Return execution, step, run and iteration of a call."""
+        execution, number, *iteration = call.key.rpartition("#")[0].split("/")
+        assert self.engine is not None  # it was made with these tools
+        run = int(number)
+        step = self.engine.server.active[execution].state.runs[run].step
+        return execution, step, run, iteration[0] if iteration else ""
+
+
+def forgetful_decide(
+    net: LoadedPlaybook, state: State, given: Input, now: float, offload: Offload, *more: Any
+) -> Decision:
+    """Decide, check that the state is the fold of the events, and replace it by what its encoding gives."""
+    before = State.from_data(decode(encode(state.to_data())))
+    decision = decide(net, state, given, now, offload, *more)
+    for event in decision.events:
+        apply(before, event, now)
+    live = encode(state.to_data())
+    if encode(before.to_data()) != live:
+        names = ", ".join(event.name for event in decision.events)
+        raise NotTheFoldError(f"after the events up to {state.seq}: {names}")
+    rebuilt = State.from_data(decode(live))
+    for name in State.__slots__:
+        setattr(state, name, getattr(rebuilt, name))
+    return decision
+
+
+class Simulation:
+    """One run of a playbook, its children included."""
+
+    def __init__(self, script: Script, resolve: Resolve, seed: int | None) -> None:
+        self._clock = VirtualClock(seed)
+        self._store = MemoryStore()
+        self._results = MemoryResults()
+        self._tools = ScriptedTools(script, self._clock)
+        self._resolve = resolve
+        self._seed = seed
+
+    async def run(
+        self,
+        bundle: Bundle,
+        payload: dict[str, Any],
+        execution_id: str,
+        ctx: dict[str, Any],
+        controls: Iterable[tuple[float, Action]],
+    ) -> RunResult:
+        """Run it until nothing can happen any more."""
+        engine = self._tools.engine = Engine(
+            self._store,
+            self._results,
+            self._tools,
+            resolve=self._resolve,
+            clock=self._clock,
+            max_parallel=_TOOLS_AT_ONCE,
+            decide=forgetful_decide,
+            shuffle=random.Random(self._seed).shuffle if self._seed is not None else None,
+        )
+        engine.start(bundle, payload, execution_id, ctx=ctx)
+        for time, action in controls:
+            engine.spawn(self._control(engine, execution_id, time, action))
+        await engine.run()
+        row = self._store.execution(execution_id)
+        assert row is not None  # it was started
+        return self._result(row)
+
+    async def _control(self, engine: Engine, execution_id: str, time: float, action: Action) -> None:
+        await self._clock.sleep(time)
+        engine.ask(execution_id, action)
+
+    def _result(self, row: Execution) -> RunResult:
+        id = row.execution_id
+        state = folded(self._store, id)
+        log = list(self._store.events(id))
+        children = list(reversed(self._store.executions(parent=id)))
         return RunResult(
-            execution_id=self.id,
-            status="paused" if state.paused else state.status,
+            execution_id=id,
+            status=row.status,
             ctx=self._plain(state.ctx),
-            result=self._plain(read(state.result)),
+            result=self._plain(state.result),
             failures=list(state.failures),
-            events=self.events,
-            times=self.times,
-            calls=self.calls,
-            in_flight=self.in_flight,
-            children=[self.around.executions[id].result() for id in self.children],
-            stored=self.around.blobs,
+            events=[recorded.event for recorded in log],
+            times=[recorded.timestamp for recorded in log],
+            calls=self._tools.calls.get(id, []),
+            in_flight=self._tools.most.get(id, 0),
+            children=[self._result(child) for child in children],
+            stored=self._results.blobs,
         )
 
     def _plain(self, value: Any) -> Any:
         """Return data with everything in it that is stored elsewhere."""
-        value = self.control.offload.read(value)
+        value = Offload(fetch=lambda reference: self._results.get(reference.key)).read(value)
         if isinstance(value, dict):
             return {key: self._plain(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._plain(item) for item in value]
         return shown(value)
-
-    def _fetch(self, reference: Reference) -> bytes:
-        return self.around.blobs[reference.key]
-
-    # ---- effects
-
-    def _follow_up(self) -> None:
-        control, clock = self.control, self.around.clock
-        for key in control.take_cancelled():
-            child = self.around.executions.get(child_id(key))
-            if child is not None:
-                child.ask("cancel")
-        if self.state.is_over:
-            self._end()
-            return
-        # Children first: one that stands too deep is answered at once, and its parent is ready.
-        for run, iteration, child_asked in control.take_children():
-            self._start_child(run, iteration, child_asked)
-        for command in control.take_ready():
-            clock.at(clock.now, partial(self._begin, command))
-        due = control.next_timer()
-        if due is not None and due != self._due:
-            self._due = due
-            clock.at(due, self._ring)
-
-    def _ring(self) -> None:
-        self._due = None
-        self.take(self.control.timer)
-
-    def _begin(self, command: Command) -> None:
-        if self.is_current(command):
-            Pipeline(self, self.control.work(command)).go()
-
-    def _end(self) -> None:
-        tell, self.when_over = self.when_over, None
-        if tell is not None:
-            tell()
-
-    # ---- children
-
-    def _start_child(self, run: int, iteration: str, child: Child) -> None:
-        around, id = self.around, child_id(child.key)
-        playbook = around.program.playbooks.get(child.path)
-        refused = refusal(child, playbook, around.program)
-        answer = partial(self._answer, run, iteration, child.key)
-        if playbook is None or refused:
-            answer(refused)
-            return
-        payload = payload_of(child, self.control.offload)
-        request = Request(id, self.state.bundle, payload, self.id, self.state.depth + 1, self.state.trace)
-        made = around.executions[id] = Simulated(around, playbook, request)
-        made.when_over = lambda: answer(outcome_of(Ending.of(id, made.state.status, made.state)))
-        self.children.append(id)
-        around.clock.at(around.clock.now, made.start)
-
-    def _answer(self, run: int, iteration: str, key: str, outcome: Mapping[str, Any]) -> None:
-        readable = self.control.offload.readable(dict(outcome))
-        self.take(partial(self.control.child_finished, run, iteration, key, readable))

@@ -19,11 +19,7 @@ DEBT: dict[str, frozenset[str]] = {
         [
             "noetlc/analysis",
             "noetlc/graph",
-            "noetlc/lint",
             "noetlc/net",
-            "noetlc/report",
-            "noetlc/rules",
-            "noetlvm/cli",
             "noetlvm/engine",
             "noetlvm/keychain",
             "noetlvm/machine",
@@ -35,10 +31,9 @@ DEBT: dict[str, frozenset[str]] = {
         [
             "noetlc/graph",
             "noetlvm/bytecode",
-            "noetlvm/engine",
             "noetlvm/expr",
             "noetlvm/machine",
-            "noetlvm/testing",
+            "noetlvm/server",
             "noetlvm/tools",
         ]
     ),

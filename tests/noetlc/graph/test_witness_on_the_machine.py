@@ -11,12 +11,12 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+from noetlvm.machine.control import Control
 
 from noetlc.graph.analyse import analyse
 from noetlc.graph.report import Firing, Witness
 from noetlc.net.program import program_net as build_net
 from noetlvm.bytecode.program import Program
-from noetlvm.machine.control import Control
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep, prepare
 from noetlvm.record import changed
 from tests.noetlc.graph.random_playbooks import random_playbook

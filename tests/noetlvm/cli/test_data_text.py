@@ -11,7 +11,7 @@ import pytest
 from noetlvm.cli.data_text import as_json
 from noetlvm.cli.summary import FirstFailure, summary
 from noetlvm.cli.table import Table, print_table
-from noetlvm.engine.actor import Ending
+from noetlvm.server.active import Ending
 from noetlvm.store.interface import Execution
 
 

@@ -301,8 +301,8 @@ def test_replay_with_an_edited_playbook_shows_where_it_would_have_gone_another_w
     answer = noetlvm("replay", "--bundle", "edited.yaml")
     assert answer.code == 1
     assert "is decided differently at edited.yaml:" in answer.err
-    assert 'recorded: ctx.patched {"patch": {"total": 6}}' in answer.err
-    assert 'decided:  ctx.patched {"patch": {"total": 3}}' in answer.err
+    assert 'recorded: ctx.patched of run 1 {"patch": {"total": 6}}' in answer.err
+    assert 'decided:  ctx.patched of run 1 {"patch": {"total": 3}}' in answer.err
     (difference,) = noetlvm("replay", "--bundle", "edited.yaml", "--json").data["differences"]
     assert difference["expected"]["data"] == {"patch": {"total": 6}}
     assert noetlvm("events", "--json").out.splitlines()[difference["seq"] - 1].count("ctx.patched") == 1

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from noetlvm.bridge import compile_playbooks
-from noetlvm.engine.bundle import Bundle
-from noetlvm.engine.credentials import Credentials
 from noetlvm.engine.engine import Engine
 from noetlvm.results.memory import MemoryResults
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import Credentials
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
 from tests.canary import find_canaries

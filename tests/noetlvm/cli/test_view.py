@@ -34,7 +34,7 @@ def recorded(events: list[Event], start: int = 1) -> list[Recorded]:
 
 def lines(events: list[Event]) -> list[str]:
     progress = Progress("sync")
-    return [line for one in recorded(events) for line in progress.hear(one)]
+    return [line for one in recorded(events) for line in progress.observe(one)]
 
 
 def test_a_loop_is_told_line_by_line() -> None:
@@ -49,7 +49,7 @@ def test_a_loop_is_told_line_by_line() -> None:
 def test_an_iteration_that_holds_a_loop_is_counted_by_what_is_in_it() -> None:
     progress = Progress("sync")
     for one in recorded([*LOG, Event("loop.iteration.done", {"result": []}, 1, "0")]):
-        list(progress.hear(one))
+        list(progress.observe(one))
     run = progress.runs[1]
     assert (run.total, run.done, run.failed, run.retries) == (4, 2, 1, 1)
 
@@ -67,7 +67,7 @@ def test_a_view_that_joins_late_knows_no_names_and_goes_on() -> None:
 
 def test_a_very_long_log_is_warned_of_once() -> None:
     progress = Progress("sync")
-    told = [line for one in recorded(LOG[:1] * 3, EVENTS_WARNING - 1) for line in progress.hear(one)]
+    told = [line for one in recorded(LOG[:1] * 3, EVENTS_WARNING - 1) for line in progress.observe(one)]
     assert len(told) == 1
     assert f"{EVENTS_WARNING:,} events" in told[0]
 
@@ -89,14 +89,14 @@ def drawn(view: Live, width: int, height: int = 40) -> list[str]:
 
 
 def test_the_table_shows_iterations_retries_and_rates(live: Live) -> None:
-    live.hear(ROW, recorded(LOG))
+    live.observe(ROW, recorded(LOG))
     row = drawn(live, 120)[-1]
     assert row.split() == ["fetch", "running:", "get", "2/4", "(1", "failed)", "1", "1", "29/s", "0.07", "s"]
 
 
 def test_a_narrow_terminal_is_shown_fewer_columns_and_no_broken_rows(live: Live) -> None:
     named = Event("step.scheduled", {"token": 1, "step": "fetch_what_has_a_long_name", "form": "loop"}, 1)
-    live.hear(ROW, recorded([named, *LOG[1:]]))
+    live.observe(ROW, recorded([named, *LOG[1:]]))
     head, _line, row = drawn(live, 60)
     assert head.split() == ["step", "iterations", "time"]
     assert "fetch_what" in row
@@ -109,13 +109,13 @@ def test_a_low_terminal_is_shown_what_runs_and_the_latest_that_ended(live: Live)
         name = ROW._replace(execution_id=f"e{run}")
         ended = [Event("step.done", {"result": None}, run)] if run not in (2, 40) else []
         scheduled = Event("step.scheduled", {"token": 1, "step": f"s{run}"}, run)
-        live.hear(name, recorded([scheduled, Event("step.started", {}, run), *ended]))
+        live.observe(name, recorded([scheduled, Event("step.started", {}, run), *ended]))
     rows = [line.split()[0] for line in drawn(live, 100, height=12)[2:]]
     assert rows == ["s2", "s35", "s36", "s37", "s38", "s39", "s40"]
 
 
 def test_time_goes_on_while_nothing_is_heard(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    live.hear(ROW, recorded(LOG))
+    live.observe(ROW, recorded(LOG))
     monkeypatch.setattr("noetlvm.cli.view.time", lambda: 125.01)
     assert "2 min 5 s" in drawn(live, 100)[-1]
 
@@ -130,17 +130,17 @@ def test_a_terminal_that_cannot_draw_gets_lines(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_others_wrote_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     error = ERROR | {"message": "\x1b]0;gotcha\x07 \x9b31m \u202e bad"}
-    Lines().hear(ROW, recorded([*LOG, Event("step.failed", {"error": error}, 1)]))
+    Lines().observe(ROW, recorded([*LOG, Event("step.failed", {"error": error}, 1)]))
     assert capsys.readouterr().err.endswith("\\x1b]0;gotcha\\x07 \\x9b31m \\u202e bad\n")
 
 
 def test_a_child_is_told_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    Lines().hear(ROW._replace(parent="p"), recorded(LOG[:3]))
+    Lines().observe(ROW._replace(parent="p"), recorded(LOG[:3]))
     assert capsys.readouterr().err == "sync: fetch: loop over 2 items, 8 at once\nsync: fetch: started\n"
 
 
 def test_who_wants_to_see_nothing_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     view = view_for(shows=False)
-    view.hear(ROW, recorded(LOG))
+    view.observe(ROW, recorded(LOG))
     assert type(view) is Quiet
     assert capsys.readouterr().err == ""

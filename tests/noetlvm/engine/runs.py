@@ -9,19 +9,19 @@ from typing import Any
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.rules.examples import whole_playbook
 from noetlvm.data.event import Recorded
-from noetlvm.engine.actor import Ending
-from noetlvm.engine.bundle import Bundle
-from noetlvm.engine.clock import Clock, FakeClock
 from noetlvm.engine.engine import Engine
-from noetlvm.engine.recovery import folded
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.rehearsal import rehearse
+from noetlvm.machine.replay import replay
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.memory import MemoryResults
+from noetlvm.server.active import Ending
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.recovery import folded
 from noetlvm.store.interface import Execution, Store
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.clock import Clock, FakeClock
 
 Play = Callable[[ToolCall], Awaitable[Outcome]]
 
@@ -117,7 +117,8 @@ class Session:
         assert data is not None
         playbook = load_program(data).playbooks[row.path]
         offload = Offload(playbook.limits.max_payload_bytes, lambda reference: self.results.get(reference.key))
-        assert rehearse(playbook, log, offload) is None
+        difference = replay(playbook, log, offload)
+        assert difference is None, difference
 
     def names(self, execution_id: str) -> list[str]:
         return [recorded.event.name for recorded in self.store.events(execution_id)]

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from noetlvm.engine.actor import Ending
-from noetlvm.engine.clock import SystemClock
+from noetlvm.server.active import Ending
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
+from noetlvm.worker.clock import SystemClock
 from tests.noetlvm.engine.runs import Session, bundle_of
 
 STEPS = """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from noetlvm.engine.engine import Engine
+from noetlvm.data.event import Recorded
 from noetlvm.limits import CHILD_DEPTH_MAX, INLINE_BYTES
+from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
@@ -135,9 +137,7 @@ def test_cancelling_a_parent_cancels_its_child() -> None:
     assert session.names(parent)[-1] == "playbook.processed"
 
 
-def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_resumed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_resumed() -> None:
     session = Session()
 
     async def go() -> None:
@@ -153,13 +153,14 @@ def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_
         parent = engine.start(bundle_of(PARENT, CHILD), {})
         await engine.run()
 
-    def crash(_engine: Engine, _id: str) -> None:
-        raise ConnectionAbortedError("the power is gone")
+    def crash(_row: Execution, recorded: Sequence[Recorded]) -> None:
+        if any(one.event.name == "execution.cancelled" for one in recorded):
+            raise ConnectionAbortedError("the power is gone")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Engine, "_cancel_child", crash)
-        with pytest.raises(ConnectionAbortedError):
-            asyncio.run(go())
+    observe, session._hear = session._hear, crash  # type: ignore[method-assign]
+    with pytest.raises(ConnectionAbortedError):
+        asyncio.run(go())
+    session._hear = observe  # type: ignore[method-assign]
     (child,) = session.store.unfinished()
     calls = len(session.tools.calls)
     assert session.resume(child.execution_id).status == "cancelled"

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from noetlvm.engine.clock import FakeClock
-from noetlvm.engine.identity import child_id, new_ids
+from noetlvm.server.identity import child_id, new_ids
+from noetlvm.worker.clock import FakeClock
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -54,7 +54,7 @@ def test_identifiers_sort_by_time_and_are_uuids() -> None:
 
 
 def test_two_processes_make_different_identifiers_in_the_same_millisecond() -> None:
-    making = "from noetlvm.engine.identity import new_ids; print(new_ids(1.0, 1)[0])"
+    making = "from noetlvm.server.identity import new_ids; print(new_ids(1.0, 1)[0])"
     command = [sys.executable, "-c", making]
     made = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert made[0] != made[1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from noetlvm.engine.actor import Ending
 from noetlvm.engine.engine import Engine
+from noetlvm.server.active import Ending
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 from tests.noetlvm.engine.test_engine import CHAIN

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.engine.actor import Ending
+from noetlvm.server.active import Ending
 from noetlvm.store.interface import Append
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
@@ -137,7 +137,7 @@ class FailingStore(MemoryStore):
     def repaired(self) -> MemoryStore:
         """Return a store that opens what this one had written."""
         made = MemoryStore()
-        made._stored, made._bundles = self._stored, self._bundles
+        made.__dict__.update(self.__dict__)
         return made
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.references import Reference
-from noetlvm.engine.actor import Ending
-from noetlvm.engine.credentials import Credentials, Unresolved
-from noetlvm.engine.engine import BadRequest
 from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
 from noetlvm.results.files import FileResults
+from noetlvm.server.active import Ending
+from noetlvm.server.credentials import Credentials, UnresolvedError
+from noetlvm.server.server import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
@@ -233,7 +233,7 @@ workflow:
 
 def test_a_credential_that_is_missing_fails_the_request_before_anything_runs() -> None:
     def resolve(_declared: Any) -> Credentials:
-        raise Unresolved("there is no entry `pg`")
+        raise UnresolvedError("there is no entry `pg`")
 
     session = Session()
     ending = session.run(KEYED, resolve=resolve)
@@ -291,7 +291,7 @@ def test_fifty_megabytes_go_by_reference(tmp_path: Path) -> None:
 
 def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> None:
     session = Session()
-    with pytest.raises(BadRequest, match="cannot be recorded"):
+    with pytest.raises(BadRequestError, match="cannot be recorded"):
         session.run(NOOPS, payload={f"key_{number}": "x" * 40 for number in range(20_000)})
     assert session.store.executions() == []
 
@@ -306,7 +306,7 @@ def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> No
 )
 def test_a_first_ctx_that_cannot_be_is_refused_before_anything_is_recorded(ctx: dict[str, Any], why: str) -> None:
     session = Session()
-    with pytest.raises(BadRequest, match=why):
+    with pytest.raises(BadRequestError, match=why):
         session.engine().start(bundle_of(NOOPS), {}, ctx=ctx)
     assert session.store.executions() == []
 

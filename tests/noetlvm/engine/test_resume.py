@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from noetlvm.engine.actor import Ending
-from noetlvm.engine.engine import NotFound
-from noetlvm.engine.recovery import SNAPSHOT_EVENTS, folded, recovered
+from noetlvm.server.active import Ending
+from noetlvm.server.recovery import SNAPSHOT_EVENTS, folded, recovered
+from noetlvm.server.server import NotFoundError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 from tests.noetlvm.engine.test_engine import CHAIN, LOOP, RETRY
@@ -148,7 +148,7 @@ def test_resuming_what_has_ended_tells_its_ending() -> None:
 
 
 def test_resuming_what_is_unknown_is_refused() -> None:
-    with pytest.raises(NotFound, match="nobody"):
+    with pytest.raises(NotFoundError, match="nobody"):
         Session().resume("nobody")
 
 

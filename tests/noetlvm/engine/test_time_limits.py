@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from noetlvm.data.event import Recorded, moment
-from noetlvm.engine.clock import FakeClock
 from noetlvm.engine.engine import Engine
-from noetlvm.engine.recovery import recovered
+from noetlvm.server.recovery import recovered
 from noetlvm.store.interface import Append, Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
 SLOW = """

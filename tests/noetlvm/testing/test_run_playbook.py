@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from noetlc.rules.examples import whole_playbook
 from noetlvm.bridge import CompilationError, compile_texts
-from noetlvm.data.event import Event
 from noetlvm.limits import MESSAGE_CHARS_MAX
 from noetlvm.machine.loaded import load_program
+from noetlvm.machine.messages import Decision
 from noetlvm.machine.state import State
 from noetlvm.testing import ScriptError, run_playbook
-from noetlvm.testing.simulation import Clock, Endless
-from noetlvm.testing.witness import NotTheFold, Witness
+from noetlvm.testing.simulation import EndlessError, NotTheFoldError
 
 FETCH = whole_playbook("""
 - step: start
@@ -103,25 +104,20 @@ def test_calls_at_once_are_counted() -> None:
     assert run_playbook(LOOP, script).in_flight == 4
 
 
-def test_what_the_machine_keeps_beside_the_log_is_noticed() -> None:
-    state = State()
-    witness = Witness(state)
-    witness.tell(Event("workflow.started", {"workload": {}}))
-    state.ctx = {"hidden": 1}
-    with pytest.raises(NotTheFold, match="after event 2, `execution"):
-        witness.tell(Event("execution.paused", {}))
+def test_a_state_that_is_not_the_fold_of_its_log_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decide_beside_the_log(_net: Any, state: State, *_more: Any) -> Decision:
+        state.last_run = 7
+        return Decision([], [])
+
+    monkeypatch.setattr("noetlvm.testing.simulation.decide", decide_beside_the_log)
+    with pytest.raises(NotTheFoldError):
+        run_playbook(FETCH)
 
 
 def test_a_simulation_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlvm.testing.simulation.ACTIONS_MAX", 10)
-    clock = Clock(None)
-
-    def again() -> None:
-        clock.at(clock.now, again)
-
-    again()
-    with pytest.raises(Endless):
-        clock.run()
+    monkeypatch.setattr("noetlvm.testing.simulation.RESTS_MAX", 3)
+    with pytest.raises(EndlessError):
+        run_playbook(LOOP, {"fetch": {"answer": "ok", "takes": 1}})
 
 
 def test_a_message_that_is_cut_leaves_no_piece_of_a_secret() -> None:

@@ -16,11 +16,11 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.engine.bundle import Bundle
-from noetlvm.engine.credentials import Credentials
 from noetlvm.engine.engine import Engine
-from noetlvm.engine.recovery import folded
 from noetlvm.results.files import FileResults
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import Credentials
+from noetlvm.server.recovery import folded
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
 from tests.whole.acceptance.witnesses import Api, Run

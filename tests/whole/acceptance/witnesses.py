@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Recorded
-from noetlvm.engine.actor import Ending
+from noetlvm.server.active import Ending
 
 
 class Api:

@@ -11,20 +11,20 @@ import pytest
 
 from noetlvm.bridge import compile_texts
 from noetlvm.bytecode.program import Credential
-from noetlvm.engine.bundle import Bundle
-from noetlvm.engine.clock import FakeClock
-from noetlvm.engine.credentials import Credentials, Unresolved
 from noetlvm.engine.engine import Engine
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.effects import Call
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.rehearsal import rehearse
+from noetlvm.machine.replay import replay
 from noetlvm.results.memory import MemoryResults
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import Credentials, UnresolvedError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.script import Script
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.clock import FakeClock
 from tests.whole.conformance.suite import Case, read_cases
 
 BEYOND = ("lost", "late")
@@ -63,7 +63,7 @@ class ScriptedTools:
 def resolver(keychain: dict[str, Any]) -> Any:
     def resolve(declared: tuple[Credential, ...]) -> Credentials:
         if any(one.name not in keychain for one in declared):
-            raise Unresolved("it is not there")
+            raise UnresolvedError("it is not there")
         return Credentials(keychain, secret_texts(keychain)) if declared else Credentials()
 
     return resolve
@@ -100,5 +100,5 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
     for row in store.executions():
         net, log = program.playbooks[row.path], list(store.events(row.execution_id))
         fetch = Offload(net.limits.max_payload_bytes, lambda reference: results.get(reference.key))
-        assert rehearse(net, log, fetch) is None
+        assert replay(net, log, fetch) is None
     assert counts == Counter(expected.names())

@@ -18,7 +18,7 @@ import pytest
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlvm.cli.replay import replay_execution
 from noetlvm.data.event import Event
-from noetlvm.engine.recovery import folded
+from noetlvm.server.recovery import folded
 from noetlvm.store.interface import StoreError
 from noetlvm.store.sqlite import SqliteReader
 

@@ -1,20 +1,40 @@
-"""Drives a Control by hand: compiles steps, plays the worker, and folds the log beside the live state at each event."""
+"""Gives inputs to `decide` by hand: compiles steps, plays the worker, and rebuilds the state after each decision."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.rules.examples import whole_playbook
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Control, Request, Work
-from noetlvm.machine.fold import apply
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.decide import decide, offers, work_for
 from noetlvm.machine.loaded import LoadedPlaybook, load_program
+from noetlvm.machine.messages import (
+    Cancel,
+    CancelChild,
+    ChildFinished,
+    CloseWork,
+    Continue,
+    Input,
+    LeaseLost,
+    OpenWork,
+    Pause,
+    Refuse,
+    Request,
+    Resume,
+    Start,
+    StartChild,
+    StopWork,
+    TimerDue,
+    WakeAt,
+    Work,
+    WorkerReport,
+)
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import Command, State
+from noetlvm.machine.state import Child, State
+from noetlvm.testing.simulation import forgetful_decide
 
 Play = Callable[[Work], "list[Event]"]
 
@@ -26,24 +46,107 @@ def loaded(text: str) -> LoadedPlaybook:
     return load_program(compiled.data).main
 
 
-class Witness(Journal):
-    """Folds every event a second time, and compares: state is the fold of the log and nothing else."""
+class Command(NamedTuple):
+    """A thread that a worker may take."""
 
-    def __init__(self, state: State) -> None:
-        super().__init__(state)
-        self.shadow = State.from_data(state.to_data())
-
-    def tell(self, event: Event) -> None:
-        super().tell(event)
-        apply(self.shadow, event, self.now)
-        live = self.state.to_data()
-        assert self.shadow.to_data() == live
-        assert State.from_data(live).to_data() == live
+    run: int
+    iteration: str
+    lease: int
+    unit: str
 
 
-def watched(net: LoadedPlaybook, state: State, offload: Offload) -> Control:
-    """Return a control whose every event is witnessed."""
-    return Control(net, state, offload, Witness(state))
+class Hand:
+    """Gives inputs to `decide` and collects its effects."""
+
+    def __init__(self, net: LoadedPlaybook, state: State, offload: Offload, decider: Any = decide) -> None:
+        self.net = net
+        self.state = state
+        self.offload = offload
+        self.now = 0.0
+        self._decide = decider
+        self._effects: list[Any] = []
+        self._due: float | None = None
+
+    def give(self, given: Input) -> list[Event]:
+        """Decide on an input, to its end."""
+        made, effects, rest = self._decide(self.net, self.state, given, self.now, self.offload)
+        self._effects += [effect for effect in effects if type(effect) is not CloseWork]
+        self._due = next((effect.at for effect in effects if type(effect) is WakeAt), None)
+        for left in rest:
+            made += self.give(left)
+        return list(made)
+
+    def set_time(self, now: float) -> None:
+        self.now = now
+
+    def start(self, request: Request) -> list[Event]:
+        return self.give(Start(request))
+
+    def refuse(self, request: Request, error: dict[str, Any]) -> list[Event]:
+        return self.give(Refuse(request, error))
+
+    def report(self, run: int, iteration: str, lease: int, events: Sequence[Event]) -> list[Event]:
+        return self.give(WorkerReport(run, iteration, lease, events))
+
+    def expire(self, run: int, iteration: str, lease: int) -> list[Event]:
+        return self.give(LeaseLost(run, iteration, lease))
+
+    def child_finished(self, run: int, iteration: str, key: str, outcome: dict[str, Any]) -> list[Event]:
+        return self.give(ChildFinished(run, iteration, key, outcome))
+
+    def timer(self) -> list[Event]:
+        return self.give(TimerDue())
+
+    def pause(self) -> list[Event]:
+        return self.give(Pause())
+
+    def resume(self) -> list[Event]:
+        return self.give(Resume())
+
+    def cancel(self) -> list[Event]:
+        return self.give(Cancel())
+
+    def settle(self) -> list[Event]:
+        return self.give(Continue())
+
+    def next_timer(self) -> float | None:
+        return self._due
+
+    def work(self, command: Command) -> Work:
+        work = work_for(self.net, self.state, command.run, command.iteration, self.offload)
+        assert work is not None
+        return work
+
+    def offer_all(self) -> None:
+        """Collect everything that the state needs, as after a restart."""
+        self._effects = offers(self.net, self.state)
+
+    def take_ready(self, limit: int | None = None) -> list[Command]:
+        opened = self._taken(OpenWork, limit)
+        return [Command(work.run, work.iteration, work.lease, work.unit) for work in opened if self.is_current(work)]
+
+    def is_current(self, work: OpenWork | Command) -> bool:
+        thread = self.state.thread(work.run, work.iteration)
+        return thread is not None and thread.lease == work.lease
+
+    def take_children(self) -> list[tuple[int, str, Child]]:
+        return [tuple(start) for start in self._taken(StartChild)]
+
+    def take_cancelled(self) -> list[str]:
+        return [cancel.key for cancel in self._taken(CancelChild)]
+
+    def take_stopped(self) -> list[tuple[int, str]]:
+        return [stop[:2] for stop in self._taken(StopWork)]
+
+    def _taken(self, kind: type, limit: int | None = None) -> list[Any]:
+        taken = [effect for effect in self._effects if type(effect) is kind][:limit]
+        self._effects = [effect for effect in self._effects if effect not in taken]
+        return taken
+
+
+def watched(net: LoadedPlaybook, state: State, offload: Offload) -> Hand:
+    """Return a hand whose state is thrown away and read back after each decision."""
+    return Hand(net, state, offload, forgetful_decide)
 
 
 def ok(result: Any = None, **patches: Any) -> Play:
@@ -72,7 +175,7 @@ def task_done(data: dict[str, Any], task: int = 1, attempt: int = 1) -> Event:
 
 
 def ending(work: Work, **data: Any) -> Event:
-    thing = "loop.iteration" if work.command.iteration else "step"
+    thing = "loop.iteration" if work.iteration else "step"
     return Event(f"{thing}.{'failed' if 'error' in data else 'done'}", data)
 
 
@@ -84,8 +187,9 @@ class Drive:
         text: str | LoadedPlaybook,
         play: Play | dict[str, Play] | None = None,
         *,
-        control: Callable[[LoadedPlaybook, State, Offload], Control] = watched,
+        control: Callable[[LoadedPlaybook, State, Offload], Hand] = watched,
     ) -> None:
+        self._make = control
         self.net = loaded(text) if isinstance(text, str) else text
         self.blobs: dict[str, bytes] = {}
         self.control = control(self.net, State(), Offload(fetch=lambda reference: self.blobs[reference.key]))
@@ -94,9 +198,19 @@ class Drive:
         self.events: list[Event] = []
         self.ready: list[Command] = []
 
+    def restart(self, state: State | None = None) -> Drive:
+        """Return a drive over another state, or this one read from its data, as after a crash."""
+        again = Drive(self.net, self.play, control=self._make)
+        again.blobs = self.blobs
+        offload = Offload(fetch=lambda reference: self.blobs[reference.key])
+        again.control = self._make(self.net, state or State.from_data(self.state.to_data()), offload)
+        again.state = again.control.state
+        again.take(again.control.resume())
+        return again
+
     def take(self, events: list[Event]) -> list[Event]:
-        """Let events be durable: settle, and take what is ready."""
-        made = events + self.control.settle()
+        """Let events be durable, and take what is ready."""
+        made = events
         self.blobs.update(self.control.offload.take_blobs())
         self.events += made
         self.ready += self.control.take_ready()
@@ -108,6 +222,8 @@ class Drive:
 
     def perform(self, command: Command) -> list[Event]:
         """Run one command as the worker would."""
+        if not self.control.is_current(command):
+            return []
         work = self.control.work(command)
         play = self.play[work.step] if isinstance(self.play, dict) else self.play
         return self.take(self.control.report(command.run, command.iteration, command.lease, play(work)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Work
+from noetlvm.machine.messages import Work
 from tests.noetlvm.machine.control.drive import Drive, Play, ok
 
 GATED = """

@@ -6,8 +6,7 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import CHILD_DEPTH_MAX
-from noetlvm.machine.state import State
-from tests.noetlvm.machine.control.drive import Drive, watched
+from tests.noetlvm.machine.control.drive import Drive
 
 PARENT = "- { step: start, tool: { kind: playbook, path: other/one } }"
 ASK = {"path": "other/one", "version": None, "workload": {"n": 1}}
@@ -57,11 +56,11 @@ def test_an_outcome_that_nobody_waits_for_changes_nothing() -> None:
 
 def test_after_a_restart_the_child_is_asked_for_again() -> None:
     drive = waiting()
-    restored = watched(drive.net, State.from_data(drive.state.to_data()), drive.control.offload)
-    assert restored.take_ready() == []
-    assert [child.key for _, _, child in restored.take_children()] == ["x/1#1.1"]
-    restored.child_finished(1, "", "x/1#1.1", DONE)
-    assert len(restored.take_ready()) == 1
+    restored = drive.restart()
+    assert restored.ready == []
+    assert [child.key for _, _, child in restored.control.take_children()] == ["x/1#1.1"]
+    restored.take(restored.control.child_finished(1, "", "x/1#1.1", DONE))
+    assert len(restored.ready) == 1
 
 
 def test_a_child_that_takes_too_long_is_given_up() -> None:
@@ -106,15 +105,18 @@ def test_depth_is_bounded() -> None:
 def test_a_retry_asks_for_another_child() -> None:
     drive = waiting()
     retry = {"outcome": {"status": "error", "error": {}}, "do": "retry", "pc": 1}
-    drive.take(drive.control.report(1, "", 1, [Event("task.done", retry, task=1, label="task_1", attempt=1)]))
+    drive.take(drive.control.child_finished(1, "", "x/1#1.1", DONE))
+    assert len(drive.control.take_children()) == 1
+    drive.take(drive.control.report(1, "", 2, [Event("task.done", retry, task=1, label="task_1", attempt=1)]))
     again = asking()[0]._replace(attempt=2)
-    drive.take(drive.control.report(1, "", 1, [again]))
+    drive.take(drive.control.report(1, "", 2, [again]))
     assert [child.key for _, _, child in drive.control.take_children()] == ["x/1#1.2"]
 
 
 def test_no_child_is_started_while_the_parent_is_paused() -> None:
-    drive = waiting()
+    drive = Drive(PARENT).start()
     drive.take(drive.control.pause())
+    drive.take(drive.control.report(*drive.ready.pop()[:3], asking()))
     assert drive.control.take_children() == []
     drive.take(drive.control.resume())
     assert len(drive.control.take_children()) == 1

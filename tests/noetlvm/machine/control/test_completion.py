@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Request, Work
+from noetlvm.machine.messages import Request, Work
 from tests.noetlvm.machine.control.drive import Drive, bad, ok
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: x, path: some/path }\n"

@@ -29,8 +29,8 @@ def test_what_became_ready_before_a_pause_is_given_out_after_it() -> None:
     assert drive.names() == []  # there is nothing to pause yet
     drive.start()
     command = drive.ready.pop()
-    drive.control.expire(*command[:3])
     drive.take(drive.control.pause())
+    drive.take(drive.control.expire(*command[:3]))
     assert drive.ready == []
     drive.take(drive.control.resume())
     assert drive.ready == [command._replace(lease=2)]

@@ -88,9 +88,9 @@ def test_a_no_op_step_of_one_task_makes_five_events() -> None:
     ]
 
 
-def test_a_parallel_loop_item_makes_two_events() -> None:
+def test_a_parallel_loop_item_of_one_report_makes_three_events() -> None:
     loop = "{ in: [1, 2, 3], iterator: n, spec: { mode: parallel } }"
     names = Drive(f"- {{ step: start, loop: {loop}, tool: {{ kind: noop }} }}").run().names()
     begin = names.index("loop.started") + 2
     assert names[begin - 1] == "step.started"
-    assert names[begin:-4] == ["task.done", "loop.iteration.done"] * 3
+    assert names[begin:-4] == ["loop.iteration.started", "task.done", "loop.iteration.done"] * 3

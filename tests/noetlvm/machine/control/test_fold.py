@@ -71,13 +71,15 @@ def test_an_envelope_has_every_identifier() -> None:
 
 
 def test_every_event_of_a_run_has_an_envelope() -> None:
-    drive = Drive(LOOP, {"start": ok(), "all": bad()}).run()
+    drive = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": bad()}).run()
     made = [envelope("x", Recorded(seq, "id", 1.0, event)) for seq, event in enumerate(drive.events, 1)]
     by_name = {row["name"]: row for row in made}
     assert by_name["token.enqueued"]["entity_id"] == "x/token/1"
     assert by_name["workflow.started"]["entity_id"] == "x"
     assert by_name["loop.started"]["entity_id"] == "x/2"
     assert by_name["loop.iteration.failed"]["entity_id"] == "x/2/1"
+    assert by_name["ctx.patched"]["entity_id"] == "x"
+    assert by_name["ctx.patched"]["task_run_id"] == "x/1#1"
     assert (by_name["task.done"]["status"], by_name["step.done"]["status"]) == ("error", "success")
     assert (by_name["playbook.processed"]["status"], by_name["step.failed"]["status"]) == ("error", "error")
 

@@ -9,10 +9,9 @@ import pytest
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event
 from noetlvm.limits import EVENT_BYTES_MAX, LOOP_RESULTS_BYTES, LOOP_RESULTS_STORED
-from noetlvm.machine.control import Control, Work
-from noetlvm.machine.payload import Offload
+from noetlvm.machine.messages import Work
 from noetlvm.machine.state import Loop, State
-from tests.noetlvm.machine.control.drive import Drive, ending, ok, watched
+from tests.noetlvm.machine.control.drive import Drive, Hand, ending, ok
 
 LOOP = """
 - step: start
@@ -33,7 +32,7 @@ SIZE = 30_000
 
 def text(work: Work) -> str:
     """Return a large result that says of which iteration it is."""
-    return work.command.iteration.ljust(SIZE, "x")
+    return work.iteration.ljust(SIZE, "x")
 
 
 def play(work: Work) -> list[Event]:
@@ -70,12 +69,7 @@ def test_a_restored_state_goes_on_with_what_was_put_aside() -> None:
     for _ in range(70):
         drive.perform(drive.ready.pop(0))
     assert any(loop.stored for loop in loops(drive.state))
-    other = Drive(drive.net, play)
-    other.blobs = drive.blobs
-    offload = Offload(fetch=lambda reference: drive.blobs[reference.key])
-    other.control = watched(drive.net, State.from_data(drive.state.to_data()), offload)
-    other.state = other.control.state
-    other.take([])
+    other = drive.restart()
     while other.ready:
         other.perform(other.ready.pop(0))
     assert [value.strip("x") for value in results(other)] == [str(index) for index in range(120)]
@@ -96,7 +90,7 @@ def test_loops_inside_loops_put_theirs_aside_too() -> None:
 
 def test_iterations_that_failed_have_no_result() -> None:
     def mostly(work: Work) -> list[Event]:
-        if work.command.iteration.endswith("3"):
+        if work.iteration.endswith("3"):
             return [ending(work, error={"kind": "boom", "retryable": False, "message": "no", "details": {}})]
         return play(work)
 
@@ -109,7 +103,7 @@ def test_iterations_that_failed_have_no_result() -> None:
 def test_they_are_put_aside_when_they_are_over_the_limit_and_not_before(over: int) -> None:
     pieces = 32
     size = LOOP_RESULTS_BYTES // pieces - 18  # and two numbers: its head, and that nothing was written
-    drive = Drive(LOOP, lambda work: ok("x" * (size + (over if work.command.iteration == "0" else 0)))(work))
+    drive = Drive(LOOP, lambda work: ok("x" * (size + (over if work.iteration == "0" else 0)))(work))
     drive.start({"n": pieces + 1})
     for _ in range(pieces):
         drive.perform(drive.ready.pop(0))
@@ -119,7 +113,7 @@ def test_they_are_put_aside_when_they_are_over_the_limit_and_not_before(over: in
 def test_one_event_puts_only_so_many_aside() -> None:
     count = LOOP_RESULTS_STORED + 3_000
     size = LOOP_RESULTS_BYTES // count + 1
-    drive = Drive(LOOP, ok("x" * size), control=Control)
+    drive = Drive(LOOP, ok("x" * size), control=Hand)
     drive.run({"n": count + 1})
     told = [event.data for event in drive.events if "stored" in event.data]
     assert max(len(data["stored"]["at"]) for data in told) == LOOP_RESULTS_STORED

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Request, Work
+from noetlvm.machine.messages import Work
 from tests.noetlvm.machine.control.drive import Drive, Play, bad, ok
 
 
@@ -117,6 +117,7 @@ def test_conflicting_writes_fail_the_step_even_with_best_effort() -> None:
 def test_fail_fast_opens_nothing_more_and_waits_for_what_runs() -> None:
     drive = Drive(loop_step("[1, 2, 3, 4]", "{ mode: parallel, max_in_flight: 2 }")).start()
     first, second = drive.ready
+    drive.take(drive.control.report(*first[:3], ok()(drive.control.work(first))[:1]))
     drive.play = bad("boom")
     drive.perform(second)
     assert "step.failed" not in drive.names()
@@ -130,20 +131,21 @@ def test_fail_fast_opens_nothing_more_and_waits_for_what_runs() -> None:
     assert drive.state.status == "failed"
 
 
-def test_fail_fast_cancels_what_nobody_has_taken_yet() -> None:
+def test_fail_fast_cancels_what_has_not_started() -> None:
     drive = Drive(loop_step("[1, 2, 3, 4]", "{ mode: parallel, max_in_flight: 3 }"), bad("boom"))
-    drive.control.start(Request("x", "b", {}))
-    drive.control.settle()
-    (first,) = drive.control.take_ready(1)
-    told = drive.perform(first)
-    assert [event.name for event in told][3:7] == ["loop.iteration.failed"] * 2 + ["step.failed", "next.evaluated"]
-    assert told[3].data["cancelled"]
+    drive.start()
+    told = drive.perform(drive.ready[0])
+    assert drive.control.take_stopped() == [(1, "1"), (1, "2")]
+    assert [event.name for event in told][4:8] == ["loop.iteration.failed"] * 2 + ["step.failed", "next.evaluated"]
+    assert told[4].data["cancelled"]
     assert drive.last("step.failed").data["loop"] == {"total": 1, "ok": 0, "failed": 1}
 
 
 def test_the_failure_of_the_lowest_index_counts() -> None:
     drive = Drive(loop_step("[1, 2]", PARALLEL), lambda work: bad(f"at_{item(work)}")(work)).start()
-    for command in reversed(drive.ready):
+    first, second = drive.ready
+    drive.take(drive.control.report(*first[:3], drive.play(drive.control.work(first))[:1]))
+    for command in (second, first):
         drive.perform(command)
     assert drive.last("step.failed").data["failed_iteration"] == "0"
 
@@ -201,7 +203,7 @@ def test_patches_of_a_sequential_loop_inside_a_parallel_one_stay_with_its_iterat
     seen: dict[str, Any] = {}
 
     def play(work: Work) -> list[Event]:
-        seen[work.command.iteration] = work.ctx.get("rooms")
+        seen[work.iteration] = work.ctx.get("rooms")
         return ok(None, ctx={"rooms": [*work.ctx.get("rooms", []), item(work)]})(work)
 
     drive = Drive(nested("parallel", "sequential"), play).run(CITIES, 1)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import tracemalloc
 
 from noetlvm.data.encoding import decode, encode
-from noetlvm.machine.control import Control
 from noetlvm.machine.state import State
-from tests.noetlvm.machine.control.drive import Drive, loaded, ok
+from tests.noetlvm.machine.control.drive import Drive, Hand, loaded, ok
 
 LOOP = """
 - step: start
@@ -24,7 +23,7 @@ def test_a_hundred_thousand_items_take_less_than_64_mb() -> None:
     payload = {"items": list(range(ITEMS))}
     tracemalloc.start()
     try:
-        drive = Drive(net, ok(), control=Control).start(payload)
+        drive = Drive(net, ok(), control=Hand).start(payload)
         items(drive, 1_000)
         before = tracemalloc.get_traced_memory()[0]
         items(drive, WATCHED)
@@ -46,7 +45,7 @@ def items(drive: Drive, count: int) -> None:
 
 
 def test_a_loop_leaves_nothing_behind() -> None:
-    drive = Drive(loaded(LOOP), ok(), control=Control).run({"items": list(range(2_000))})
+    drive = Drive(loaded(LOOP), ok(), control=Hand).run({"items": list(range(2_000))})
     assert drive.state.status == "success"
-    assert not any((drive.state.runs, drive.state.opened, drive.state.complete, drive.state.unstarted))
-    assert drive.control._settling.elements._found == {}
+    assert not any((drive.state.runs, drive.state.untested, drive.state.complete, drive.state.unstarted))
+    assert not any((drive.state.touched, drive.state.children))

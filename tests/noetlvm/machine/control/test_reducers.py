@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetlvm.bytecode import isa
-from noetlvm.machine.reducers import REDUCERS, CannotMerge, deep_merge, merge_patches
+from noetlvm.machine.reducers import REDUCERS, MergeError, deep_merge, merge_patches
 
 
 def merged(reducer: str, *values: Any) -> Any:
@@ -45,7 +45,7 @@ def test_there_is_one_for_each_name_a_bundle_may_use() -> None:
 def test_values_that_a_reducer_cannot_take_are_an_error_that_names_the_key(
     reducer: str, values: tuple[Any, ...]
 ) -> None:
-    with pytest.raises(CannotMerge, match="`k` cannot be reduced") as caught:
+    with pytest.raises(MergeError, match="`k` cannot be reduced") as caught:
         merged(reducer, *values)
     assert caught.value.error["kind"] == "reducer"
 
@@ -60,7 +60,7 @@ def test_equal_writes_need_no_reducer() -> None:
 
 def test_different_writes_without_a_reducer_conflict_and_say_what_to_do() -> None:
     with pytest.raises(
-        CannotMerge, match=r"iterations 0 and 5 write different values to `ctx\.k`; name a reducer"
+        MergeError, match=r"iterations 0 and 5 write different values to `ctx\.k`; name a reducer"
     ) as caught:
         merge_patches({0: {"k": 1}, 5: {"k": 2}}, [("other", "sum")])
     assert caught.value.error["kind"] == "ctx_conflict"

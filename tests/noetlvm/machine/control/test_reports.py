@@ -9,8 +9,7 @@ import pytest
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.machine.state import State
-from tests.noetlvm.machine.control.drive import Drive, ending, ok, task_done, watched
+from tests.noetlvm.machine.control.drive import Drive, ending, ok, task_done
 
 ONE = "- { step: start, tool: [{ kind: noop }, { kind: noop }] }"
 LOOP = "- { step: start, loop: { in: [1, 2, 3], iterator: n, spec: { mode: parallel } }, tool: { kind: noop } }"
@@ -96,13 +95,13 @@ def test_a_frame_is_restored_from_its_tasks() -> None:
     drive.control.report(*command[:3], [task_done(OK | {"iter": {"page": 1}, "rounds": [2]})])
     retry = {"outcome": {"status": "error", "error": {}, "meta": {"ts": 5}}, "do": "retry", "pc": 6, "wait_s": 2.5}
     drive.control.report(*command[:3], [task_done(retry | {"iter": {"hot": True}}, task=2)])
-    saved = drive.control.work(command).saved
+    saved = drive.control.work(command).frame
     assert (saved.pc, saved.prev, saved.iter, saved.rounds) == (6, 1, {"page": 1, "hot": True}, [2])
     assert (saved.task, saved.attempt, saved.waiting, saved.since) == (2, 1, 2.5, 5)
     drive.control.report(
         *command[:3], [task_done(OK | {"do": "skip", "outcome": {"status": "ok", "result": 9}}, task=2, attempt=2)]
     )
-    saved = drive.control.work(command).saved
+    saved = drive.control.work(command).frame
     assert (saved.prev, saved.waiting) == (1, None)
 
 
@@ -110,19 +109,15 @@ def test_an_attempt_that_only_began_is_run_again() -> None:
     drive = Drive(ONE).start()
     (command,) = drive.ready
     drive.take(drive.control.report(*command[:3], [Event("task.started", {}, task=1, label="task_1", attempt=1)]))
-    restored = State.from_data(drive.state.to_data())
-    assert list(restored.opened) == [(1, "")]
-    assert drive.control.work(command).saved.task == 0
+    assert drive.restart().ready == [command]
+    assert drive.control.work(command).frame.task == 0
     assert drive.take(drive.control.report(*command[:3], [task_done(OK)]))[-1].name == "task.done"
 
 
 def test_a_restored_execution_goes_on_where_it_was() -> None:
     drive = Drive(LOOP, ok(1)).start()
     drive.perform(drive.ready[1])
-    again = Drive(drive.net, ok(1))
-    again.control = watched(drive.net, State.from_data(drive.state.to_data()), again.control.offload)
-    again.state = again.control.state
-    again.take([])
+    again = drive.restart()
     assert [command.iteration for command in again.ready] == ["0", "2"]
     while again.ready:
         again.perform(again.ready.pop())
@@ -143,10 +138,12 @@ def test_a_ctx_that_grows_too_large_fails_the_step() -> None:
     text = "x" * 60_000
     for task in range(1, 30):
         told = drive.control.report(*command[:3], [task_done(OK | {"ctx": {f"k{task}": text}}, task=task)])
-        if told[-1].name == "step.failed":
+        drive.events += told
+        if drive.state.is_over:
             break
-    assert told[-1].data["error"]["kind"] == "limit"
-    assert "too large" in told[-1].data["error"]["message"]
+    error = drive.last("step.failed").data["error"]
+    assert error["kind"] == "limit"
+    assert "too large" in error["message"]
     assert len(drive.state.ctx) == 17
 
 
@@ -155,8 +152,8 @@ def test_writing_more_keys_to_ctx_than_an_event_holds_fails_the_step() -> None:
     (command,) = drive.ready
     patch = {f"a_rather_long_key_{number}": number for number in range(4_000)}
     told = drive.control.report(*command[:3], [task_done(OK | {"ctx": patch}), task_done(OK, task=2)])
-    assert [event.name for event in told] == ["step.started", "task.done", "step.failed"]
-    assert told[-1].data["error"]["kind"] == "limit"
+    assert [event.name for event in told][:4] == ["step.started", "task.done", "step.failed", "next.evaluated"]
+    assert told[2].data["error"]["kind"] == "limit"
 
 
 def _filled(data: dict[str, Any], over: int) -> dict[str, Any]:

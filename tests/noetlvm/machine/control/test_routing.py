@@ -6,7 +6,7 @@ import pytest
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Work
+from noetlvm.machine.messages import Work
 from tests.noetlvm.machine.control.drive import Drive, bad, ok
 
 END = "- { step: a, tool: { kind: noop } }\n- { step: b, tool: { kind: noop } }\n"

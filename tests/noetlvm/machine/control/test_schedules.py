@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 from noetlvm.data.event import Event
-from noetlvm.machine.control import Control, Work
-from tests.noetlvm.machine.control.drive import Drive, bad, loaded, ok
+from noetlvm.machine.messages import Work
+from tests.noetlvm.machine.control.drive import Drive, Hand, bad, loaded, ok
 
 PLAYBOOK = """
 - step: start
@@ -72,7 +72,7 @@ class Worker:
 
 
 def outcome(seed: int, net: Any) -> tuple[Any, ...]:
-    drive = Drive(net, play, control=Control)
+    drive = Drive(net, play, control=Hand)
     Worker(drive, seed).run()
     return drive.state.status, drive.state.ctx, drive.state.results, drive.state.result, drive.state.counts
 

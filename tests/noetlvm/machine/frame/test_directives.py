@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from noetlvm.bytecode.isa import PIPELINE
+from noetlvm.machine.frame import Frame
 from noetlvm.machine.instructions import BINDERS
-from tests.noetlvm.machine.frame.pipelines import error, ok, pipeline_of, program_of, rules, run, scope
+from noetlvm.machine.state import FrameState
+from tests.noetlvm.machine.frame.pipelines import drive, error, ok, pipeline_of, program_of, rules, run, scope
 
 SAVE = "- save: { kind: noop }\n"
 ON_ERROR = "when: \"{{ outcome.status == 'error' }}\""
@@ -157,15 +159,27 @@ def test_a_retry_keeps_the_task_run_and_a_jump_begins_a_new_one() -> None:
     ],
 )
 def test_waits_grow_as_the_backoff_says(backoff: str, waits: list[float]) -> None:
-    rule = retry(f", attempts: 5, backoff: {backoff}, delay: 2")
-    assert run(pipeline_of(rules(rule)), *[error()] * 5).waits == waits
+    rule = retry(f", attempts: 5, backoff: {backoff}, delay: 0.25")
+    found = run(pipeline_of(rules(rule)), *[error()] * 5).waits
+    assert found == [wait / 8 for wait in waits]
 
 
 def test_no_wait_is_over_an_hour() -> None:
     rule = retry(", attempts: 80, backoff: exponential, delay: 1000")
-    waits = run(pipeline_of(rules(rule)), *[error()] * 80).waits
-    assert waits[:3] == [1000, 2000, 3600]
-    assert set(waits[3:]) == {3600}
+    waits = []
+    saved = FrameState()
+    for attempt in range(1, 6):
+        frame = Frame(pipeline_of(rules(rule)), scope(), saved)
+        ran = drive(frame, iter([error()] * 2))
+        assert ran.ended is not None
+        assert ran.ended.status == "suspended"
+        (done,) = [event for event in ran.events if event.name == "task.done"]
+        assert done.data["suspended"]
+        assert done.attempt == attempt
+        waits.append(done.data["wait_s"])
+        saved.pc, saved.task, saved.label, saved.attempt = done.data["pc"], done.task, done.label, done.attempt
+        saved.waiting = 0
+    assert waits == [1000, 2000, 3600, 3600, 3600]
 
 
 def test_without_a_delay_there_is_no_wait() -> None:
@@ -180,6 +194,13 @@ def test_a_delay_that_is_no_number_fails_the_task(delay: object) -> None:
     ran = run(pipeline_of(rules(rule)), error(), within=scope(ctx={"delay": delay}))
     assert ran.error["kind"] == "template"
     assert "`delay` must be a number of seconds" in ran.error["message"]
+
+
+@pytest.mark.parametrize(("delay", "seconds"), [("3", 3), ("0.5", 0.5), (" 2 ", 2)])
+def test_a_delay_that_is_the_text_of_a_number_is_that_number(delay: str, seconds: float) -> None:
+    rule = retry(", attempts: 2, delay: '{{ ctx.delay }}'")
+    ran = run(pipeline_of(rules(rule)), error(), error(), within=scope(ctx={"delay": delay}))
+    assert ran.waits == [seconds]
 
 
 def test_a_negative_delay_is_no_wait() -> None:

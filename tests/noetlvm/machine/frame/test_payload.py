@@ -14,7 +14,7 @@ from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.values import Undefined
 from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, INLINE_BYTES_MIN, LOADED_BYTES, Limits
 from noetlvm.machine.frame import Frame
-from noetlvm.machine.payload import CtxSize, Offload, TooLarge
+from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
 from noetlvm.machine.state import FrameState
 from tests.noetlvm.machine.frame.pipelines import drive, error, ok, pipeline_of, program_of, rules, run, scope
 
@@ -120,7 +120,7 @@ def test_a_mapping_fits_with_its_largest_values_elsewhere() -> None:
 
 
 def test_a_mapping_of_too_many_keys_cannot_fit() -> None:
-    with pytest.raises(TooLarge, match="20,000 keys"):
+    with pytest.raises(TooLargeError, match="20,000 keys"):
         Offload().fit({f"key_{number}": number for number in range(20_000)})
 
 
@@ -128,10 +128,10 @@ def test_ctx_has_a_limit() -> None:
     rest = CTX_BYTES_MAX - len(encode({"a": "x" * CTX_BYTES_MAX, "b": 1, "c": 1})) + CTX_BYTES_MAX
     size = CtxSize({"a": 1, "b": 1})
     size.write({"a": "x" * (rest - 4), "c": 1})
-    with pytest.raises(TooLarge):
-        size.write({"d": 1})
-    with pytest.raises(TooLarge):
-        CtxSize({}).write({"a": "x" * (rest + 1), "b": 1, "c": 1})
+    with pytest.raises(TooLargeError):
+        size.check({"d": 1})
+    with pytest.raises(TooLargeError):
+        CtxSize({}).check({"a": "x" * (rest + 1), "b": 1, "c": 1})
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), SCALARS, max_size=3), max_size=4))

@@ -104,8 +104,8 @@ def begun(code: LoadedPipeline, offload: Offload, ctx: dict[str, Any], saved: Fr
 def folded(log: list[Event]) -> tuple[FrameState, dict[str, Any]]:
     """Return the frame's state and ctx after these events, which go through the log's encoding first."""
     state = State()
-    run = state.runs[1] = Run("start", {}, False)
-    thread = run.threads["0"] = Thread()
+    run = state.runs[1] = Run("start", {}, False, state.view)
+    thread = run.threads["0"] = Thread(state.view)
     ctx: dict[str, Any] = {}
     for event in log:
         data = decode(encode(event.data))

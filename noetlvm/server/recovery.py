@@ -1,4 +1,4 @@
-"""An execution's state from what the store kept of it: the last snapshot, if there is one, and the events after it."""
+"""The state of an execution from the store: the last snapshot, if there is one, and the events after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def recovered(reader: Reader, execution_id: str, bundle: str, until: int | None 
     snapshot = reader.snapshot(execution_id, bundle, until)
     state = State.from_data(snapshot.data) if snapshot and snapshot.data.get("layout") == LAYOUT else State()
     fold(reader, execution_id, state, until)
-    state.reopen()
+    state.touched = {}
     return state
 
 
@@ -27,7 +27,7 @@ def folded(reader: Reader, execution_id: str, until: int | None = None) -> State
     """Return the state that all events make, whatever a snapshot says."""
     state = State()
     fold(reader, execution_id, state, until)
-    state.reopen()
+    state.touched = {}
     return state
 
 
@@ -44,7 +44,7 @@ def fold(reader: Reader, execution_id: str, state: State, until: int | None = No
 
 
 def is_orphan(reader: Reader, row: Execution) -> bool:
-    """Tell whether nobody waits for an execution that was started for somebody."""
+    """Tell whether the parent of an execution has ended before it."""
     parent = reader.execution(row.parent) if row.parent else None
     return parent is not None and parent.ended is not None
 

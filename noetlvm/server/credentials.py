@@ -43,16 +43,16 @@ class Credentials:
         self._learn(secrets)
 
 
-class Unresolved(Exception):  # noqa: N818 - it says what happened
+class UnresolvedError(Exception):
     """A keychain entry cannot be had. The message names it, and where it was looked for (S44)."""
 
 
 Resolve: TypeAlias = Callable[[tuple[Credential, ...]], Credentials]
-"""Gets the credentials that a playbook declares. Raises Unresolved."""
+"""Gets the credentials that a playbook declares. Raises UnresolvedError."""
 
 
 def no_credentials(declared: tuple[Credential, ...]) -> Credentials:
     """Resolve nothing: for playbooks that declare nothing."""
     if declared:
-        raise Unresolved(f"the keychain entry `{declared[0].name}` cannot be looked up: there is no keychain")
+        raise UnresolvedError(f"the keychain entry `{declared[0].name}` cannot be looked up: there is no keychain")
     return Credentials()

@@ -1,4 +1,4 @@
-"""A compiled program, as it is kept and as it runs."""
+"""A compiled program, as it is stored and as it runs."""
 
 from __future__ import annotations
 

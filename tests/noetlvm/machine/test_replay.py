@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.data.event import Event, Recorded
-from noetlvm.machine.control import Control
+from noetlvm.data.event import Recorded
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.rehearsal import Difference, rehearse
+from noetlvm.machine.replay import Difference, replay
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.result import RunResult
-from tests.noetlvm.machine.control.drive import Drive, task_done
 from tests.whole.conformance.suite import Case, read_cases
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
@@ -36,7 +34,7 @@ def differences(program: LoadedProgram, ran: RunResult) -> Iterator[Difference]:
     for one in with_children(ran):
         net = program.playbooks[one.events[0].data["path"]]
         offload = Offload(net.limits.max_payload_bytes, lambda reference: ran.stored[reference.key])
-        found = rehearse(net, log_of(one), offload)
+        found = replay(net, log_of(one), offload)
         if found is not None:
             yield found
 
@@ -195,7 +193,7 @@ def test_a_decision_that_was_changed_in_the_log_is_found_there() -> None:
     assert {one.event.name for one in decided} == DECIDED
     for one in decided:
         changed = one._replace(event=one.event._replace(data=one.event.data | {"odd": 1}))
-        found = rehearse(program.main, [changed if other is one else other for other in log], Offload())
+        found = replay(program.main, [changed if other is one else other for other in log], Offload())
         assert (found and found.seq, found and found.expected) == (one.seq, changed.event)
 
 
@@ -204,7 +202,7 @@ def test_a_decision_that_is_not_in_the_log_is_found_there() -> None:
     log = log_of(run_given([HEAD + ROUTE], OK))
     for one in log:
         if one.event.name in DECIDED:
-            found = rehearse(program.main, [other for other in log if other is not one], Offload())
+            found = replay(program.main, [other for other in log if other is not one], Offload())
             assert (found and found.seq, found and found.found) == (one.seq, one.event)
 
 
@@ -218,42 +216,4 @@ def test_what_workers_told_is_taken_as_it_is() -> None:
         for one in log
     ]
     assert told != log
-    assert rehearse(program.main, told, Offload()) is None
-
-
-TOGETHER = """
-workflow:
-  - step: start
-    next:
-      spec: { mode: inclusive }
-      arcs: [{ step: all }, { step: one }]
-  - step: all
-    loop: { in: [1, 2], iterator: n, spec: { mode: parallel, policy: { reducers: { total: sum } } } }
-    tool:
-      - add: { kind: noop, spec: { policy: { rules: [{ else: { then: { do: continue, set_ctx: { total: 1 } } } }] } } }
-  - step: one
-    tool:
-      - first: { kind: noop }
-      - second: { kind: http, url: https://example.org }
-"""
-
-
-def test_a_loop_that_writes_right_after_a_task_of_another_step_is_told_from_it() -> None:
-    program = load_program(compile_texts([HEAD + TOGETHER]))
-    drive = Drive(program.main, control=Control).start()
-    control, state = drive.control, drive.state
-    by_step = {(state.runs[command.run].step, command.iteration): command for command in drive.ready}
-    log = [Recorded(seq, "id", 1.0, event) for seq, event in enumerate(drive.events, 1)]
-    done = {"outcome": {"status": "ok", "result": 1, "meta": {"attempt": 1}}, "do": "continue", "pc": 5}
-    batch: list[Event] = []
-    for index in ("0", "1"):
-        command = by_step["all", index]
-        batch += control.report(
-            *command[:3], [task_done(done | {"ctx": {"total": 1}}), Event("loop.iteration.done", {})]
-        )
-    batch += control.report(*by_step["one", ""][:3], [task_done(done)])
-    batch += control.settle()
-    names = [event.name for event in batch]
-    assert names[names.index("ctx.patched") - 1 :][:3] == ["task.done", "ctx.patched", "loop.done"]
-    log += [Recorded(len(log) + at, "id", 2.0, event) for at, event in enumerate(batch, 1)]
-    assert rehearse(program.main, log, Offload()) is None
+    assert replay(program.main, told, Offload()) is None

@@ -16,8 +16,8 @@ _RANDOM_BYTES = 10
 def new_ids(now: float, wanted: int) -> list[str]:
     """Return identifiers that this process has not made before, in their order.
 
-    The random part is drawn once and counted up (RFC 9562, 6.2): to ask the system with each commit costs more than to
-    make the identifiers.
+    The random part is drawn once and counted up (RFC 9562, 6.2): drawing it with each write costs more than
+    making the identifiers.
     """
     time = f"{int(now * 1000):012x}"
     head = f"{time[:8]}-{time[8:]}-7{_OURS}"
@@ -25,13 +25,13 @@ def new_ids(now: float, wanted: int) -> list[str]:
 
 
 def child_id(key: str) -> str:
-    """Return the identifier of the child execution that a task run asks for: the same whenever it is asked for."""
+    """Return the identifier of the child execution of a key: always the same."""
     digest = sha256(key.encode()).hexdigest()
     return _uuid(f"{digest[:8]}-{digest[8:12]}-8", digest[12:])
 
 
 def _uuid(head: str, noise: str) -> str:
-    """Put together a UUID of its first digits, version included, and random ones; two bits tell the variant."""
+    """Put together a UUID of its first digits, version included, and random ones; two bits are the variant."""
     return f"{head}{noise[:3]}-{_VARIANT[noise[3]]}{noise[4:7]}-{noise[7:19]}"
 
 

@@ -1,0 +1,76 @@
+"""P323: `set_ctx` or `set_iter` outside the `then` of a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.problem import Problem, ProblemKind
+
+PATCHES = ("set_ctx", "set_iter")
+_HELP = {
+    "step": "append a task `{kind: noop}` whose policy has `else: {then: {do: continue, %s: …}}`",
+    "arc": "write `args:` if only the target reads it; else a step in between that writes it in a rule's `then`",
+    "task": "write it in a rule: `spec: {policy: {rules: [{else: {then: {do: continue, %s: …}}}]}}`",
+}
+
+
+class MisplacedPatch(Rule):
+    code = "P323"
+    name = "misplaced-patch"
+    severity = Severity.ERROR
+    summary = "`set_ctx` or `set_iter` is on a step, an arc or a task instead of in the `then` of a rule."
+    why = (
+        "Only the rules of a task's policy write state, because they know the outcome. On a step, an arc or a task the "
+        "patch would be ignored, and every reader of the key would find nothing."
+    )
+    bad = """
+    - step: count
+      tool:
+        - start: {kind: noop, set_ctx: {total: 0}}
+        - read: {kind: shell, command: [echo, "{{ ctx.total }}"]}
+    """
+    good = """
+    - step: count
+      tool:
+        - start:
+            kind: noop
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: {do: continue, set_ctx: {total: 0}}
+        - read: {kind: shell, command: [echo, "{{ ctx.total }}"]}
+    """
+    covers = ("step spec §6.2",)
+    claims = frozenset((object, key) for object in ("step", "arc") for key in PATCHES)
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for problem in model.problems:
+            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
+                yield self._misplaced(problem)
+        for view in model.tasks:
+            for entry in view.task.extra:
+                if entry.key.text in PATCHES:
+                    message = f"a task has no `{entry.key.text}`: only a rule's `then` writes state"
+                    yield self.finding(entry.key.span, message, _help("task", entry.key.text))
+
+    def _misplaced(self, problem: Problem) -> Finding:
+        message = f"{'an' if problem.object == 'arc' else 'a'} {problem.object} has no `{problem.key}`"
+        help = _help(problem.object, problem.key)
+        return self.finding(problem.span, f"{message}: only a rule's `then` writes state", help)
+
+
+def _help(object: str, key: str) -> str:
+    return _HELP[object].replace("%s", key)
+
+
+def may_write_ctx(model: Model) -> bool:
+    """Return whether something that could not be read may write `ctx`: then its readers are not to blame."""
+    unread = (("then", "set_ctx"), ("step", "set_ctx"), ("arc", "set_ctx"))
+    if model.is_reported(model.playbook.span, *unread, ("task_spec", "policy"), ("task_policy", "rules")):
+        return True
+    return any(entry.key.text == "set_ctx" for view in model.tasks for entry in view.task.extra)

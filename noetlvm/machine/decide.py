@@ -1,0 +1,373 @@
+"""Decides what an execution does: `decide(net, state, input, now, offload)` gives events and effects.
+
+It is a pure function of its arguments, except that it folds the events into `state` as it makes them. It remembers
+nothing: a state that was folded from the log, or read from a snapshot, decides the same. One input is decided at a time
+and settled before the next is looked at (S51). Effects are the difference between what each thread needed before and
+after; the caller performs them once the events are durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import Any
+
+from noetlvm.data.encoding import UnencodableError
+from noetlvm.data.event import Event
+from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
+from noetlvm.machine.effects import FAILED, failure
+from noetlvm.machine.fold import parallel_around
+from noetlvm.machine.journal import Journal
+from noetlvm.machine.loaded import LoadedPlaybook
+from noetlvm.machine.loop_results import with_stored
+from noetlvm.machine.loops import iter_of
+from noetlvm.machine.messages import (
+    Cancel,
+    CancelChild,
+    ChildFinished,
+    CloseWork,
+    Continue,
+    Decision,
+    Effect,
+    Input,
+    LeaseLost,
+    OpenWork,
+    Pause,
+    Refuse,
+    Released,
+    Request,
+    Resume,
+    Start,
+    StartChild,
+    StopWork,
+    TimerDue,
+    WakeAt,
+    Work,
+    WorkerReport,
+)
+from noetlvm.machine.payload import Offload, TooLargeError, fits_event
+from noetlvm.machine.reducers import deep_merge
+from noetlvm.machine.settling import IsSpent, Settling
+from noetlvm.machine.state import Offer, Position, State, Thread
+from noetlvm.machine.time_limits import next_due, overdue
+
+
+def decide(
+    net: LoadedPlaybook, state: State, given: Input, now: float, offload: Offload, is_spent: IsSpent | None = None
+) -> Decision:
+    """Return the events and effects of an input; the events are folded into the state.
+
+    A decision that takes many moves is cut (S62), after a bounded number of them or earlier, where `is_spent` says so.
+    Where it is cut does not matter to the log: the next decision continues with the same move.
+    """
+    journal = Journal(state, now)
+    decider = _Decider(net, Settling(net, journal, offload, is_spent))
+    state.touched = {}
+    rest = _INPUTS[type(given)](decider, given)
+    return Decision(journal.events, decider.effects(given), rest or ((Continue(),) if decider.is_cut else ()))
+
+
+def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
+    """Return everything that an execution needs as it stands: for one that is resumed, or read from its log."""
+    if state.paused or state.status != "running":
+        return []
+    found: list[Effect] = []
+    for number, run in state.runs.items():
+        for path, thread in run.threads.items():
+            found += _needed(net, state, (number, path), thread)
+    return [*found, *_wake(net, state)]
+
+
+def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offload: Offload) -> Work | None:
+    """Return what a worker needs to run a thread; None if it is not open, or waits for a child."""
+    thread = state.thread(run, iteration)
+    if thread is None or thread.offer[1]:
+        return None
+    found = state.runs[run]
+    return Work(
+        state.execution_id,
+        state.bundle,
+        net.path,
+        found.step,
+        run,
+        iteration,
+        thread.lease,
+        found.args,
+        thread.view.ctx,
+        thread.view.results,
+        state.workload,
+        iter_of(found, net.steps[found.step], iteration, offload),
+        thread.frame,
+        thread.answer,
+        state.trace,
+        tuple(entry.name for entry in net.keychain),
+    )
+
+
+class _Decider:
+    """One decision."""
+
+    __slots__ = ("_cancelled", "_journal", "_net", "_offload", "_settling", "_state")
+
+    def __init__(self, net: LoadedPlaybook, settling: Settling) -> None:
+        self._net = net
+        self._settling = settling
+        self._journal = settling.journal
+        self._state = settling.journal.state
+        self._offload = settling.offload
+        self._cancelled: list[str] = []
+        """Keys of children that a timer gave up; others follow from what their threads need."""
+
+    @property
+    def is_cut(self) -> bool:
+        return self._settling.is_cut
+
+    # ---- inputs
+
+    def start(self, given: Start) -> None:
+        """Merge the workload and put the first token in front of its step (S4, S37)."""
+        request = given.request
+        self._request(request)
+        self._journal.emit("playbook.request.evaluated", {})
+        workload = deep_merge(self._net.workload, request.payload)
+        self._journal.emit("workflow.started", {"workload": self._offload.shrink(workload)})
+        self._settling.patch_ctx(self._offload.fit(request.ctx, ARGS_BYTES_MAX))
+        self._settling.enqueue(self._net.entry_step, {})
+        self._settling.settle()
+
+    def refuse(self, given: Refuse) -> None:
+        self._request(given.request)
+        self._journal.emit("playbook.request.evaluated", {"error": given.error})
+        self._journal.emit("playbook.processed", {"status": "failed", "failures": self._state.failure_count})
+
+    def report(self, given: WorkerReport) -> tuple[Input, ...]:
+        """Accept events of the current lease's holder. Stale and repeated ones change nothing (S35)."""
+        for number, event in enumerate(given.events):
+            thread = self._state.thread(given.run, given.iteration)
+            if thread is None or thread.lease != given.lease:
+                break
+            if self.is_cut:
+                return Continue(), given._replace(events=given.events[number:])
+            if event.run != given.run or event.iteration != given.iteration:
+                event = event._replace(run=given.run, iteration=given.iteration)
+            if _is_news(event, thread):
+                self._begin(event, thread)
+                accept = _REPORTED[event.name] if fits_event(event.data) else _Decider._reject
+                accept(self, event)
+                self._settling.settle()
+        return ()
+
+    def child_finished(self, given: ChildFinished) -> None:
+        if given.key and self._waits_for(given.run, given.iteration) == given.key:
+            outcome = {**given.outcome, "result": self._offload.shrink(given.outcome.get("result"))}
+            self._answer(given.run, given.iteration, outcome)
+            self._settling.settle()
+
+    def replace_lease(self, given: LeaseLost | Released) -> None:
+        thread = self._state.thread(given.run, given.iteration)
+        if thread is not None and thread.lease == given.lease:
+            unit = self._net.steps[self._state.runs[given.run].step].unit(given.iteration)
+            self._journal.emit("step.scheduled", {"lease": given.lease + 1}, given.run, unit)
+
+    def timer(self, _given: TimerDue) -> None:
+        state, now = self._state, self._journal.now
+        if state.paused or state.status != "running":
+            return
+        for run in overdue(self._net, state, now):
+            self._settling.time_out(run)
+        for run, iteration in sorted(state.children):
+            child = state.runs[run].threads[iteration].child
+            if child is not None and child.due is not None and child.due <= now:
+                self._answer(run, iteration, _error_outcome("timeout", "the child took too long"))
+                self._cancelled.append(child.key)
+        self._settling.settle()
+
+    def pause(self, _given: Pause) -> None:
+        if self._state.status == "running" and not self._state.paused:
+            self._journal.emit("execution.paused", {})
+
+    def resume(self, _given: Resume) -> None:
+        if self._state.paused:
+            self._journal.emit("execution.resumed", {})
+        self._settling.settle()
+
+    def cancel(self, _given: Cancel) -> None:
+        if self._state.status == "running":
+            keys = [self._waits_for(run, iteration) for run, iteration in sorted(self._state.children)]
+            self._journal.emit("execution.cancelled", {"children": keys[:CANCELLED_CHILDREN_LISTED]})
+            self._settling.settle()
+
+    def go_on(self, _given: Continue) -> None:
+        self._settling.settle()
+
+    # ---- effects
+
+    def effects(self, given: Input) -> list[Effect]:
+        """Return what follows from the changes of this decision."""
+        state = self._state
+        found: list[Effect] = [CancelChild(key) for key in self._cancelled]
+        opens = not state.paused and state.status == "running"
+        for position, before in state.touched.items():
+            thread = state.thread(*position)
+            if before is not None:
+                found += _withdrawn(position, before, thread, given)
+            if opens and thread is not None and thread.offer != before:
+                found += _needed(self._net, state, position, thread)
+        state.touched = {}
+        if opens and type(given) is Resume:
+            return offers(self._net, state)
+        return [*found, *_wake(self._net, state)] if opens else found
+
+    # ---- threads and children
+
+    def _waits_for(self, run: int, iteration: str) -> str:
+        thread = self._state.thread(run, iteration)
+        return thread.offer[1] if thread else ""
+
+    def _answer(self, run: int, iteration: str, outcome: dict[str, Any]) -> None:
+        thread = self._state.runs[run].threads[iteration]
+        assert thread.child is not None  # the caller has looked
+        task, attempt, _ = thread.reported
+        data = {"key": thread.child.key, "outcome": outcome}
+        self._journal.record(Event("child.finished", data, run, iteration, task, thread.child.label, attempt))
+
+    # ---- requests and reports
+
+    def _request(self, request: Request) -> None:
+        data: dict[str, Any] = {
+            "execution": request.execution_id,
+            "bundle": request.bundle,
+            "path": self._net.path,
+            "payload": self._offload.shrink(request.payload),
+        }
+        if request.ctx:
+            data["ctx"] = self._offload.shrink(request.ctx)
+        if request.parent:
+            data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
+        self._journal.emit("playbook.execution.requested", data)
+
+    def _begin(self, event: Event, thread: Thread) -> None:
+        """Record that a run or an iteration has started, with the first report about it."""
+        if self._state.runs[event.run].since is None:
+            self._journal.emit("step.started", {}, event.run)
+        if event.iteration and not thread.started:
+            self._journal.emit("loop.iteration.started", {}, event.run, event.iteration)
+
+    def _task_started(self, event: Event) -> None:
+        self._journal.record(event)
+        if "child" in event.data and self._state.depth >= CHILD_DEPTH_MAX:
+            message = f"executions may be nested {CHILD_DEPTH_MAX} deep; does this playbook run itself?"
+            self._answer(event.run, event.iteration, _error_outcome("depth", message))
+
+    def _task_done(self, event: Event) -> None:
+        if not event.data.get("ctx"):
+            self._journal.record(event)
+            return
+        # `ctx` of the execution is the server's to change; only a parallel iteration's writes stay with its task.
+        data = dict(event.data)
+        patch = data.pop("ctx")
+        try:
+            patch = self._offload.fit(patch, ARGS_BYTES_MAX)
+        except (TooLargeError, UnencodableError) as error:
+            self._journal.record(event._replace(data=data))
+            self._fail_thread(event, failure("limit", f"the task writes too much to `ctx`: {error}"))
+            return
+        if parallel_around(self._state.runs[event.run], event.iteration):
+            self._journal.record(event._replace(data=data | {"ctx": patch}))
+            return
+        self._journal.record(event._replace(data=data))
+        problem = self._settling.patch_ctx(patch, event)
+        if problem:
+            self._fail_thread(event, problem)
+
+    def _reject(self, event: Event) -> None:
+        """Fail a thread whose report no event can hold: as its task's outcome, if it is about one."""
+        error = failure("limit", f"`{event.name}` would hold more than {EVENT_BYTES_MAX:,} bytes, or what is no data")
+        if event.name == "task.done":
+            outcome = {"status": "error", "result": None, "error": error}
+            self._journal.record(event._replace(data={"outcome": outcome, "do": "fail", "pc": FAILED}))
+        self._fail_thread(event, error)
+
+    def _fail_thread(self, event: Event, error: dict[str, Any]) -> None:
+        name = "loop.iteration.failed" if event.iteration else "step.failed"
+        self._journal.emit(name, {"error": error}, event.run, event.iteration)
+
+    def _ended(self, event: Event) -> None:
+        self._journal.record(event)
+
+    def _iteration_done(self, event: Event) -> None:
+        data = with_stored(self._state.runs[event.run], event.iteration, event.data, self._offload)
+        self._journal.record(event._replace(data=data))
+
+    def _started(self, _event: Event) -> None:
+        """`_begin` has recorded it."""
+
+
+def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: Input) -> Iterator[Effect]:
+    """Yield the effects for what a thread no longer needs."""
+    lease, key = before
+    if key:
+        if thread is None:
+            yield CancelChild(key)
+    elif thread is None or thread.offer[1]:
+        by_itself = type(given) is WorkerReport and (given.run, given.iteration) == position
+        yield (CloseWork if by_itself else StopWork)(*position, lease)
+
+
+def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Thread) -> Iterator[Effect]:
+    """Yield the effects for what a thread needs now."""
+    run, iteration = position
+    lease, key = thread.offer
+    if key:
+        assert thread.child is not None  # the key is its
+        yield StartChild(run, iteration, thread.child)
+        return
+    step = net.steps[state.runs[run].step]
+    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before)
+
+
+def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
+    due = next_due(net, state)
+    return (WakeAt(due),) if due < inf else ()
+
+
+def _is_news(event: Event, thread: Thread) -> bool:
+    """Tell whether a worker may report an event, and has not done so before."""
+    if event.name in _TASK_EVENTS:
+        return (event.task, event.attempt, event.name == "task.done") > thread.reported
+    return event.name in (_IN_LOOP if event.iteration else _OUTSIDE_LOOP)
+
+
+def _error_outcome(kind: str, message: str) -> dict[str, Any]:
+    return {"status": "error", "result": None, "error": failure(kind, message)}
+
+
+_TASK_EVENTS = frozenset({"task.started", "task.done"})
+_OUTSIDE_LOOP = frozenset({"step.started", "step.done", "step.failed"})
+_IN_LOOP = frozenset({"step.started", "loop.iteration.started", "loop.iteration.done", "loop.iteration.failed"})
+
+_REPORTED: dict[str, Callable[[_Decider, Event], None]] = {
+    "step.started": _Decider._started,
+    "loop.iteration.started": _Decider._started,
+    "task.started": _Decider._task_started,
+    "task.done": _Decider._task_done,
+    "step.done": _Decider._ended,
+    "step.failed": _Decider._ended,
+    "loop.iteration.done": _Decider._iteration_done,
+    "loop.iteration.failed": _Decider._ended,
+}
+"""What a worker may report."""
+
+_INPUTS: dict[type, Callable[[_Decider, Any], tuple[Input, ...] | None]] = {
+    Start: _Decider.start,
+    Refuse: _Decider.refuse,
+    WorkerReport: _Decider.report,
+    ChildFinished: _Decider.child_finished,
+    LeaseLost: _Decider.replace_lease,
+    Released: _Decider.replace_lease,
+    TimerDue: _Decider.timer,
+    Pause: _Decider.pause,
+    Resume: _Decider.resume,
+    Cancel: _Decider.cancel,
+    Continue: _Decider.go_on,
+}

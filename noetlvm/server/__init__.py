@@ -1,0 +1,1 @@
+"""The server's side: takes inputs of executions, decides, writes, and acts on the effects."""

@@ -1,0 +1,485 @@
+"""The server's side of executions: takes inputs, decides, writes the decisions of many in one batch, and acts on them.
+
+A round has three phases. `decide_waiting` decides on all inputs that wait, in memory. `write` makes the decisions
+durable, in one batch for all executions: events, row, commands for workers, requests to other executions and timers.
+`take_effects` gives the effects that remain to be performed in this process. An execution that lost a race to another
+server is read again, and its inputs are decided again; its neighbours are not affected.
+
+Parents and children exchange requests (start, cancel, child_finished), which are rows of the same write: so they may
+live on different servers, and a crash in between loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, repeat
+from typing import Any
+
+from noetlvm.data.event import Recorded
+from noetlvm.machine.decide import decide
+from noetlvm.machine.effects import failure
+from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.machine.messages import (
+    Cancel,
+    CancelChild,
+    ChildFinished,
+    CloseWork,
+    Continue,
+    Decision,
+    Effect,
+    Input,
+    OpenWork,
+    Pause,
+    Refuse,
+    Request,
+    Resume,
+    Start,
+    StartChild,
+    StopWork,
+    TimerDue,
+    WakeAt,
+    WorkerReport,
+)
+from noetlvm.machine.payload import Offload
+from noetlvm.machine.state import State
+from noetlvm.results.interface import ResultStore
+from noetlvm.server.active import Active, Ending, Entry
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
+from noetlvm.server.identity import NewIds, child_id
+from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
+
+Observer = Callable[[Execution, Sequence[Recorded]], None]
+"""Gets the events of an execution once they are durable, and its row."""
+
+Decide = Callable[..., Decision]
+
+
+class NotFoundError(LookupError):
+    """The store has no such execution, or not what is needed to continue it."""
+
+
+class BadRequestError(ValueError):
+    """A request that cannot be recorded."""
+
+
+class Server:
+    """Decides for the executions that it has in memory."""
+
+    def __init__(
+        self,
+        store: Store,
+        results: ResultStore,
+        *,
+        resolve: Resolve,
+        now: Callable[[], float],
+        ids: NewIds,
+        observers: Sequence[Observer] = (),
+        worker: str = "",
+        decide: Decide = decide,
+        is_spent: Callable[[int], bool] | None = None,
+        shuffle: Callable[[list[Any]], None] | None = None,
+    ) -> None:
+        """`shuffle` chooses the order of a batch and of its effects, for tests; else it is the order of arrival."""
+        self.store = store
+        self.results = results
+        self.active: dict[str, Active] = {}
+        self.endings: dict[str, Ending] = {}
+        """How executions ended that the caller started or resumed."""
+        self._wanted: set[str] = set()
+        self._resolve = resolve
+        self._now = now
+        self._ids = ids
+        self._observers = observers
+        self._worker = worker
+        """Claims all commands, in the transaction that opens them: the worker in this process."""
+        self._decide = decide
+        self._is_spent = is_spent
+        self._bundles: dict[str, Bundle] = {}
+        self._new_bundles: dict[str, bytes] = {}
+        self._waiting: dict[Active, None] = {}
+        """Executions with inputs."""
+        self._unwritten: dict[Active, None] = {}
+        self._decided_at = 0.0
+        """Time of all events of the next write."""
+        self._last_request = 0
+        self._shuffle = shuffle
+        self._has_sent = False
+
+    # ---- inputs
+
+    def start(
+        self,
+        bundle: Bundle,
+        payload: dict[str, Any],
+        execution_id: str | None = None,
+        *,
+        ctx: dict[str, Any] | None = None,
+    ) -> str:
+        """Start the main playbook of a bundle, and return the execution's identifier. Raises BadRequestError."""
+        ctx = ctx or {}
+        self._bundles[bundle.id] = bundle
+        self._new_bundles[bundle.id] = bundle.data
+        objection = objection_to(bundle.program.main, payload, ctx)
+        if objection:
+            raise BadRequestError(objection)
+        request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
+        self._wanted.add(request.execution_id)
+        self._create(bundle.program, bundle.program.main, request)
+        return request.execution_id
+
+    def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
+        """Let an execution decide on an input in the next round."""
+        active.inbox.append(Entry(given, 0, done))
+        self._waiting[active] = None
+
+    def activate(self, execution_id: str) -> Active:
+        """Return an execution, read from the store if it is not in memory. Raises NotFoundError, UnresolvedError."""
+        found = self.active.get(execution_id)
+        if found is not None:
+            return found
+        self.write()  # the store shows nothing of what is not written
+        row = self.store.execution(execution_id)
+        if row is None:
+            raise NotFoundError(f"there is no execution {execution_id}")
+        program = self._bundle(row.bundle).program
+        playbook = program.playbooks[row.path]
+        state = recovered(self.store, execution_id, row.bundle)
+        # What has ended needs no secrets any more.
+        credentials = Credentials() if state.is_over else self._resolve(playbook.keychain)
+        active = self._enlist(row, program, playbook, state, credentials)
+        if state.is_over:
+            self._close(active)
+        return active
+
+    def resume(self, execution_id: str) -> Active:
+        """Continue an execution that no process has; one that has ended only gets its ending."""
+        self._wanted.add(execution_id)
+        return self._continue(execution_id)
+
+    def _continue(self, execution_id: str) -> Active:
+        active = self.activate(execution_id)
+        if not active.state.is_over:
+            # What ran out of time meanwhile is not started again.
+            self.submit(active, TimerDue())
+            self.submit(active, Resume())
+            for request in self.store.requests(execution_id):
+                self._deliver(request)
+            self.collect_requests()
+        return active
+
+    def collect_requests(self) -> None:
+        """Take up requests that were stored since the last time."""
+        for request in self.store.requests(after=self._last_request):
+            self._last_request = request.number
+            self._deliver(request)
+
+    def collect_due(self) -> None:
+        """Give `TimerDue` to the executions whose timer is due."""
+        now = self._now()
+        for active in list(self.active.values()):
+            if active.due is not None and active.due <= now:
+                active.due = None
+                self.submit(active, TimerDue())
+
+    @property
+    def next_due(self) -> float | None:
+        """Time of the first timer."""
+        return min((active.due for active in self.active.values() if active.due is not None), default=None)
+
+    def _deliver(self, request: ExecutionRequest) -> None:
+        """Give a stored request to its execution, if this process has it, or has the parent that sends it."""
+        active = self.active.get(request.execution_id)
+        if active is None and request.action == "start" and request.data[1][3] in self.active:
+            active = self._start_child(request)
+        elif active is None and request.action == "cancel" and request.data is not None:
+            active = self._abandoned(request)
+        if active is None or any(entry.request == request.number for entry in active.inbox):
+            return
+        given = self._input_of(active, request)
+        active.inbox.append(Entry(given, request.number))
+        self._waiting[active] = None
+
+    def _input_of(self, active: Active, request: ExecutionRequest) -> Input:
+        if request.action != "child_finished":
+            return CONTROLS.get(request.action, Continue())
+        child, outcome = request.data
+        (run, iteration), key = self._waiting_for(active, child)
+        return ChildFinished(run, iteration, key, active.offload.readable(outcome))
+
+    def _waiting_for(self, active: Active, child: str) -> tuple[tuple[int, str], str]:
+        """Return the thread that waits for a child, and the child's key."""
+        if child not in active.awaited:
+            state = active.state
+            for run, iteration in state.children:
+                key = state.runs[run].threads[iteration].offer[1]
+                active.awaited[child_id(key)] = (run, iteration), key
+        return active.awaited.get(child, ((0, ""), ""))
+
+    # ---- decide
+
+    def decide_waiting(self) -> list[Active]:
+        """Decide on all inputs that wait; return the executions that did."""
+        waiting, self._waiting = list(self._waiting), {}
+        if self._shuffle is not None:
+            self._shuffle(waiting)
+        if not self._unwritten:
+            self._decided_at = self._now()
+        for active in waiting:
+            self._decide_inbox(active)
+            if active.has_news:
+                self._unwritten[active] = None
+            elif active not in self._unwritten:
+                _confirm(active.done)
+                active.forget()
+        return waiting
+
+    def has_inputs(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def has_unwritten(self) -> bool:
+        return bool(self._unwritten)
+
+    def _decide_inbox(self, active: Active) -> None:
+        entries, active.inbox = active.inbox, []
+        for position, entry in enumerate(entries):
+            accepted = _is_current(entry.input, active.state)
+            decision = self._decide(
+                active.playbook, active.state, entry.input, self._decided_at, active.offload, self._is_spent
+            )
+            active.decided.append(entry)
+            active.events += decision.events
+            active.due = None
+            active.effects += self._performed_here(active, decision.effects)
+            if entry.request:
+                active.acknowledged.append(entry.request)
+            if entry.done is not None:
+                active.done.append((entry.done, accepted))
+            if decision.rest:
+                # A decision that was cut goes on after what waits behind it: controls and timers come first.
+                active.inbox = [*entries[position + 1 :], *map(Entry, decision.rest), *active.inbox]
+                self._waiting[active] = None
+                break
+        if active.state.is_over:
+            self._finish(active)
+
+    def _finish(self, active: Active) -> None:
+        """Let the parent know how an execution ended."""
+        if active.row.parent and active.events:
+            data = [active.execution_id, outcome_of(active.ending())]
+            active.sent.append(ExecutionRequest(active.row.parent, "child_finished", data))
+
+    # ---- effects
+
+    def _performed_here(self, active: Active, effects: Iterable[Effect]) -> Iterator[Effect]:
+        """Make rows of effects; yield those that a worker in this process performs."""
+        for effect in effects:
+            if _EFFECTS[type(effect)](self, active, effect):
+                yield effect
+
+    def _open_work(self, active: Active, work: OpenWork) -> bool:
+        active.open(work)
+        return True
+
+    def _close_work(self, active: Active, work: CloseWork | StopWork) -> bool:
+        active.close(work)
+        return type(work) is StopWork
+
+    def _wake_at(self, active: Active, wake: WakeAt) -> bool:
+        active.due = wake.at
+        return False
+
+    def _request_child(self, active: Active, start: StartChild) -> bool:
+        """Start a child by a request to it; continue it if it was started before a crash."""
+        child = start.child
+        id = child_id(child.key)
+        active.awaited[id] = (start.run, start.iteration), child.key
+        if id in self.active:
+            return False
+        if active.row.seq and self.store.execution(id) is not None:
+            self._continue(id)
+            return False
+        payload = payload_of(child, active.offload)
+        refused = refusal(child, active.program, payload)
+        if refused:
+            self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
+            return False
+        state = active.state
+        request = Request(id, active.row.bundle, payload, active.execution_id, state.depth + 1, state.trace)
+        active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
+        return False
+
+    def _cancel_child(self, active: Active, cancel: CancelChild) -> bool:
+        id = child_id(cancel.key)
+        active.awaited.pop(id, None)
+        active.sent.append(ExecutionRequest(id, "cancel", active.execution_id))
+        return False
+
+    def take_effects(self, active: Active) -> list[Effect]:
+        """Return the effects of written decisions that are performed in this process."""
+        effects, active.effects = active.effects, []
+        if self._shuffle is not None:
+            self._shuffle(effects)
+        return effects
+
+    # ---- write
+
+    def write(self) -> None:
+        """Make durable what was decided, and notify observers."""
+        if not self._unwritten:
+            return
+        batch = {active.execution_id: (active, self._append(active)) for active in self._unwritten}
+        conflicts = self.store.write([append for _, append in batch.values()], self._new_bundles)
+        self._unwritten = {}
+        self._new_bundles = {}
+        done: list[tuple[Callable[[bool], None], bool]] = []
+        for id, (active, append) in batch.items():
+            if id in conflicts:
+                self._reload(active)
+                continue
+            active.row = append.execution
+            self._has_sent = self._has_sent or bool(append.sent)
+            done += active.done
+            active.forget()
+            for observe in self._observers:
+                observe(append.execution, append.events)
+            if active.state.is_over:
+                self._close(active)
+        _confirm(done)
+        if self._has_sent:
+            self._has_sent = False
+            self.collect_requests()
+
+    def _append(self, active: Active) -> Append:
+        now = self._decided_at
+        blobs = active.offload.take_blobs()
+        if blobs:
+            self.results.put(blobs)
+        known = active.row.seq
+        ids = self._ids(now, len(active.events))
+        recorded = list(map(Recorded, count(known + 1), ids, repeat(now), active.events))
+        if active.state.is_over:
+            active.due = None
+        opened, closed = active.commands(self._worker, now)
+        return Append(
+            active.project(now),
+            known,
+            recorded,
+            opened,
+            closed,
+            active.acknowledged,
+            active.sent,
+            self._snapshot(active),
+        )
+
+    def _snapshot(self, active: Active) -> Snapshot | None:
+        state = active.state
+        if state.is_over or not wants_snapshot(state.seq, active.snapshot_seq):
+            return None
+        active.snapshot_seq = state.seq
+        return Snapshot(state.bundle, state.seq, state.to_data())
+
+    def _reload(self, active: Active) -> None:
+        """Read an execution again that another server has moved on, and decide on its inputs again."""
+        id = active.execution_id
+        row = self.store.execution(id)
+        assert row is not None  # it has moved on
+        active.inbox = [*active.decided, *active.inbox]
+        active.forget()
+        active.effects, active.awaited = [], {}
+        active.row = row
+        active.state = recovered(self.store, id, row.bundle)
+        self._waiting[active] = None
+
+    # ---- executions
+
+    def ending(self, execution_id: str) -> Ending:
+        """Return how an execution ended, or how it stands."""
+        found = self.endings.get(execution_id)
+        return found or self.active[execution_id].ending()
+
+    def _create(self, program: LoadedProgram, playbook: LoadedPlaybook, request: Request) -> Active:
+        refused = None
+        try:
+            credentials = self._resolve(playbook.keychain)
+        except UnresolvedError as problem:
+            credentials, refused = Credentials(), failure("keychain", str(problem))
+        row = Execution(
+            request.execution_id,
+            request.bundle,
+            playbook.name,
+            playbook.path,
+            "running",
+            self._now(),
+            parent=request.parent,
+        )
+        active = self._enlist(row, program, playbook, State(), credentials)
+        self.submit(active, Refuse(request, refused) if refused else Start(request))
+        return active
+
+    def _start_child(self, wanted: ExecutionRequest) -> Active | None:
+        """Create the execution that a parent has requested, unless that happened before."""
+        if self.store.execution(wanted.execution_id) is not None:
+            return self.activate(wanted.execution_id)
+        path, fields = wanted.data
+        request = Request(*fields)
+        program = self._bundle(request.bundle).program
+        return self._create(program, program.playbooks[path], request)
+
+    def _abandoned(self, request: ExecutionRequest) -> Active | None:
+        """Return a child that its parent cancels, if it has been started."""
+        row = self.store.execution(request.execution_id)
+        return self.activate(request.execution_id) if row is not None and row.ended is None else None
+
+    def _enlist(
+        self, row: Execution, program: LoadedProgram, playbook: LoadedPlaybook, state: State, credentials: Credentials
+    ) -> Active:
+        fetch = self.results.get
+        limit = playbook.limits.max_payload_bytes
+        offload = Offload(limit, lambda reference: fetch(reference.key), redact=credentials.redact)
+        active = self.active[row.execution_id] = Active(row, program, playbook, state, credentials, offload)
+        active.snapshot_seq = state.seq
+        return active
+
+    def _close(self, active: Active) -> None:
+        del self.active[active.execution_id]
+        if active.execution_id in self._wanted:
+            self.endings[active.execution_id] = active.ending()
+
+    def _bundle(self, id: str) -> Bundle:
+        if id not in self._bundles:
+            data = self.store.bundle(id)
+            if data is None:
+                raise NotFoundError(f"the store has no bundle {id}")
+            self._bundles[id] = Bundle.of(data)
+        return self._bundles[id]
+
+
+def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
+    for call, accepted in done:
+        call(accepted)
+
+
+def _is_current(given: Input, state: State) -> bool:
+    """Tell whether a report comes from the holder of its thread."""
+    if type(given) is not WorkerReport:
+        return True
+    thread = state.thread(given.run, given.iteration)
+    return thread is not None and thread.lease == given.lease
+
+
+CONTROLS: dict[str, Input] = {"cancel": Cancel(), "pause": Pause(), "resume": Resume()}
+"""Controls by the action of a request."""
+
+_EFFECTS: dict[type, Callable[[Server, Active, Any], bool]] = {
+    OpenWork: Server._open_work,
+    CloseWork: Server._close_work,
+    StopWork: Server._close_work,
+    StartChild: Server._request_child,
+    CancelChild: Server._cancel_child,
+    WakeAt: Server._wake_at,
+}
+"""What becomes of each effect; True: it is performed in this process too."""

@@ -1,0 +1,1 @@
+"""The worker's side: runs pipelines with tools, and reports what happened."""
