@@ -20,9 +20,7 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlc/analysis",
             "noetlc/graph",
             "noetlc/net",
-            "noetlvm/bytecode",
             "noetlvm/engine",
-            "noetlvm/expr",
             "noetlvm/machine",
             "noetlvm/testing",
         ]
@@ -39,7 +37,6 @@ DEBT: dict[str, frozenset[str]] = {
     "exceptions": frozenset(
         [
             "noetlc/graph",
-            "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/machine",
             "noetlvm/testing",
