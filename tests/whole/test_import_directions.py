@@ -48,7 +48,7 @@ LAYERS = {
 }
 """A package may import itself and packages of earlier layers: neither later ones nor its neighbours in the layer."""
 
-SEEN_BY_THE_COMPILER = ("record", "nearest", "command_line", "language", "bytecode")
+SEEN_BY_THE_COMPILER = ("record", "nearest", "limits", "command_line", "language", "bytecode")
 """Packages of `noetlvm` that the compiler may import. `language` says what can be written, `bytecode` is the target."""
 
 BRIDGE = "noetlvm.bridge"

@@ -136,6 +136,35 @@ def test_a_checksum_chain_goes_on_over_writes_of_several_servers(servers: list[P
         list(servers[0].events("x"))
 
 
+def test_a_request_that_is_committed_after_one_with_a_higher_number_is_not_missed(servers: list[PostgresStore]) -> None:
+    store, other = servers[:2]
+    add(store, execution(), 0)
+    insert = "INSERT INTO requests (execution_id, action, data) VALUES ('x', 'pause', '\\xc0'::bytea) RETURNING number"
+    with other.database.connection() as connection:
+        with connection.transaction():
+            row = connection.execute(insert.encode()).fetchone()
+            assert row is not None
+            store.request("x", "cancel")
+            (cancel,) = store.requests()
+            assert cancel.number > row[0]
+        assert [request.action for request in store.requests(after=cancel.number)] == ["pause"]
+    assert store.requests(after=cancel.number) == []
+    assert [request.action for request in store.requests()] == ["pause", "cancel"]
+
+
+def test_returned_requests_are_forgotten_once_acknowledged(
+    servers: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noetlvm.store.postgres._RETURNED_MAX", 5)
+    store = servers[0]
+    add(store, execution(), 0)
+    for seq in range(1, 20):
+        store.request("x", "pause")
+        (request,) = store.requests()
+        add(store, execution(), seq, acknowledged=[request.number])
+    assert len(store._returned) <= 6
+
+
 # ---- schema
 
 
