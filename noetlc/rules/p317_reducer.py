@@ -69,7 +69,9 @@ class Reducer(Rule):
                 if patch == "set_ctx"
             }
             # What a workbook task writes is written by whoever uses it.
-            is_open = any(view.kind == "workbook" for view in views) or model.is_told(_span(owner), ("then", "set_ctx"))
+            is_open = any(view.kind == "workbook" for view in views) or model.has_problem(
+                _span(owner), ("then", "set_ctx")
+            )
             for loop in owner.loops:
                 yield from self._check_loop(loop, written, is_open)
 

@@ -44,7 +44,7 @@ class WorkloadWithoutDefault(Rule):
     covers = ("formal §3.2", "S37")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        if model.is_told(model.playbook.span, ("playbook", "workload")):
+        if model.has_problem(model.playbook.span, ("playbook", "workload")):
             return
         told: set[str] = set()
         for reading in model.readings:

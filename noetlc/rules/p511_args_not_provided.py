@@ -52,7 +52,7 @@ class ArgsNotProvided(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         reads = list(needed(model, "args"))
         found = source_net(model) if reads else None
-        if found is None or model.is_told(model.playbook.span, ("arc", "args")):
+        if found is None or model.has_problem(model.playbook.span, ("arc", "args")):
             return
         givers = _givers(found)
         without = Without(found)

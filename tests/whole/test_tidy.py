@@ -17,9 +17,6 @@ ROOT = Path(__file__).parents[2]
 DEBT: dict[str, frozenset[str]] = {
     "words": frozenset(
         [
-            "noetlc/analysis",
-            "noetlc/graph",
-            "noetlc/net",
             "noetlc/rules",
             "noetlvm/bytecode",
             "noetlvm/engine",
@@ -32,7 +29,6 @@ DEBT: dict[str, frozenset[str]] = {
     ),
     "lines": frozenset(
         [
-            "noetlc/graph",
             "noetlvm/bytecode",
             "noetlvm/expr",
             "noetlvm/machine",
@@ -42,7 +38,6 @@ DEBT: dict[str, frozenset[str]] = {
     ),
     "exceptions": frozenset(
         [
-            "noetlc/graph",
             "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/keychain",
