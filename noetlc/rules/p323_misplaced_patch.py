@@ -71,6 +71,6 @@ def _help(object: str, key: str) -> str:
 def may_write_ctx(model: Model) -> bool:
     """Return whether something that could not be read may write `ctx`: then its readers are not to blame."""
     unread = (("then", "set_ctx"), ("step", "set_ctx"), ("arc", "set_ctx"))
-    if model.has_problem(model.playbook.span, *unread, ("task_spec", "policy"), ("task_policy", "rules")):
+    if model.is_reported(model.playbook.span, *unread, ("task_spec", "policy"), ("task_policy", "rules")):
         return True
     return any(entry.key.text == "set_ctx" for view in model.tasks for entry in view.task.extra)

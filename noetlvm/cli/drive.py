@@ -118,18 +118,20 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
 
 def resolver(options: tuple[str, ...]) -> Resolve:
     """Return what gets the credentials that playbooks declare, as `--keychain` says."""
-    from noetlvm.server.credentials import Credentials, UnresolvedError
+    from noetlvm.server.credentials import Credentials, KnownSecrets, UnresolvedError
+
+    known = KnownSecrets()
 
     def resolve(declared: Any) -> Credentials:
         if not declared:
-            return Credentials()
+            return Credentials(known=known)
         from noetlvm.keychain.resolve import MissingEntryError, resolve
 
         try:
             keychain = resolve(declared, options)
         except MissingEntryError as problem:
             raise UnresolvedError(str(problem)) from None
-        return Credentials(keychain.entries, keychain.secrets)
+        return Credentials(keychain.entries, keychain.secrets, known)
 
     return resolve
 

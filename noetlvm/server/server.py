@@ -440,6 +440,7 @@ class Server:
         fetch = self.results.get
         limit = playbook.limits.max_payload_bytes
         offload = Offload(limit, lambda reference: fetch(reference.key), redact=credentials.redact)
+        credentials.protect(offload)
         active = self.active[row.execution_id] = Active(row, program, playbook, state, credentials, offload)
         active.snapshot_seq = state.seq
         return active

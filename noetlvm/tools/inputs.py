@@ -77,8 +77,8 @@ def _check_input(item: Input, given: Mapping[str, Any]) -> None:
 
 def _check_choice(choice: Choice, given: set[str]) -> None:
     count = len(given & set(choice.names))
-    is_met = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
-    if not is_met:
+    holds = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
+    if not holds:
         raise InputError(f"give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}, not {count}")
 
 

@@ -17,14 +17,11 @@ ROOT = Path(__file__).parents[2]
 DEBT: dict[str, frozenset[str]] = {
     "words": frozenset(
         [
-            "noetlc/rules",
             "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/expr",
-            "noetlvm/keychain",
             "noetlvm/machine",
             "noetlvm/testing",
-            "noetlvm/tools",
         ]
     ),
     "lines": frozenset(
@@ -33,17 +30,14 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/expr",
             "noetlvm/machine",
             "noetlvm/server",
-            "noetlvm/tools",
         ]
     ),
     "exceptions": frozenset(
         [
             "noetlvm/bytecode",
             "noetlvm/engine",
-            "noetlvm/keychain",
             "noetlvm/machine",
             "noetlvm/testing",
-            "noetlvm/tools",
         ]
     ),
     "names": frozenset(
@@ -96,8 +90,8 @@ DEBT: dict[str, frozenset[str]] = {
 
 LINES_MAX = 800
 LINES_MIN = 40
-THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli"})
-"""Packages of one file a rule or a command, however short."""
+THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli", "noetlvm/tools"})
+"""Packages of one file a rule, a command or a tool kind, however short."""
 
 STORYTELLING = re.compile(
     r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])"
