@@ -160,6 +160,10 @@ _RENEW = """WITH wanted AS (SELECT c.execution, c.run, c.unit, place
     WHERE c.execution = w.execution AND c.run = w.run AND c.unit = w.unit RETURNING place"""
 _SELECT_EXPIRED = f"""SELECT execution_id, {_COMMAND}, bundle, path FROM commands JOIN executions ON key = execution
     WHERE worker <> '' AND until <= %s ORDER BY number LIMIT %s"""
+_SELECT_SNAPSHOT = """SELECT s.bundle, s.seq, s.data, (SELECT count(*) FROM events e
+        WHERE e.period = x.period AND e.execution = x.key AND e.seq <= s.seq)
+    FROM snapshots s JOIN executions x ON key = execution
+    WHERE execution_id = %s AND s.bundle = %s AND (%s::bigint IS NULL OR s.seq <= %s)"""
 _SELECT_SUMS = """SELECT execution_id, e.seq, e.sum FROM unnest(%s::text[], %s::bigint[]) AS i(execution_id, known)
     JOIN executions x USING (execution_id)
     JOIN events e ON e.period = x.period AND e.execution = x.key AND e.seq = i.known"""
@@ -209,9 +213,9 @@ class PostgresStore:
             first = page[-1][0] + 1
 
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
-        select = """SELECT s.bundle, s.seq, s.data FROM snapshots s JOIN executions ON key = execution
-            WHERE execution_id = %s AND s.bundle = %s AND (%s::bigint IS NULL OR s.seq <= %s)"""
-        for made_with, seq, data in self._select(select, execution_id, bundle, until, until):
+        for made_with, seq, data, count in self._select(_SELECT_SNAPSHOT, execution_id, bundle, until, until):
+            if count != seq:
+                list(self.events(execution_id, 0, seq))  # names the missing one: a snapshot must not hide it
             return Snapshot(made_with, seq, read_data(self._where, f"the snapshot of {execution_id}", data))
         return None
 

@@ -13,7 +13,7 @@ from itertools import count
 import psycopg
 import pytest
 
-from noetlvm.store.interface import DamagedError, QueuedCommand, StoreError
+from noetlvm.store.interface import DamagedError, QueuedCommand, Snapshot, StoreError
 from noetlvm.store.postgres import PostgresStore
 from noetlvm.store.postgres_schema import MIGRATIONS, end_of_period, migrate, period_of
 from tests.noetlvm.store.records import add, append, events, execution
@@ -163,6 +163,14 @@ def test_returned_requests_are_forgotten_once_acknowledged(
         (request,) = store.requests()
         add(store, execution(), seq, acknowledged=[request.number])
     assert len(store._returned) <= 6
+
+
+def test_a_snapshot_does_not_hide_a_gap_before_it(servers: list[PostgresStore]) -> None:
+    add(servers[0], execution(), 0, 6, snapshot=Snapshot("sha256:b", 5, {}))
+    assert servers[1].snapshot("x", "sha256:b") is not None
+    sql(servers, "DELETE FROM events WHERE seq = 3")
+    with pytest.raises(DamagedError, match="event 3 of 5 of x is missing"):
+        servers[0].snapshot("x", "sha256:b")
 
 
 # ---- schema
