@@ -66,15 +66,16 @@ class Spelled(NamedTuple):
     respellings: tuple[Respelling, ...] = ()
 
 
-def canonical_spelling(playbook: ast.Playbook) -> Spelled:
-    """Return a playbook in canonical spelling; the same one if it is already."""
-    rewriter = _Spelling(playbook)
+def canonical_spelling(playbook: ast.Playbook, text: str) -> Spelled:
+    """Return a playbook in canonical spelling; the same one if it is already. `text` is its source."""
+    rewriter = _Spelling(playbook, text)
     rewritten = rewriter.rewrite(playbook)
     return Spelled(rewritten, tuple(sorted(rewriter.found)))
 
 
 class _Spelling(Rewriter):
-    def __init__(self, playbook: ast.Playbook) -> None:
+    def __init__(self, playbook: ast.Playbook, text: str) -> None:
+        self._has_names = any(name in text for name in _TEMPLATE_NAMES)
         self.found: list[Respelling] = []
         self._names: dict[str, dict[str, str]] | None = None
         self._playbook = playbook
@@ -82,9 +83,11 @@ class _Spelling(Rewriter):
         self._guards_arcs = bool(spec and spec.unguarded_arcs and spec.unguarded_arcs.text == "success")
 
     def scalar(self, name: str, leaf: Scalar) -> Scalar:
-        return leaf if name == "desc" else self._template(leaf)
+        return self._template(leaf) if self._has_names and name != "desc" else leaf
 
     def data(self, node: Node) -> Node:
+        if not self._has_names:
+            return node
         if isinstance(node, Scalar):
             return self._template(node)
         if isinstance(node, nodes.Sequence):

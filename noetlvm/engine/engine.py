@@ -72,7 +72,7 @@ class Engine:
             now=self.clock.now,
             ids=ids,
             observers=observers,
-            worker=WORKER,
+            assign=lambda _active, _work: (WORKER, self.clock.now()),
             **server,
         )
         self._tools = tools

@@ -17,9 +17,7 @@ ROOT = Path(__file__).parents[2]
 DEBT: dict[str, frozenset[str]] = {
     "words": frozenset(
         [
-            "noetlvm/bytecode",
             "noetlvm/engine",
-            "noetlvm/expr",
             "noetlvm/machine",
             "noetlvm/testing",
         ]
@@ -34,7 +32,6 @@ DEBT: dict[str, frozenset[str]] = {
     ),
     "exceptions": frozenset(
         [
-            "noetlvm/bytecode",
             "noetlvm/engine",
             "noetlvm/machine",
             "noetlvm/testing",
