@@ -145,7 +145,7 @@ def expressions_page() -> str:
     page += signatures("Functions", FUNCTIONS.values())
     page += signatures("Methods", (method.signature for method in METHODS.values()))
     rejected = {**REJECTED_FILTERS, **REJECTED_TESTS, **REJECTED_FUNCTIONS, **REJECTED_METHODS}
-    page += "## Refused\n\n" + table(("name", "instead"), ((f"`{name}`", hint) for name, hint in rejected.items()))
+    page += "## CheckError\n\n" + table(("name", "instead"), ((f"`{name}`", hint) for name, hint in rejected.items()))
     return page
 
 

@@ -254,6 +254,12 @@ def _fail_on(value: Any) -> FailOn:
     return FailOn(value)
 
 
+def _dialect(value: Any) -> DialectChoice:
+    if value not in list(DialectChoice):
+        raise ValueError("must be " + _choice(DialectChoice))
+    return DialectChoice(value)
+
+
 def _severity(value: Any) -> Severity:
     if value not in list(Severity):
         raise ValueError("must be " + _choice(Severity))
@@ -297,6 +303,7 @@ KEYS: dict[str, Key] = {
     "exclude": Key(_strings, "none", "Patterns of files and folders to skip; does not apply to named files."),
     "baseline": Key(_string, "none", "File of accepted findings; only others are reported."),
     "max-document-bytes": Key(_positive, f"{DEFAULT_LIMITS.document_bytes_max}", "Larger files are refused (P004)."),
+    "dialect": Key(_dialect, "`auto`", "Dialect of the files; `auto` gives a file of an older one a single finding."),
     "tool-kinds": Key(_strings, "none", "Tool kinds that your workers have and this installation does not."),
     "allow-unknown-kinds": Key(_boolean, "`false`", "Accept tool kinds that nothing here knows."),
 }

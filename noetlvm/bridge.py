@@ -12,6 +12,11 @@ from typing import Any
 class CompilationError(Exception):
     """There is no bundle. The message says why; it is empty if findings were printed."""
 
+    def __init__(self, message: str, findings: Sequence[dict[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.findings = list(findings)
+        """As `noetlc lint --format json` prints them."""
+
 
 def compile_playbooks(paths: Sequence[str], *, quiet: bool = False) -> bytes:
     """Return the bundle of playbook files, the main one first. Findings go to standard error; if quiet, errors only."""
@@ -39,6 +44,18 @@ def compile_texts(texts: Sequence[str]) -> bytes:
     if compiled.program is None:
         raise CompilationError("; ".join(errors))
     return compiled.data
+
+
+def compile_source(path: str, data: bytes) -> tuple[bytes, list[dict[str, Any]]]:
+    """Return the bundle of one playbook, and its findings as `noetlc lint --format json` prints them."""
+    from noetlc.compile import compile_playbooks
+    from noetlc.report.row import resolve
+
+    compiled = compile_playbooks([(path, data)])
+    findings = [resolve(one, file.source, "").to_json() for file in compiled.files for one in file.findings]
+    if compiled.program is None:
+        raise CompilationError("the playbook has errors", findings)
+    return compiled.data, findings
 
 
 def read_yaml(path: str, data: bytes) -> Any:

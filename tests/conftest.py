@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.noetlc.graph.pictures.chromium import find_chromium
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,8 +47,32 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+BROWSER_TESTS = Path(__file__).parent / "noetlc" / "graph" / "pictures" / "test_page_in_browser.py"
+GET_BROWSER = "install Chromium, for example with `apt-get install chromium`"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to run where a browser is required and missing, as in CI."""
+    if os.environ.get("NOETL_BROWSER") == "required" and find_chromium() is None:
+        raise pytest.UsageError(f"NOETL_BROWSER=required, and there is no browser: {GET_BROWSER}, or unset it")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the tests that need a browser where there is none; the summary says so."""
+    return True if collection_path == BROWSER_TESTS and find_chromium() is None else None
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which outside programs took part: a browser, readers of nets."""
-    for report in terminalreporter.getreports("passed"):
+    """Report which external programs took part, and what was not run without them."""
+    passed = terminalreporter.getreports("passed")
+    for report in passed:
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{name}: {value}")
+    if find_chromium() is None:
+        count = BROWSER_TESTS.read_text(encoding="utf-8").count("\ndef test_")
+        terminalreporter.section("NOT RUN", yellow=True)
+        terminalreporter.write_line(
+            f"{count} tests of the graph page in a browser ({BROWSER_TESTS.name}): {GET_BROWSER}."
+        )
+    elif in_browser := sum(BROWSER_TESTS.name in report.nodeid for report in passed):
+        terminalreporter.write_line(f"browser tests: {in_browser} passed")

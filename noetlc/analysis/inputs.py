@@ -69,6 +69,6 @@ def type_of(node: Node) -> str:
 
 
 def fits(node: Node, types: tuple[str, ...]) -> bool:
-    """Tell whether a value may stand where one of `types` is wanted; a template may stand anywhere."""
+    """Return whether a value may stand where one of `types` is wanted; a template may stand anywhere."""
     found = type_of(node)
     return found in types or (found == "integer" and "number" in types) or getattr(node, "is_template", False)

@@ -75,7 +75,7 @@ def old_inputs(model: Model, name: str) -> Iterator[Entry]:
 
 
 def _may_take(kind_name: str, input_name: str) -> bool:
-    """Tell whether a kind may have the input: one that nobody here knows, or a plugin's that takes any, may."""
+    """Return whether a kind may have the input: one that nobody here knows, or a plugin's that takes any, may."""
     kind = find_kind(kind_name) if kind_name else None
     if kind is None:
         return bool(kind_name)

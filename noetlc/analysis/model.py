@@ -46,7 +46,7 @@ class Owner(Entity):
 
     @property
     def is_parallel(self) -> bool:
-        """Tell whether several iterations of the pipeline may run at once."""
+        """Return whether several iterations of the pipeline may run at once."""
         return any(loop_mode(loop) == "parallel" for loop in self.loops)
 
 
@@ -91,7 +91,7 @@ class Site(Entity):
 
     @property
     def is_guard(self) -> bool:
-        """Tell whether the value is read as true or false."""
+        """Return whether the value is read as true or false."""
         return self.role == "when"
 
     @property
@@ -210,8 +210,8 @@ class Model(Entity, cached=True):
             found.setdefault((problem.object, problem.key), []).append(problem.span.start)
         return {place: sorted(offsets) for place, offsets in found.items()}
 
-    def is_told(self, span: Span, *places: tuple[str, str]) -> bool:
-        """Tell whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
+    def is_reported(self, span: Span, *places: tuple[str, str]) -> bool:
+        """Return whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
         return any(holds_any(span, self._faults.get(place, [])) for place in places)
 
     @cached_property

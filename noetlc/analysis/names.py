@@ -87,7 +87,7 @@ class Reading(Entity):
     names: TemplateNames
 
     def is_visible(self, name: str) -> bool:
-        """Tell whether a namespace exists where the template stands."""
+        """Return whether a namespace exists where the template stands."""
         return name in VISIBLE[self.site.position]
 
 
@@ -307,7 +307,7 @@ class Definitions(Record):
         return [namespace for namespace in BARE_NAME_ORDER if name in tables[namespace]]
 
     def defines(self, name: str, site: Site) -> bool:
-        """Tell whether a bare name at `site` can be found at all."""
+        """Return whether a bare name at `site` can be found at all."""
         return name in self.steps or self.is_label(name, site) or bool(self.namespaces_of(name, site))
 
     def is_label(self, name: str, site: Site) -> bool:

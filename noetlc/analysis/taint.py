@@ -107,7 +107,7 @@ def declared_input(site: Site) -> Input | None:
 
 
 def becomes_url(site: Site) -> bool:
-    """Tell whether what stands at a site becomes part of a URL."""
+    """Return whether what stands at a site becomes part of a URL."""
     declared = declared_input(site)
     if declared is None or site.task is None:
         return False
@@ -128,7 +128,7 @@ def splices(model: Model, language: Language, is_read_so: Callable[[Site], bool]
 
 
 def is_whole_input(site: Site) -> bool:
-    """Tell whether a site is its input's value itself and not an item or a field of it."""
+    """Return whether a site is its input's value itself and not an item or a field of it."""
     return site.task is not None and site.task.task.get_extra(site.input) is site.scalar
 
 
@@ -272,7 +272,7 @@ def _next_in_line(owner: Owner) -> Iterator[ast.Task]:
 
 
 def _goes_on(task: ast.Task) -> bool:
-    """Tell whether a task's policy can continue with the next task."""
+    """Return whether a task's policy can continue with the next task."""
     directives = [then.do.text for then in _thens(task) if then.do]
     return "continue" in directives or not any(rule.else_ for rule in task.rules)
 

@@ -34,7 +34,7 @@ from noetlc.syntax.lalr import END as END_OF_INPUT
 from noetlc.syntax.lalr import Parser, Production
 from noetlc.syntax.tables import load_grammar
 from noetlvm.bytecode.addresses import addresses
-from noetlvm.bytecode.isa import EXPRESSION, ISA_VERSION, PIPELINE, Opcode, Operand
+from noetlvm.bytecode.isa import EXPRESSION, ISA_VERSION, PIPELINE, Opcode, OpcodeName, Operand
 from noetlvm.bytecode.program import (
     Arc,
     Credential,
@@ -348,7 +348,7 @@ class _Builder:
             raise self._lexer.error(message, token.at)
         return token
 
-    def _instruction(self, children: list[Any], opcodes: dict[str, Opcode]) -> Instruction:
+    def _instruction(self, children: list[Any], opcodes: dict[OpcodeName, Opcode]) -> Instruction:
         word, *operands, end = children
         opcode = opcodes.get(word.value)
         if opcode is None:

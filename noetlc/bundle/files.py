@@ -8,7 +8,7 @@ from noetlc.files import read_file
 from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.errors import BundleError, MalformedBundle
+from noetlvm.bytecode.errors import BundleError, MalformedBundleError
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
@@ -34,7 +34,7 @@ def open_bundle(path: str) -> tuple[Program, bytes]:
 
 def describe(error: BundleError) -> str:
     """Return in one line what is wrong with a bundle."""
-    kind = "malformed" if isinstance(error, MalformedBundle) else "invalid"
+    kind = "malformed" if isinstance(error, MalformedBundleError) else "invalid"
     return f"{kind} bundle: {error}"
 
 
@@ -51,7 +51,7 @@ class Verification(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
         error = self.error and {
-            "kind": "malformed" if isinstance(self.error, MalformedBundle) else "invalid",
+            "kind": "malformed" if isinstance(self.error, MalformedBundleError) else "invalid",
             "code": self.error.code,
             "section": self.error.section,
             "offset": self.error.offset,

@@ -56,7 +56,7 @@ class CanonicalPlaybook(Record):
 
 def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     """Return the canonical form of a playbook without lint errors. Raises ExpansionError for what has none."""
-    playbook = canonical_spelling(playbook).playbook
+    playbook = canonical_spelling(playbook, source.text).playbook
     workbook = _workbook_of(playbook)
     budget = ExpansionBudget()
     steps: list[ast.Step] = []

@@ -10,6 +10,8 @@ declares the other names of its inputs (`ToolKind.spellings`). Besides:
     `retry: {max_attempts: 3, …}` on a task        a policy: retry on error, then fail
     `job.uuid`, `job.execution_id`                 `execution_id`, unless the playbook defines `job`
     `loop_index` in a loop                         `iter.index`, unless the playbook defines `loop_index`
+    an arc without `when`, with                    an arc with a guard that holds on success only (S55)
+    `executor.spec.unguarded_arcs: success`
 
 A name is left as it is if the task gives the canonical one too; lint reports that.
 """
@@ -48,6 +50,7 @@ _RETRY_KEYS = {
 }
 _BACKOFFS = {"none": "none", "fixed": "none", "constant": "none", "linear": "linear", "exponential": "exponential"}
 _FAILED = "outcome.status == 'error'"
+_SUCCEEDED = "{{ event.name != 'step.failed' }}"
 
 _TEMPLATE_NAMES = {
     "job": {"uuid": "execution_id", "execution_id": "execution_id", "id": "execution_id"},
@@ -63,23 +66,28 @@ class Spelled(NamedTuple):
     respellings: tuple[Respelling, ...] = ()
 
 
-def canonical_spelling(playbook: ast.Playbook) -> Spelled:
-    """Return a playbook in canonical spelling; the same one if it is already."""
-    rewriter = _Spelling(playbook)
+def canonical_spelling(playbook: ast.Playbook, text: str) -> Spelled:
+    """Return a playbook in canonical spelling; the same one if it is already. `text` is its source."""
+    rewriter = _Spelling(playbook, text)
     rewritten = rewriter.rewrite(playbook)
     return Spelled(rewritten, tuple(sorted(rewriter.found)))
 
 
 class _Spelling(Rewriter):
-    def __init__(self, playbook: ast.Playbook) -> None:
+    def __init__(self, playbook: ast.Playbook, text: str) -> None:
+        self._has_names = any(name in text for name in _TEMPLATE_NAMES)
         self.found: list[Respelling] = []
         self._names: dict[str, dict[str, str]] | None = None
         self._playbook = playbook
+        spec = playbook.executor.spec if playbook.executor else None
+        self._guards_arcs = bool(spec and spec.unguarded_arcs and spec.unguarded_arcs.text == "success")
 
     def scalar(self, name: str, leaf: Scalar) -> Scalar:
-        return leaf if name == "desc" else self._template(leaf)
+        return self._template(leaf) if self._has_names and name != "desc" else leaf
 
     def data(self, node: Node) -> Node:
+        if not self._has_names:
+            return node
         if isinstance(node, Scalar):
             return self._template(node)
         if isinstance(node, nodes.Sequence):
@@ -96,6 +104,9 @@ class _Spelling(Rewriter):
         return rewritten
 
     def struct(self, struct: ast.Struct) -> ast.Struct:
+        if self._guards_arcs and isinstance(struct, ast.Arc) and struct.when is None:
+            place = struct.key_span("step")
+            return changed(struct, keys={**struct.keys, "when": place}, when=scalar(place, _SUCCEEDED))
         kind = find_kind(struct.kind.text) if isinstance(struct, ast.Task) and struct.kind else None
         if kind is None or kind.open or not isinstance(struct, ast.Task):
             return struct

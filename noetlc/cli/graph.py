@@ -12,7 +12,9 @@ def graph(
         list[str],
         Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input."),
     ],
-    format: Annotated[str, Option(metavar="text|json|dot|mermaid|pnml|svg|html", help="How to show the net.")] = "text",
+    format: Annotated[
+        str, Option(metavar="text|json|dot|mermaid|pnml|svg|html|graphml|node-link", help="How to show the net.")
+    ] = "text",
     output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
     fail_on: Annotated[
         list[str] | None,

@@ -8,7 +8,7 @@ from noetlc.analysis.folding import Folding
 from noetlc.codegen.names_in_scope import Slot, TemplateScope
 from noetlc.codegen.stack_code import JumpLabel, LoweringError, StackCode
 from noetlc.syntax import template_ast as t
-from noetlvm.bytecode.isa import NAMES
+from noetlvm.bytecode.isa import NAMES, OpcodeName
 from noetlvm.language.filters import FILTERS, FUNCTIONS
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import TESTS
@@ -16,7 +16,15 @@ from noetlvm.language.tests import TESTS
 UNDEFINED_TEXT_MAX = 80
 """Characters of source text in the description of an undefined value."""
 
-_BINARY = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "//": "FLOORDIV", "%": "MOD", "**": "POW"}
+_BINARY: dict[str, OpcodeName] = {
+    "+": "ADD",
+    "-": "SUB",
+    "*": "MUL",
+    "/": "DIV",
+    "//": "FLOORDIV",
+    "%": "MOD",
+    "**": "POW",
+}
 
 
 class Operations:
@@ -60,7 +68,7 @@ class Operations:
         """Emit a filter over the value on the stack."""
         self._apply("FILTER", node.name, FILTERS, node)
 
-    def _emit(self, name: str, *operands: object, node: t.Node) -> None:
+    def _emit(self, name: OpcodeName, *operands: object, node: t.Node) -> None:
         self.code.emit(name, *operands, at=node.span.start)
 
     # ---- names and data
@@ -130,7 +138,9 @@ class Operations:
         self.lower(node.node)
         self._apply("TEST", node.name, TESTS, node)
 
-    def _apply(self, opcode: str, name: str, known: Mapping[str, object], node: t.Call | t.Filter | t.Test) -> None:
+    def _apply(
+        self, opcode: OpcodeName, name: str, known: Mapping[str, object], node: t.Call | t.Filter | t.Test
+    ) -> None:
         """Emit the arguments and the call. The name is checked again: the verifier refuses unknown ones."""
         if name not in known:
             raise LoweringError(
@@ -202,8 +212,9 @@ class Operations:
         self.code.emit("COMPARE", operand.op, at=operand.op_span.start)
 
     def _junction(self, node: t.And | t.Or) -> None:
-        keep, passed = ("KEEP_IF", False) if isinstance(node, t.Or) else ("KEEP_UNLESS", True)
-        operands = self._undecided(node.operands, passed)
+        is_or = isinstance(node, t.Or)
+        keep: OpcodeName = "KEEP_IF" if is_or else "KEEP_UNLESS"
+        operands = self._undecided(node.operands, not is_or)
         end = self.code.label()
         for operand in operands[:-1]:
             self.lower(operand)

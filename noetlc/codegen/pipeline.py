@@ -13,6 +13,7 @@ from noetlc.codegen.pipeline_code import InstructionOrigin, LoweredPipeline, Pip
 from noetlc.codegen.stack_code import JumpLabel
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
+from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.language.scopes import Position, visible_names
 from noetlvm.record import Record, changed
 
@@ -92,7 +93,7 @@ class _TaskCode(Record):
         else:
             self._policy(rules, call)
 
-    def _emit(self, name: str, *operands: object, at: Span | None = None) -> None:
+    def _emit(self, name: OpcodeName, *operands: object, at: Span | None = None) -> None:
         origin = self.origin if at is None else self.origin._replace(offset=at.start)
         self.code.emit(name, *operands, origin=origin)
 
@@ -163,7 +164,7 @@ class _TaskCode(Record):
     def _patch(self, patch: nodes.Mapping | None, field: str) -> Lowered | None:
         return self._value(patch, Position.TASK_PATCH, field) if patch and patch.entries else None
 
-    def _hand_on(self, directive: str, target: JumpLabel, at: Span | None = None) -> None:
+    def _hand_on(self, directive: OpcodeName, target: JumpLabel, at: Span | None = None) -> None:
         """Emit a directive that hands the result on, and before it BIND if some task reads the result by its label."""
         if label_of(self.task) in self.context.read_labels:
             self._emit("BIND", at=at)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from noetlc.codegen.expressions import Lowered
 from noetlc.codegen.stack_code import JumpLabel
-from noetlvm.bytecode.isa import PIPELINE, Flow, Opcode, Operand
+from noetlvm.bytecode.isa import PIPELINE, Flow, Opcode, OpcodeName, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
@@ -61,7 +61,7 @@ class PipelineCode:
         self._labels = 0
         self._counters: dict[str, int] = {}
 
-    def emit(self, name: str, *operands: object, origin: InstructionOrigin) -> None:
+    def emit(self, name: OpcodeName, *operands: object, origin: InstructionOrigin) -> None:
         """Add an instruction. An expression is given as `Lowered`, a target as `JumpLabel`."""
         self._lines.append(_Line(PIPELINE[name], operands, origin, tuple(self._waiting)))
         self._waiting.clear()

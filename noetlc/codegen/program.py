@@ -75,7 +75,8 @@ def _text(scalar: nodes.Scalar | None) -> str:
 
 def _executor(executor: ast.Executor | None) -> dict[str, Value]:
     found = struct_data(executor, "spec")
-    settings = struct_data(executor.spec if executor else None, "entry_step", "final_step", "no_next_is_error")
+    compiled = ("entry_step", "final_step", "no_next_is_error", "unguarded_arcs")
+    settings = struct_data(executor.spec if executor else None, *compiled)
     return found | {"spec": settings} if settings else found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from noetlc.syntax.span import Span
-from noetlvm.bytecode.isa import EXPRESSION, Operand
+from noetlvm.bytecode.isa import EXPRESSION, OpcodeName, Operand
 from noetlvm.bytecode.program import Expression, Instruction
 
 
@@ -51,7 +51,7 @@ class StackCode:
         self._places: list[int] = []
         self._slots = 0
 
-    def emit(self, name: str, *operands: object, at: int) -> None:
+    def emit(self, name: OpcodeName, *operands: object, at: int) -> None:
         """Add an instruction whose source is at the offset `at`."""
         self._instructions.append(Instruction(EXPRESSION[name], operands) if operands else _WITHOUT_OPERANDS[name])
         self._offsets.append(at)

@@ -114,13 +114,22 @@ def marks_of(report: GraphReport) -> dict[str, tuple[str, ...]]:
 
 def step_box(step: Step, net: Net, marks: tuple[str, ...], unfold: bool = False) -> Box:
     """Return the box of a step."""
-    inner = inside(step) if unfold and step.pipeline else None
+    inner = inside(step) if unfold and has_flow(step) else None
     notes = tuple(_notes(step, net))
-    hint = "\n".join((step.name, *notes, *([f"at {step.where}"] if step.where else [])))
+    desc = [step.desc] if step.desc else []
+    hint = "\n".join((step.name, *desc, *notes, *([f"at {step.where}"] if step.where else [])))
+    notes = tuple(shortened(" ".join(one.split()), _LONGEST_TITLE) for one in (*desc, *notes))
     return Box(step.name, step.kind.value, shortened(step.name, _LONGEST_TITLE), notes, step.where, marks, hint, inner)
 
 
+def has_flow(step: Step) -> bool:
+    """True if a step has more than one task, so that there is something to see inside it."""
+    return step.pipeline is not None and sum(i.opcode.name in ("ENTER", "MARK") for i in step.pipeline.code) > 1
+
+
 def _notes(step: Step, net: Net) -> Iterator[str]:
+    if step.tools:
+        yield ", ".join(step.tools)
     if step.index == net.final:
         yield "last, when all is at rest"
     for level, width in enumerate(step.widths):

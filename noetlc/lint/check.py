@@ -63,7 +63,7 @@ def check_source(source: Source, settings: Settings = DEFAULT_SETTINGS) -> Check
     parsed = parse_playbook(document.root)
     if parsed.playbook is None:
         return _checked(source, document, None, parsed.problems, settings)
-    spelled = canonical_spelling(parsed.playbook)
+    spelled = canonical_spelling(parsed.playbook, source.text)
     return _checked(source, document, spelled.playbook, parsed.problems, settings, spelled.respellings)
 
 

@@ -142,6 +142,8 @@ class CaseRewriter:
                 self._log.add("R901", action.span, "`result` of a case has no counterpart")
         if not then.pairs and directive == "continue":
             return None
+        if directive == "continue" and entry.on_error:
+            directive = "break"  # what follows in the step is for a tool that has succeeded
         then.pairs.insert(0, MapEntry("do", scalar(directive)))
         condition = self._condition(entry, ReadAt.RULE)
         if entry.otherwise or not condition:

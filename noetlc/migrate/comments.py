@@ -7,18 +7,15 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 
 from noetlc.syntax.nodes import Mapping, Node, Sequence
-from noetlc.syntax.yaml_reader import Document, read_document
+from noetlc.syntax.yaml_reader import Document
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[^\r\n]*", re.MULTILINE)
 
 
-def with_all_comments(before: str, document: Document, after: str) -> str:
+def with_all_comments(before: str, document: Document, after: str, written: Document) -> str:
     """Return a rewritten text with the comments that it misses."""
     old = _comments(before, document)
-    if not old:
-        return after
-    written = read_document(after)
-    if written.problems or written.root is None or document.root is None:
+    if not old or written.root is None or document.root is None:
         return after
     present = Counter(comment for _, comment in _comments(after, written))
     missing: dict[str, list[str]] = defaultdict(list)

@@ -247,6 +247,13 @@ _ROWS = (
         "the same value",
     ),
     Construct("R709", "a condition without `{{ }}`", "a template", "the condition is evaluated"),
+    Construct(
+        "R710",
+        "`output.data.data`",
+        "the field `data` of the body, or of what the code returned",
+        "files use `output.data` for the result and for the body: check which one is meant",
+        Effect.NOTED,
+    ),
     # ---- the io dialect
     Construct("R801", "`set` in a rule", "`set_ctx`, `set_iter`", "the same scope"),
     Construct(

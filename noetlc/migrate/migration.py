@@ -61,12 +61,13 @@ def migrate_document(text: str, document: Document) -> Migration:
     log = RewriteLog()
     _Passes(text, root, recognised.dialect, log).run()
     after = _written(text, root)
-    if after != text:
-        after = with_all_comments(text, document, after)
     changes = log.changes
-    if after != text and read_document(after).problems:
-        changes = (*changes, Rewrite("R909", Span(0, 0), "the result would not be readable; the file is left as it is"))
-        return Migration(text, text, recognised, changes)
+    if after != text:
+        written = read_document(after)
+        if written.problems:
+            problem = "the result would not be readable; the file is left as it is"
+            return Migration(text, text, recognised, (*changes, Rewrite("R909", Span(0, 0), problem)))
+        after = with_all_comments(text, document, after, written)
     if after == text:  # nothing was rewritten: only what needs a hand is worth a word
         changes = tuple(change for change in changes if CONSTRUCTS[change.code].effect is Effect.HAND)
     return Migration(text, after, recognised, changes)

@@ -120,6 +120,8 @@ class NameScope:
         if path[0] == "output" and path[1:2] == ("result",):
             return self._found("R701", 2, base)
         self.codes.append("R701")
+        if path[0] == "output" and path[1:3] == ("data", "data"):
+            self.codes.append("R710")
         if path[1:2] == ("status",) and self._kind != "http":
             return 2, {ReadAt.RULE: "outcome.status", ReadAt.ARC: "event.status"}.get(self._where, f"{base}.status")
         if path[1:2] == ("error",) and self._where in (ReadAt.RULE, ReadAt.ARC):

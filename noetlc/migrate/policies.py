@@ -234,12 +234,15 @@ class PolicyRewriter:
         self._log.add("R303", pair.span, "`retry` is a policy rule")
         guard = settings.leaf("when") or settings.leaf("retry_when")
         condition = expression_in(guard.text) if guard else None
-        if settings.pairs:
-            rule = mapping(("when", template(joined("and", ERROR, condition or ""))), ("then", retry_then(settings)))
-            rules = policy_rules(body)
-            rules.items.insert(0, SeqItem(rule))
-            if not handles_errors(rules):
-                rules.items.append(SeqItem(error_rule()))
+        if not settings.pairs:
+            return
+        rules = policy_rules(body)
+        then = retry_then(settings)
+        more = _attempts_left(then) if rules.items else ""
+        rule = mapping(("when", template(joined("and", ERROR, more, condition or ""))), ("then", then))
+        rules.items.insert(0, SeqItem(rule))
+        if not handles_errors(rules):
+            rules.items.append(SeqItem(error_rule()))
 
     def _task_set(self, task: TaskFacts) -> None:
         """`set` on a task writes names when the task has succeeded."""
@@ -322,6 +325,13 @@ def handles_errors(rules: Seq) -> bool:
             if rule.pair("else") or (guard and expression_in(guard.value_text) == ERROR):
                 return True
     return False
+
+
+def _attempts_left(then: Map) -> str:
+    """Return the condition under which a tool tried again by itself; the last outcome is for the other rules."""
+    attempts = then.leaf("attempts")
+    written = attempts.value_text if attempts else "3"
+    return f"_attempt < {expression_in(written) or written}"
 
 
 def retry_then(settings: Map) -> Map:

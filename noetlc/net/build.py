@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,8 @@ from noetlvm.record import Record
 if TYPE_CHECKING:
     from noetlvm.bytecode.program import Pipeline
 
+_READS_STEP = re.compile(r"""event\.step\b|\[?['"]step['"]""")
+"""In source or code: a guard that may read `event.step`, so that its formula depends on the name of the step."""
 _GATES = {True: Gate.OPEN, False: Gate.SHUT, None: Gate.UNSURE}
 
 
@@ -134,7 +137,7 @@ class _Builder:
 
     def _key(self, step: StepSummary, event: str) -> tuple[object, ...]:
         texts = tuple(arc.text for arc in step.arcs)
-        reads_name = any("event" in one and "step" in one for one in texts)
+        reads_name = any(map(_READS_STEP.search, texts))
         return (event, bool(step.loop_sizes), texts, step.name if reads_name else "")
 
     def _formulas(self, step: StepSummary, event: str) -> list[Formula]:

@@ -57,7 +57,7 @@ class SourceNet(Entity):
 @lru_cache(maxsize=1)  # the rules of one model use it one after the other
 def source_net(model: Model) -> SourceNet | None:
     """Return a playbook's net; None where names or routers are in error, which rules report."""
-    if not model.steps or model.is_told(model.playbook.span, *_UNREAD):
+    if not model.steps or model.is_reported(model.playbook.span, *_UNREAD):
         return None
     names = {step.step.text for step in model.steps if step.step}
     targets = {arc.step.text if arc.step else "" for step in model.steps for arc in _arcs(step)}

@@ -1,4 +1,4 @@
-"""A rule that tells of keys which it explains better than the general rules do: those that it claims."""
+"""A rule that reports keys which it explains better than the general rules do: those that it claims."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class ClaimRule(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for problem in self.claimed(model):
-            yield self.tell(model, problem)
+            yield self.word(model, problem)
 
     def claimed(self, model: Model) -> Iterator[Problem]:
-        """Yield the problems that are this rule's to tell."""
+        """Yield the problems that this rule reports."""
         for problem in model.problems:
             if problem.kind in _KINDS and (problem.object, problem.key) in self.claims:
                 yield problem
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         """Word a problem as a finding."""
         return self.finding(problem.span, problem.message, problem.help)

@@ -39,7 +39,7 @@ class NetRule(Rule):
         return self.finding(span, found.message, found.help, related=related)
 
 
-@lru_cache(maxsize=1)  # the rules of one model ask one after the other
+@lru_cache(maxsize=1)  # the rules of one model run one after the other
 def _findings(source: SourceNet) -> NetFindings:
     from noetlc.net.findings import NetFindings
 

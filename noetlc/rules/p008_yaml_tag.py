@@ -11,7 +11,7 @@ class YamlTag(ProblemRule):
     severity = Severity.ERROR
     summary = "A value carries a YAML tag that a playbook has no use for, or that does not fit it."
     why = (
-        "Tags ask a YAML library to build objects of its own. A playbook is plain data: strings, numbers, booleans, "
+        "Tags make a YAML library build objects of its own. A playbook is plain data: strings, numbers, booleans, "
         "null, lists and mappings."
     )
     bad = """

@@ -1,4 +1,4 @@
-"""P013: a comment that asks to ignore what is not there."""
+"""P013: a comment that ignores what is not there."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Fix, Severity
+from noetlc.rules.migration import OTHER_WORDS, migration_fix
 from noetlc.rules.problem_rule import ProblemRule
 from noetlc.syntax.problem import Problem, ProblemKind
 
@@ -42,6 +43,8 @@ class UnknownKey(ProblemRule):
     kind = ProblemKind.UNKNOWN_KEY
 
     def fix_for(self, model: Model, problem: Problem) -> Fix | None:
+        if problem.key in OTHER_WORDS:
+            return migration_fix(model)
         if not problem.suggestion or model.source.text[problem.span.start : problem.span.end] != problem.key:
             return None
         return Fix(f"rename it to `{problem.suggestion}`", (Edit(problem.span, problem.suggestion),), safe=False)

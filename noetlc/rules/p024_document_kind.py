@@ -25,7 +25,7 @@ class DocumentKind(Rule):
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`kind` is not `Playbook`."
-    why = "The kind tells catalogues and tools what the file is. With another word they pass it by."
+    why = "Catalogues and tools recognise a playbook by its kind. With another word they skip the file."
     bad = """
     apiVersion: noetl.io/v2
     kind: playbook

@@ -42,7 +42,7 @@ class RootVars(ClaimRule):
     covers = ("formal §2.1", "formal §13", "brief §2", "brief §12", "step spec §2", "S2")
     claims = frozenset({("playbook", "vars")})
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "a playbook has no `vars`",

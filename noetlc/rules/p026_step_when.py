@@ -40,7 +40,7 @@ class StepWhen(ClaimRule):
     covers = ("formal §2.2", "formal §13", "brief §1.1", "brief §12", "step spec §5.2.1", "step spec §13")
     claims = frozenset({("step", "when")})
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "a step has no `when`: it is admitted by rules",

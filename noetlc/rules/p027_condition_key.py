@@ -45,7 +45,7 @@ class ConditionKey(ClaimRule):
     covers = ("brief §1.1", "step spec §4")
     claims = frozenset((name, key) for name in _OBJECTS for key in _KEYS)
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         message = f"{TITLES[problem.object]} has no key `{problem.key}`: the word for a condition is `when`"
         if problem.object == "step":
             help = f"write {ADMIT_SHAPE}, or put a `when` on the arcs that lead here"

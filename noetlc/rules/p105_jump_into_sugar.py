@@ -24,11 +24,11 @@ class JumpIntoSugar(Rule):
               policy:
                 rules:
                   - else:
-                      then: {do: jump, to: ask}
+                      then: {do: jump, to: poll}
         - while:
             when: "{{ _prev is none }}"
             do:
-              - ask: {kind: noop}
+              - poll: {kind: noop}
     """
     good = """
     - step: poll
@@ -37,7 +37,7 @@ class JumpIntoSugar(Rule):
         - while:
             when: "{{ _prev is none }}"
             do:
-              - ask: {kind: noop}
+              - poll: {kind: noop}
     """
     covers = ("S41",)
 

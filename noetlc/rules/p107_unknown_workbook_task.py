@@ -49,7 +49,7 @@ class UnknownWorkbookTask(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         yield from self._shape(model)
         workbook = model.playbook.workbook
-        if workbook is None and model.is_told(model.playbook.span, ("playbook", "workbook")):
+        if workbook is None and model.is_reported(model.playbook.span, ("playbook", "workbook")):
             return
         names = [task.name.text for task in (workbook.tasks or ())] if workbook else []
         for view in model.tasks:

@@ -41,5 +41,5 @@ class ClashingLabel(RefusalRule):
     def check(self, model: Model) -> Iterator[Finding]:
         for views in model.tasks_by_owner.values():
             if len({view.label for view in views}) < len(views):
-                return  # P103 tells of labels that were written twice
+                return  # P103 reports labels that were written twice
         yield from super().check(model)

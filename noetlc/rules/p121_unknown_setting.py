@@ -20,7 +20,7 @@ class UnknownSetting(Rule):
     severity = Severity.WARNING
     summary = "A task's own `spec` has a key that its tool does not obey."
     why = (
-        "The tool never reads it: the time limit that is not kept, the certificate that is checked after all. A `spec` "
+        "The tool never reads it: the time limit that is ignored, the certificate that is checked after all. A `spec` "
         "further out may have keys for tools of other kinds; the task's own is for this one."
     )
     bad = """

@@ -18,7 +18,7 @@ class UnknownTest(Rule):
     code = "P203"
     name = "unknown-test"
     severity = Severity.ERROR
-    summary = "A template asks `is …` with a test that does not exist."
+    summary = "A template has `is …` with a test that does not exist."
     why = "A guard with an unknown test has no answer, so the task or the routing fails just when the answer matters."
     bad = """
     - step: start

@@ -71,7 +71,7 @@ _HELP = {
 
 
 def _is_literal(guard: Scalar) -> bool:
-    """Tell whether a guard is true or false itself, in whichever notation."""
+    """Return whether a guard is true or false itself, in whichever notation."""
     words = guard.text.strip().removeprefix("{{").removesuffix("}}").strip()
     return isinstance(guard.value, bool) or words.lower() in ("true", "false")
 

@@ -60,9 +60,9 @@ class TextGuard(Rule):
             guard = site.scalar
             if not site.is_guard or not isinstance(guard.value, str):
                 continue
-            told = _template(guard) if guard.is_template else _plain(model, site)
-            if told is not None:
-                message, help, mended = told
+            reported = _template(guard) if guard.is_template else _plain(model, site)
+            if reported is not None:
+                message, help, mended = reported
                 yield self.finding(guard.span, message, help, fix=_fix(model, guard, mended))
 
 

@@ -9,6 +9,7 @@ from noetlc.analysis.names import Use
 from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Precedence
 from noetlc.net.source import source_net
+from noetlc.rules.migration import OTHER_NAMES, migration_fix
 from noetlc.rules.rule import Rule
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, Position
@@ -16,12 +17,12 @@ from noetlvm.nearest import did_you_mean
 
 _AFTER_STEP = frozenset({Position.ARC_WHEN, Position.ARC_ARGS})
 
-_TOLD_ELSEWHERE = frozenset({"vars"})
+_REPORTED_ELSEWHERE = frozenset({"vars"})
 
 _INSTEAD = {
     "null": "write `none`",
     "nil": "write `none`",
-    "undefined": "ask with `x is undefined`",
+    "undefined": "test it with `x is undefined`",
     "TRUE": "write `true`",
     "FALSE": "write `false`",
     "loop": "`loop` exists only inside `{% for %}`; the step's own loop is read as `iter.index` and `iter.<iterator>`",
@@ -71,14 +72,15 @@ class UnresolvedName(Rule):
             site = reading.site
             for use in reading.names.uses:
                 name = use.name
-                if name in NAMESPACES or name in _TOLD_ELSEWHERE:
+                if name in NAMESPACES or name in _REPORTED_ELSEWHERE:
                     continue
                 if use.is_optional:
                     yield from self._misspelt(model, site, use)
                     continue
-                told = _told(model, order, site, name)
-                if told:
-                    yield self.finding(model.place(site, use.node.span), *told)
+                undefined = _undefined(model, order, site, name)
+                if undefined:
+                    fix = migration_fix(model) if name in OTHER_NAMES else None
+                    yield self.finding(model.place(site, use.node.span), *undefined, fix=fix)
 
     def _misspelt(self, model: Model, site: Site, use: Use) -> Iterator[Finding]:
         """Note an optional name that nothing defines and that is close to one: its default always counts."""
@@ -90,7 +92,7 @@ class UnresolvedName(Rule):
             yield self.finding(model.place(site, use.node.span), message, meant, severity=Severity.NOTE)
 
 
-def _told(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
+def _undefined(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
     """Return the message and help for a name that is undefined at `site`."""
     if model.definitions.namespaces_of(name, site) or model.definitions.is_label(name, site):
         return None

@@ -59,7 +59,7 @@ class PolicyShape(Rule):
                 yield self.finding(problem.span, problem.message, self._help(model, problem.span, problem.key))
         for view in model.tasks:
             policy = view.task.spec.policy if view.task.spec else None
-            if policy and policy.rules is None and not model.is_told(policy.span, ("task_policy", "rules")):
+            if policy and policy.rules is None and not model.is_reported(policy.span, ("task_policy", "rules")):
                 place = Span(policy.span.start, min(policy.span.start + 1, policy.span.end))
                 yield self.finding(place, f"the policy of `{view.label}` has no `rules`", f"write {_SHAPE}")
 

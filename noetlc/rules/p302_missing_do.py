@@ -54,7 +54,7 @@ class MissingDo(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for view in model.tasks:
             for rule in view.task.rules:
-                if not model.is_told(rule.span, *_FAULTS):
+                if not model.is_reported(rule.span, *_FAULTS):
                     yield from self._check_rule(rule, view.label)
 
     def _check_rule(self, rule: ast.PolicyRule, label: str) -> Iterator[Finding]:

@@ -71,9 +71,9 @@ class UnknownDirective(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for problem in model.problems:
             if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) == ("then", "do"):
-                yield self._tell(problem, model.source.text[problem.span.start : problem.span.end])
+                yield self._word(problem, model.source.text[problem.span.start : problem.span.end])
 
-    def _tell(self, problem: Problem, written: str) -> Finding:
+    def _word(self, problem: Problem, written: str) -> Finding:
         word = written.strip("'\"")
         meant = problem.suggestion or _MEANT.get(word.lower(), "")
         if not meant:

@@ -42,7 +42,7 @@ class SetIterOutsideLoop(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for view in model.tasks:
             step = view.owner.step
-            if step is None or step.loop or model.is_told(step.span, ("step", "loop")):
+            if step is None or step.loop or model.is_reported(step.span, ("step", "loop")):
                 continue
             for _, then in thens(view.task):
                 if then.set_iter is not None:

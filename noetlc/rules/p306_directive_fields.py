@@ -25,7 +25,7 @@ class DirectiveFields(Rule):
     bad = """
     - step: poll
       tool:
-        - ask: {kind: http, url: "https://example.org/job"}
+        - poll: {kind: http, url: "https://example.org/job"}
         - again:
             kind: noop
             spec:
@@ -39,14 +39,14 @@ class DirectiveFields(Rule):
     good = """
     - step: poll
       tool:
-        - ask: {kind: http, url: "https://example.org/job"}
+        - poll: {kind: http, url: "https://example.org/job"}
         - again:
             kind: noop
             spec:
               policy:
                 rules:
                   - when: "{{ _prev.data.state == 'running' }}"
-                    then: {do: jump, to: ask}
+                    then: {do: jump, to: poll}
                   - else:
                       then: {do: break}
     """
@@ -59,7 +59,7 @@ class DirectiveFields(Rule):
                     yield from self._check_then(model, then, then.do)
 
     def _check_then(self, model: Model, then: ast.Then, do: Scalar) -> Iterator[Finding]:
-        if do.text == "jump" and then.to is None and not model.is_told(then.span, ("then", "to")):
+        if do.text == "jump" and then.to is None and not model.is_reported(then.span, ("then", "to")):
             yield self.finding(do.span, "`jump` does not say where to", "add `to:` with the label of a task")
         for field, directive in _BELONGS_TO.items():
             if getattr(then, field) is not None and do.text != directive:

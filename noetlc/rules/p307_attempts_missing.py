@@ -54,7 +54,7 @@ class AttemptsMissing(Rule):
             for _, then in thens(view.task):
                 if then.do is None or then.do.text != "retry" or then.attempts is not None:
                     continue
-                if not model.is_told(then.span, ("then", "attempts")):
+                if not model.is_reported(then.span, ("then", "attempts")):
                     yield self._missing(model, then, then.do)
 
     def _missing(self, model: Model, then: ast.Then, do: Scalar) -> Finding:

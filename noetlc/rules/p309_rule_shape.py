@@ -89,12 +89,12 @@ class RuleShape(Rule):
         if choice.else_ is not None:
             yield from self._beside_else(rules, choice)
         elif choice.when is None:
-            if not _is_told(model, rules, choice, "when", "else"):
+            if not _is_reported(model, rules, choice, "when", "else"):
                 message = f"this {rules.title} has neither `when` nor `else`"
                 yield self.finding(
                     start, message, 'write `when: "{{ … }}"` with `then`, or `else` with `then` under it'
                 )
-        elif choice.then is None and rules.object != "rule" and not _is_told(model, rules, choice, "then"):
+        elif choice.then is None and rules.object != "rule" and not _is_reported(model, rules, choice, "then"):
             yield self.finding(start, f"this {rules.title} has no `then`", f"add {_then(rules)}")
 
     def _beside_else(self, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:
@@ -108,10 +108,10 @@ class RuleShape(Rule):
             )
 
 
-def _is_told(model: Model, rules: FirstMatch, choice: Choice, *keys: str) -> bool:
-    """Tell whether the key is absent because it could not be read, or was written under another name."""
+def _is_reported(model: Model, rules: FirstMatch, choice: Choice, *keys: str) -> bool:
+    """Return whether the key is absent because it could not be read, or was written under another name."""
     places = [(rules.object, key) for key in (*keys, *OTHER_NAMES, *_OF_THEN.get(rules.object, ()))]
-    return model.is_told(choice.span, *places)
+    return model.is_reported(choice.span, *places)
 
 
 def _then(rules: FirstMatch) -> str:

@@ -53,7 +53,7 @@ class MissingElse(Rule):
             policy = view.task.spec.policy if view.task.spec else None
             if policy is None or policy.rules is None or any(map(_takes_the_rest, policy.rules)):
                 continue
-            if not model.is_told(policy.span, ("rule", "else"), ("rules", "")):
+            if not model.is_reported(policy.span, ("rule", "else"), ("rules", "")):
                 yield self.finding(
                     policy.key_span("rules"),
                     f"the policy of `{view.label}` has no `else`: what no rule matches, errors too, continues",

@@ -50,7 +50,7 @@ class AdmitWithoutElse(Rule):
             admit = policy.admit if policy else None
             if admit is None or not admit.rules or any(map(_takes_the_rest, admit.rules)):
                 continue
-            if not model.is_told(admit.span, ("admit_rule", "else"), ("admit_rules", "")):
+            if not model.is_reported(admit.span, ("admit_rule", "else"), ("admit_rules", "")):
                 name = step.step.text if step.step else ""
                 yield self.finding(
                     admit.key_span("rules"),

@@ -86,7 +86,7 @@ class SwallowedError(Rule):
 
 
 def _looks_at_error(then: ast.Then | None) -> bool:
-    """Tell whether the rule writes down how the task went, so that a later task can look."""
+    """Return whether the rule writes down how the task went, so that a later task can look."""
     written = (scalar for _, entry in patches(then) for scalar in scalars(entry.value)) if then else ()
     return any(map(_reads_status, written))
 

@@ -68,8 +68,10 @@ class Reducer(Rule):
                 for patch, entry in patches(then)
                 if patch == "set_ctx"
             }
-            # What a workbook task writes is written by whoever uses it.
-            is_open = any(view.kind == "workbook" for view in views) or model.is_told(_span(owner), ("then", "set_ctx"))
+            # What a workbook task writes is written by the step that uses it.
+            is_open = any(view.kind == "workbook" for view in views) or model.is_reported(
+                _span(owner), ("then", "set_ctx")
+            )
             for loop in owner.loops:
                 yield from self._check_loop(loop, written, is_open)
 

@@ -99,7 +99,7 @@ class LoopSettings(Rule):
         if isinstance(width.value, int) and width.value < 1:
             message = f"`max_in_flight: {width.text}` lets no iteration run"
             yield self.finding(width.span, message, "write how many iterations may run at once, 1 or more")
-        elif loop_mode(loop) == "sequential" and not model.is_told(
+        elif loop_mode(loop) == "sequential" and not model.is_reported(
             loop.span, ("loop_spec", "mode"), ("loop_policy", "mode")
         ):
             yield self.finding(

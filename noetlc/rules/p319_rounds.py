@@ -27,7 +27,7 @@ class Rounds(Rule):
             when: "{{ _prev is none }}"
             max: -1
             do:
-              - ask: {kind: noop}
+              - poll: {kind: noop}
     """
     good = """
     - step: poll
@@ -36,7 +36,7 @@ class Rounds(Rule):
             when: "{{ _prev is none }}"
             max: 100
             do:
-              - ask: {kind: noop}
+              - poll: {kind: noop}
     """
     covers = ("S39",)
 

@@ -9,13 +9,14 @@ from noetlc.finding import Finding, Related, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
+from noetlvm.limits import INLINE_BYTES, INLINE_BYTES_MIN
 
 
 class LimitValues(Rule):
     code = "P321"
     name = "limit-values"
     severity = Severity.ERROR
-    summary = "A time limit of a step, or a limit of the executor, is zero, negative or endless, or is never reached."
+    summary = "A limit of a step or of the executor is zero, negative, endless, out of range, or never reached."
     why = (
         "A limit that is no positive number is no limit: the step that should have been stopped hangs all night. A "
         "`timeout_s` that is longer than the `deadline_s` beside it is never reached, because no run begins before the "
@@ -43,6 +44,7 @@ class LimitValues(Rule):
         limits = spec.policy.limits if spec and spec.policy else None
         if limits:
             yield from self._check_value("max_payload_bytes", limits.max_payload_bytes, "bytes")
+            yield from self._check_range("max_payload_bytes", limits.max_payload_bytes)
             yield from self._check_value("max_transitions", limits.max_transitions, "task runs")
 
     def _check_lifecycle(self, lifecycle: ast.Lifecycle) -> Iterator[Finding]:
@@ -64,6 +66,11 @@ class LimitValues(Rule):
     def _check_value(self, key: str, value: Scalar | None, unit: str) -> Iterator[Finding]:
         if value is not None and not 0 < _number(value) < float("inf"):
             yield self.finding(value.span, f"`{key}: {value.text}` is no limit", f"write {unit}, more than 0")
+
+    def _check_range(self, key: str, value: Scalar | None) -> Iterator[Finding]:
+        if value is not None and _number(value) > 0 and not INLINE_BYTES_MIN <= _number(value) <= INLINE_BYTES:
+            message = f"`{key}: {value.text}` is out of range"
+            yield self.finding(value.span, message, f"write a number from {INLINE_BYTES_MIN:,} to {INLINE_BYTES:,}")
 
 
 def _number(value: Scalar) -> float:

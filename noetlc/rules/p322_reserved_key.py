@@ -22,7 +22,7 @@ _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
     },
     ast.ExecutorResults: {"reference_first": "large results go by reference; `limits.max_payload_bytes` says which"},
     ast.ExecutorPolicy: {"placement": _LATER, "cost": _LATER, "backends": _LATER},
-    ast.Emit: {"events": "every step is recorded anyway; to tell somebody, write a task"},
+    ast.Emit: {"events": "every step is recorded anyway; to send a message, write a task"},
     ast.StepPolicy: {
         "tracing": "every event has `trace_id`, `step_run_id` and a time already",
         "quotas": "`lifecycle` limits time, `max_in_flight` how much runs at once",
@@ -81,7 +81,7 @@ class ReservedKey(Rule):
 
 
 def _says_something(value: object) -> bool:
-    """Tell whether a value is more than an empty place."""
+    """Return whether a value is more than an empty place."""
     if isinstance(value, Sequence):
         return bool(value.items)
     if isinstance(value, Mapping):

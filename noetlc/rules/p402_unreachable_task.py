@@ -19,7 +19,7 @@ class UnreachableTask(Rule):
     summary = "No path through the pipeline reaches the task."
     why = (
         "The task before it always jumps, breaks or fails, and nothing jumps here. The work that the task describes is "
-        "never done, and nobody is told."
+        "never done, and nobody is reported."
     )
     bad = """
     - step: store
@@ -69,7 +69,7 @@ class UnreachableTask(Rule):
 
 
 def _begins_dead_run(flow: Flow, number: int, point: Point) -> bool:
-    """The first of a dead run is told, after something alive. What a constant guard shuts off is its own rule's."""
+    """The first of a dead run is reported, after something alive. What a constant guard shuts off is its own rule's."""
     return point.before is not None and not _is_alive(flow, number) and _is_alive(flow, point.before)
 
 

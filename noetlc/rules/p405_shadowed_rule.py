@@ -55,7 +55,7 @@ class ShadowedRule(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for rules in first_match_lists(model):
             if rules.object == "branch":
-                continue  # told of sugar, as P406
+                continue  # P406 reports sugar
             guarded = [choice for choice in rules.choices if choice.when is not None or choice.else_ is not None]
             for choice, earlier in covered((choice, choice.when) for choice in guarded):
                 if earlier.else_ is None:

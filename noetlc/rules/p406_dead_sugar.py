@@ -61,7 +61,7 @@ class DeadSugar(Rule):
                     yield from self._check_repeat(point.entry)
 
     def _check_choose(self, model: Model, choose: ast.Choose) -> Iterator[Finding]:
-        if not choose.choose and not model.is_told(choose.span, ("branches", "")):
+        if not choose.choose and not model.is_reported(choose.span, ("branches", "")):
             message = "this `choose` has no branches"
             yield self.finding(choose.key_span("choose"), message, "add `- when: …` with `then`, or remove it")
         guarded = [branch for branch in choose.choose if branch.when is not None or branch.else_ is not None]
@@ -76,9 +76,9 @@ class DeadSugar(Rule):
 
     def _check_repeat(self, repeat: ast.Repeat) -> Iterator[Finding]:
         always = decide(repeat.when) if repeat.when else None
-        told = _CONSTANT.get((repeat.word, always)) if always is not None else None
-        if told and repeat.when:
-            yield self.finding(repeat.when.span, *told)
+        reported = _CONSTANT.get((repeat.word, always)) if always is not None else None
+        if reported and repeat.when:
+            yield self.finding(repeat.when.span, *reported)
 
 
 def _place(branch: ast.Branch) -> Span:

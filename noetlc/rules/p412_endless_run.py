@@ -13,7 +13,7 @@ class EndlessRun(NetRule):
     kind = "trap"
     summary = "A run that comes to these steps can never end."
     why = (
-        "Every way on leads back, however the guards turn out. The execution stays open until somebody cancels it, and "
+        "Every way on leads back, however the guards turn out. The execution stays open until it is cancelled, and "
         "what waits for its end waits too."
     )
     bad = """

@@ -150,13 +150,13 @@ def _numbers(flow: Flow) -> dict[int, int]:
 
 
 def _handled(model: Model) -> set[tuple[Owner, str]]:
-    """Return the names that a guard of the pipeline asks for: the author knows that they may be absent."""
+    """Return the names that a guard of the pipeline tests for presence: the author knows that they may be absent."""
     return {
         (reading.site.owner, use.fields[0].name)
         for reading in model.readings
         if reading.site.owner and _is_condition(reading.site)
         for use in reading.names.uses
-        if _asks_for(use)
+        if _tests_presence_of(use)
     }
 
 
@@ -164,5 +164,5 @@ def _is_condition(site: Site) -> bool:
     return site.is_guard and site.position in (Position.TASK_POLICY, Position.SUGAR_WHEN)
 
 
-def _asks_for(use: Use) -> bool:
+def _tests_presence_of(use: Use) -> bool:
     return use.name == "iter" and bool(use.fields) and use.is_optional

@@ -44,16 +44,16 @@ class WorkloadWithoutDefault(Rule):
     covers = ("formal §3.2", "S37")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        if model.is_told(model.playbook.span, ("playbook", "workload")):
+        if model.is_reported(model.playbook.span, ("playbook", "workload")):
             return
-        told: set[str] = set()
+        reported: set[str] = set()
         for reading in model.readings:
             for use in reading.names.uses:
                 if use.name != "workload" or not use.fields or use.is_optional:
                     continue
                 field = use.fields[0]
-                if field.name not in model.workload_keys and field.name not in told:
-                    told.add(field.name)
+                if field.name not in model.workload_keys and field.name not in reported:
+                    reported.add(field.name)
                     meant = nearest(field.name, model.workload_keys)
                     yield self.finding(
                         model.place(reading.site, field.span),

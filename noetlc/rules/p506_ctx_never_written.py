@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.p323_misplaced_patch import may_write_ctx
+from noetlc.rules.p324_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlvm.nearest import nearest
 
@@ -60,14 +60,14 @@ class CtxNeverWritten(Rule):
         if may_write_ctx(model):
             return
         written = model.definitions.ctx
-        told: set[str] = set()
+        reported: set[str] = set()
         for reading in model.readings:
             for use in reading.names.uses:
                 if use.name != "ctx" or not use.fields or use.is_optional:
                     continue
                 field = use.fields[0]
-                if field.name not in written and field.name not in told:
-                    told.add(field.name)
+                if field.name not in written and field.name not in reported:
+                    reported.add(field.name)
                     meant = nearest(field.name, written)
                     help = (
                         f"did you mean `ctx.{meant}`?" if meant else f"write it first: `set_ctx: {{ {field.name}: … }}`"

@@ -9,7 +9,7 @@ from noetlc.analysis.state_use import KeyRead, ctx_written, needed
 from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Without
 from noetlc.net.source import SourceNet, source_net
-from noetlc.rules.p323_misplaced_patch import may_write_ctx
+from noetlc.rules.p324_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 
@@ -87,13 +87,13 @@ class CtxNotOnEveryPath(Rule):
             return
         written = ctx_written(model)
         writers = _writers(found, written)
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         without = Without(found)
         for read in reads:
             reader = _reader(read)
-            if (reader, read.key) in told or read.key in written[reader]:
+            if (reader, read.key) in reported or read.key in written[reader]:
                 continue
-            told.add((reader, read.key))
+            reported.add((reader, read.key))
             way = without.steps(read.key, writers.get(read.key, set()), reader)
             if way is not None:
                 yield self._missing(model, read, found, way)

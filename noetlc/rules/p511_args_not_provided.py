@@ -52,18 +52,18 @@ class ArgsNotProvided(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         reads = list(needed(model, "args"))
         found = source_net(model) if reads else None
-        if found is None or model.is_told(model.playbook.span, ("arc", "args")):
+        if found is None or model.is_reported(model.playbook.span, ("arc", "args")):
             return
         givers = _givers(found)
         without = Without(found)
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         numbers = {step.name: step.index for step in reversed(found.net.steps)}
         for read in reads:
             owner = read.reading.site.owner
             reader = owner.name if owner else ""
-            if (reader, read.key) in told or numbers.get(reader) == found.net.final:
+            if (reader, read.key) in reported or numbers.get(reader) == found.net.final:
                 continue
-            told.add((reader, read.key))
+            reported.add((reader, read.key))
             way = without.arcs(read.key, givers.get(read.key, set()), reader)
             if way is not None:
                 yield self._missing(model, read, found, way, givers)

@@ -16,7 +16,7 @@ class UnreadPatch(Rule):
     severity = Severity.NOTE
     summary = "`set_ctx` writes a key that no template reads."
     why = (
-        "It costs an event and room in the state, and it is often a misspelt name: the reader asks for another key and "
+        "It costs an event and room in the state, and it is often a misspelt name: the reader reads another key and "
         "finds nothing there."
     )
     bad = """
@@ -55,13 +55,13 @@ class UnreadPatch(Rule):
         if whole or any(template.problems for _, template in model.template_sites):
             return  # all of it is handed on, or what could not be read may be what reads it
         read = {use.fields[0].name for use in uses if use.name == "ctx"} | {use.name for use in uses}
-        told: set[str] = set()
+        reported: set[str] = set()
         for view in model.tasks:
             for _, then in thens(view.task):
                 for patch, entry in patches(then):
                     key = entry.key.text
-                    if patch == "set_ctx" and key not in read and key not in told:
-                        told.add(key)
+                    if patch == "set_ctx" and key not in read and key not in reported:
+                        reported.add(key)
                         meant = nearest(key, read - model.definitions.ctx)
                         help = f"did you mean `{meant}`, which is read?" if meant else "read it somewhere, or remove it"
                         yield self.finding(entry.key.span, f"nobody reads `ctx.{key}`", help)

@@ -17,7 +17,7 @@ class SecretInInput(Rule):
     summary = "A secret flows into a task input that is not meant for secrets."
     why = (
         "Inputs such as SQL, commands, arguments and bodies are recorded, logged, or visible to other programs on the "
-        "machine. Only `auth`, headers and connection inputs are kept out of sight."
+        "machine. Only `auth`, headers and connection inputs are masked."
     )
     bad = """
     apiVersion: noetl.io/v2

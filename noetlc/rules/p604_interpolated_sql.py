@@ -20,7 +20,7 @@ class InterpolatedSql(Rule):
     severity = Severity.WARNING
     summary = "A template puts data into the text of an SQL command instead of its parameters."
     why = (
-        "A quote in a customer's name breaks the command; a malicious one rewrites it. The database cannot tell what "
+        "A quote in a customer's name breaks the command; a malicious one rewrites it. The database cannot know what "
         "was meant as data once it is part of the text."
     )
     bad = """
@@ -73,6 +73,6 @@ class InterpolatedSql(Rule):
     def _whole(self, splice: Splice) -> Finding:
         return self.finding(
             splice.span,
-            f"the whole SQL text is taken from `{splice.text}`: whoever sets it can run any command",
+            f"the whole SQL text is taken from `{splice.text}`: everyone who sets it can run any command",
             "write the SQL here and let data choose only its parameters (`params`)",
         )

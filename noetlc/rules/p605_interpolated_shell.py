@@ -43,7 +43,7 @@ class InterpolatedShell(Rule):
 
     def _text(self, splice: Splice) -> Finding:
         if splice.is_whole:
-            message = f"the whole command is taken from `{splice.text}`: whoever sets it can run anything"
+            message = f"the whole command is taken from `{splice.text}`: everyone who sets it can run anything"
             return self.finding(
                 splice.span, message, "write the program here, as a list, and let data be its arguments"
             )
@@ -62,7 +62,7 @@ class InterpolatedShell(Rule):
 
 
 def _is_script(site: Site) -> bool:
-    """Tell whether a site is the script in a list such as `[sh, -c, script]`."""
+    """Return whether a site is the script in a list such as `[sh, -c, script]`."""
     value = site.task.task.get_extra(site.input) if site.task else None
     if not isinstance(value, Sequence):
         return False

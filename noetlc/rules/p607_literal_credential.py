@@ -67,7 +67,7 @@ _TITLES = {
     "key": "a private key",
     "url": "a user name and password in a URL",
 }
-"""Each shape of a credential that can be told by its look, by the name of its group."""
+"""Each shape of a credential that can be recognised, by the name of its group."""
 
 
 class _Literal(NamedTuple):
@@ -83,7 +83,7 @@ class LiteralCredential(Rule):
     severity = Severity.WARNING
     summary = "A password, token or key is written into the playbook."
     why = (
-        "A playbook is copied into the catalogue, into version control and into bundles; whoever can read one of them "
+        "A playbook is copied into the catalogue, into version control and into bundles; every reader of one of them "
         "has the credential, and changing it means changing the playbook."
     )
     bad = """
@@ -126,7 +126,7 @@ class LiteralCredential(Rule):
 
 
 def _is_credential(key: str, scalar: Scalar) -> bool:
-    """Tell whether a value can be nothing but a credential, by its key."""
+    """Return whether a value can be nothing but a credential, by its key."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower().replace("-", "_")
     if _PASSWORD_KEY.fullmatch(name):
         if isinstance(scalar.value, int) and not isinstance(scalar.value, bool):

@@ -24,7 +24,7 @@ class SecretOverHttp(Rule):
     name = "secret-over-http"
     severity = Severity.WARNING
     summary = "A task sends a credential to a URL that begins with `http://`."
-    why = "Without TLS everybody on the way can read the credential, and use it until somebody notices."
+    why = "Without TLS everybody on the way can read the credential, and use it until it is revoked."
     bad = """
     apiVersion: noetl.io/v2
     kind: Playbook

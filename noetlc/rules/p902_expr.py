@@ -51,7 +51,7 @@ class Expr(ClaimRule):
                 if key:
                     yield self._expr(key.span)
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         if problem.object == "step":
             return self._expr(problem.span, help=f"write {ADMIT_SHAPE}")
         return self._expr(problem.span, fix=rename_to_when(model, problem.span))

@@ -45,9 +45,9 @@ class NextList(ClaimRule):
         problems = list(self.claimed(model))
         entries = _nexts(model.document.root) if problems else {}
         for problem in problems:
-            yield self._tell(model, problem, entries.get(problem.span.start))
+            yield self._word(model, problem, entries.get(problem.span.start))
 
-    def _tell(self, model: Model, problem: Problem, entry: Entry | None) -> Finding:
+    def _word(self, model: Model, problem: Problem, entry: Entry | None) -> Finding:
         if entry is None or not (isinstance(entry.value, Sequence) or _is_name(entry.value)):
             return self.finding(problem.span, problem.message, "write `next: {arcs: [{step: …}]}`")
         shape = "a list" if isinstance(entry.value, Sequence) else "a name"

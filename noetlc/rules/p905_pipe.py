@@ -45,7 +45,7 @@ class Pipe(ClaimRule):
                 fix=migration_fix(model),
             )
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "`pipe` is of an older dialect: a step's tasks stand under `tool`",

@@ -39,7 +39,7 @@ class Case(ClaimRule):
     covers = ("step spec §13", "S6")
     claims = frozenset({("step", "case")})
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "`case` is of an older dialect: a step has no cases",

@@ -21,9 +21,7 @@ class OldPatches(ClaimRule):
     name = "old-patches"
     severity = Severity.ERROR
     summary = "A policy rule writes with `set_vars`, `set_shared` or `set_prev`, as the older dialect did."
-    why = (
-        "There is no state by these names any more: what is written there is gone, and whoever reads it finds nothing."
-    )
+    why = "There is no state by these names any more: what is written there is gone, and readers find nothing."
     bad = """
     - step: count
       tool:
@@ -49,7 +47,7 @@ class OldPatches(ClaimRule):
     covers = ("step spec §5.4", "step spec §6.2", "S6")
     claims = frozenset(("then", name) for name in _INSTEAD)
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             f"`{problem.key}` is of the older dialect: a rule writes with `set_iter` and `set_ctx`",

@@ -45,7 +45,7 @@ class BackoffFixed(ClaimRule):
     covers = ("formal §6.2", "step spec §5.4", "S14")
     claims = frozenset({("then", "backoff")})
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         written = model.source.text[problem.span.start : problem.span.end]
         if written.strip("'\"") != "fixed":
             return self.finding(problem.span, problem.message, problem.help)

@@ -57,7 +57,7 @@ class Sink(ClaimRule):
         for kind in sinks:
             yield self._finding(model, kind.span, "there is no tool kind `sink`")
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self._finding(model, problem.span, "a step has no `sink`")
 
     def _finding(self, model: Model, span: Span, message: str) -> Finding:

@@ -38,7 +38,7 @@ class ExecutorKind(ClaimRule):
     covers = ("brief §2.2", "S6")
     claims = frozenset({("executor", "kind")})
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "`executor.kind` is of the older dialect: the key is `profile`",

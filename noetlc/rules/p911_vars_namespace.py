@@ -45,7 +45,7 @@ class VarsNamespace(ClaimRule):
                 ):
                     yield self._use(model, reading.site, use)
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
             "a step has no `vars`",

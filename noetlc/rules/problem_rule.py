@@ -1,4 +1,4 @@
-"""A rule that tells what reading or parsing already found. Its file gives the page; the problem gives the words."""
+"""A rule that reports what reading or parsing already found. Its file gives the page; the problem gives the words."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ProblemRule(Rule):
         claimed = claimed_keys()
         for problem in model.problems:
             if problem.kind is self.kind and (problem.object, problem.key) not in claimed:
-                yield self.tell(model, problem)
+                yield self.word(model, problem)
 
-    def tell(self, model: Model, problem: Problem) -> Finding:
+    def word(self, model: Model, problem: Problem) -> Finding:
         """Word a problem as a finding."""
         related = (Related(problem.other, self.other_message),) if problem.other else ()
         return self.finding(

@@ -1,4 +1,4 @@
-"""A rule that tells why a step cannot be expanded: sugar and workbook calls take another shape before they run.
+"""A rule that reports why a step cannot be expanded: sugar and workbook calls take another shape before they run.
 
 The expansion itself finds out, so that what passes here compiles. It runs once for all these rules, and only where it
 has something to expand.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RefusalRule(Rule):
-    """Base of the rules that tell of the refusals with their code."""
+    """Base of the rules that report the refusals with their code."""
 
     def check(self, model: Model) -> Iterator[Finding]:
         for refusal in _expansion_errors(model):
@@ -28,18 +28,18 @@ class RefusalRule(Rule):
                 yield self.finding(refusal.span, refusal.message, refusal.help)
 
 
-@lru_cache(maxsize=1)  # the rules of one model ask one after the other
+@lru_cache(maxsize=1)  # the rules of one model run one after the other
 def _expansion_errors(model: Model) -> tuple[ExpansionError, ...]:
     steps = [step for step in model.steps if any(map(_is_expanded, step.tool or ()))]
     if not steps or model.problems:
         return ()
     if any(template.problems for _, template in model.template_sites):
-        return ()  # told by other rules, and nothing can be put into what cannot be read
+        return ()  # reported by other rules, and nothing can be put into what cannot be read
     from noetlc.canon.canonicalize import expansion_errors
 
     return expansion_errors(model.playbook, steps)
 
 
 def _is_expanded(entry: ast.PipelineEntry) -> bool:
-    """Tell whether an entry takes another shape; of plain tasks there is nothing to refuse."""
+    """Return whether an entry takes another shape; of plain tasks there is nothing to refuse."""
     return not isinstance(entry, ast.Task) or (entry.kind is not None and entry.kind.text == "workbook")

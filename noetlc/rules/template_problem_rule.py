@@ -1,4 +1,4 @@
-"""A rule that tells what parsing a template already found. Its file gives the page; the problem gives the words."""
+"""A rule that reports what parsing a template already found. Its file gives the page; the problem gives the words."""
 
 from __future__ import annotations
 

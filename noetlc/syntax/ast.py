@@ -89,6 +89,7 @@ class ExecutorSpec(Struct):
     entry_step: Scalar | None = None
     final_step: Scalar | None = None
     no_next_is_error: Scalar | None = None
+    unguarded_arcs: Scalar | None = None
     policy: ExecutorPolicy | None = None
 
 

@@ -14,9 +14,9 @@ class BundleError(Exception):
         super().__init__(f"{code}: {section}, at {offset}: {reason}")
 
 
-class MalformedBundle(BundleError):  # noqa: N818 - it reads as what it says
+class MalformedBundleError(BundleError):
     """The bytes are no bundle that this version can decode; codes begin with M."""
 
 
-class InvalidBundle(BundleError):  # noqa: N818 - it reads as what it says
+class InvalidBundleError(BundleError):
     """The bundle decodes, but its code is not safe to run; codes begin with V."""

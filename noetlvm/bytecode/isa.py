@@ -8,6 +8,7 @@ operands are expressions. Targets are instruction indices of the same code, so a
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from noetlvm.record import Record
 
@@ -89,11 +90,24 @@ class Flow(StrEnum):
     """Nowhere: the code is done."""
 
 
+# fmt: off
+OpcodeName: TypeAlias = Literal[
+    "CONST", "NAME", "BARE", "LOCAL", "STORE", "LOOP", "UNDEFINED", "ATTR", "ITEM", "SLICE", "LIST", "TUPLE",
+    "MAP", "RECORD", "APPEND", "FILTER", "TEST", "CALL", "METHOD", "NOT", "NEG", "POS", "ADD", "SUB", "MUL",
+    "DIV", "FLOORDIV", "MOD", "POW", "CONCAT", "COMPARE", "TRUTH", "REQUIRE", "DUP", "ROT3", "SWAP", "POP",
+    "JUMP", "JUMP_IF", "JUMP_UNLESS", "KEEP_IF", "KEEP_UNLESS", "RETURN", "TEXT_BEGIN", "EMIT", "EMIT_CONST",
+    "TEXT_END", "ITER", "NEXT", "UNPACK", "ENTER", "MARK", "UNLESS", "ON_ERROR", "PATCH", "RETRY", "GOTO",
+    "CONTINUE", "JUMP_TO", "SKIP", "BREAK", "FAIL", "END", "RESET", "ROUND", "BIND",
+]
+# fmt: on
+"""The name of an opcode. A literal type: the type checker refuses a comparison with a name that does not exist."""
+
+
 class Opcode(Record):
     """One row of the table."""
 
     number: int
-    name: str
+    name: OpcodeName
     area: Area
     operands: tuple[Operand, ...]
     pops: int
@@ -198,5 +212,5 @@ def _table() -> tuple[Opcode, ...]:
 
 OPCODES: tuple[Opcode, ...] = _table()
 BY_NUMBER: dict[int, Opcode] = {opcode.number: opcode for opcode in OPCODES}
-EXPRESSION: dict[str, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.EXPRESSION}
-PIPELINE: dict[str, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.PIPELINE}
+EXPRESSION: dict[OpcodeName, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.EXPRESSION}
+PIPELINE: dict[OpcodeName, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.PIPELINE}

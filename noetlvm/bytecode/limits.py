@@ -1,4 +1,4 @@
-"""Every limit on a bundle, in one place. The decoder checks each before it spends memory; the encoder keeps to them."""
+"""Every limit on a bundle. The decoder checks sizes before it allocates memory; the verifier checks code."""
 
 from __future__ import annotations
 
@@ -29,6 +29,22 @@ OPERAND_MAX = 2**32 - 1
 
 BIG_INTEGER_CHARS_MAX = 1_300
 """Characters of an integer beyond 64 bits: enough for the 4,096 bits that an expression may reach."""
+
+# What verified code may need when it runs.
+CODE_MAX = 250_000
+"""Instructions in one expression or one pipeline."""
+
+STACK_MAX = 100_000
+"""Values on an expression's stack. A literal list or mapping with templates in it needs all its items at once."""
+
+FOR_DEPTH_MAX = 128
+"""Nested for blocks in one expression: twice the depth of a template, since a filtered block iterates twice."""
+
+TEXT_DEPTH_MAX = 128
+"""Texts begun inside each other in one expression: as with for blocks, a template cannot nest so deep."""
+
+LOOPS_MAX = 16
+"""Levels of a step's loop."""
 
 # Estimates of what CPython spends, rounded up: a bundle of many small things is much larger in memory than on disk.
 VALUE_COST = 64

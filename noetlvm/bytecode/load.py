@@ -8,7 +8,7 @@ from noetlvm.bytecode.verify.verifier import verify
 
 
 def load(data: bytes, *, debug: bool = True) -> Program:
-    """Return a bundle's program. Raises MalformedBundle or InvalidBundle, and nothing else on account of the bytes.
+    """Return a bundle's program. Raises MalformedBundleError or InvalidBundleError, whatever the bytes are.
 
     Without `debug` the debug section stays unread: a machine needs it only once something has gone wrong.
     """

@@ -11,6 +11,9 @@ PROGRAM = Program(
     version=__version__,
     about="The virtual machine for NoETL playbooks.\n\nExample: noetlvm run playbook.yaml",
     package="noetlvm.cli",
-    commands=("run", "resume", "list", "show", "events", "ctx", "replay", "clean", "fsck", "cancel", "pause", "tools"),
+    commands=(
+        *("run", "resume", "list", "show", "events", "ctx", "replay", "clean", "fsck", "cancel", "pause", "tools"),
+        *("server", "worker", "submit", "wait", "token", "dev"),
+    ),
     errors=(StoreError,),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from noetlvm.cli.options import Database, OneExecution
+from noetlvm.cli.options import Database, OneExecution, ServerUrl
 
 
-def cancel(execution: OneExecution, db: Database = None) -> int:
+def cancel(execution: OneExecution, db: Database = None, server: ServerUrl = None) -> int:
     """Cancel an execution, whether or not a process runs it.
 
     Example: noetlvm cancel 0190f3c2
     """
     from noetlvm.cli.control import control_execution
 
-    return control_execution(execution, "cancel", db)
+    return control_execution(execution, "cancel", db, server)

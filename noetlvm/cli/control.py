@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from noetlvm.cli.database import database_path, find_execution, reading, results_of, writing
+from noetlvm.cli.remote import SERVER, remote_client
 from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import Action, LockedError
 
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 _DONE = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
 
 
-def control_execution(text: str, action: Action, db: str | None) -> int:
+def control_execution(text: str, action: Action, db: str | None, server: str | None = None) -> int:
     """Cancel or pause an execution, and return the exit code."""
+    if server is not None or (db is None and os.environ.get(SERVER)):
+        return _control_remotely(text, action, server)
     path = database_path(db)
     with reading(db) as reader:
         row = find_execution(reader, text)
@@ -29,6 +33,18 @@ def control_execution(text: str, action: Action, db: str | None) -> int:
         _send(path, row, action)
         return 0
     print(f"{row.execution_id}: {_DONE[action]}", file=sys.stderr)
+    return 0
+
+
+def _control_remotely(text: str, action: Action, server: str | None) -> int:
+    from noetlvm.client.calls import ServiceError
+
+    try:
+        with remote_client(server, None) as client:
+            row = client.control(text, action)
+    except ServiceError as error:
+        raise CommandError(str(error)) from None
+    print(f"{row['execution_id']}: the server will {action} it", file=sys.stderr)
     return 0
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from noetlvm.cli.data_text import as_json
 from noetlvm.cli.database import find_execution, reading
-from noetlvm.cli.options import Database, LatestExecution
+from noetlvm.cli.options import Database, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.data.json_text import as_json
 
 
 def ctx(
     execution: LatestExecution = None,
     at: Annotated[int | None, Option(min=0, metavar="SEQ", help="After the event of this number.")] = None,
     db: Database = None,
+    server: ServerUrl = None,
 ) -> int:
     """Print the ctx of an execution as JSON, now or after one of its events.
 
@@ -22,7 +23,7 @@ def ctx(
     """
     from noetlvm.server.recovery import recovered
 
-    with reading(db) as reader:
+    with reading(db, server) as reader:
         row = find_execution(reader, execution)
         if at is not None and at > row.seq:
             raise CommandError(f"{row.execution_id} has {row.seq:,} events; --at takes 0 to {row.seq}")

@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from noetlvm.cli.remote import SERVER, remote_client
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import nearest
 
 if TYPE_CHECKING:
     from noetlvm.results.files import FileResults
     from noetlvm.store.interface import Durability, Execution, Reader
-    from noetlvm.store.sqlite import SqliteReader, SqliteStore
+    from noetlvm.store.sqlite import SqliteStore
 
 VARIABLE = "NOETLVM_DB"
 _NAMED = 3
@@ -45,11 +46,20 @@ def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore
 
 
 @contextmanager
-def reading(given: str | None) -> Iterator[SqliteReader]:
-    """Open a database for reading, even while another process writes to it."""
-    from noetlvm.store.sqlite import SqliteReader
+def reading(given: str | None, server: str | None = None) -> Iterator[Reader]:
+    """Open a database, or a server, for reading, even while another process writes.
 
-    reader = SqliteReader(database_path(given))
+    A server is used if one is named, or if the environment names one and no database was given.
+    """
+    reader: Reader
+    if server is not None or (given is None and os.environ.get(SERVER)):
+        from noetlvm.client.reader import RemoteReader
+
+        reader = cast("Reader", RemoteReader(remote_client(server, None)))
+    else:
+        from noetlvm.store.sqlite import SqliteReader
+
+        reader = SqliteReader(database_path(given))
     try:
         yield reader
     finally:

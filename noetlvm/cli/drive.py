@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from noetlvm.cli.data_text import as_json, counted
+from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, results_of, writing
 from noetlvm.cli.options import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
+from noetlvm.data.json_text import as_json
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
@@ -118,18 +119,20 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
 
 def resolver(options: tuple[str, ...]) -> Resolve:
     """Return what gets the credentials that playbooks declare, as `--keychain` says."""
-    from noetlvm.server.credentials import Credentials, UnresolvedError
+    from noetlvm.server.credentials import Credentials, KnownSecrets, UnresolvedError
+
+    known = KnownSecrets()
 
     def resolve(declared: Any) -> Credentials:
         if not declared:
-            return Credentials()
+            return Credentials(known=known)
         from noetlvm.keychain.resolve import MissingEntryError, resolve
 
         try:
             keychain = resolve(declared, options)
         except MissingEntryError as problem:
             raise UnresolvedError(str(problem)) from None
-        return Credentials(keychain.entries, keychain.secrets)
+        return Credentials(keychain.entries, keychain.secrets, known)
 
     return resolve
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from noetlvm.cli.data_text import as_json, shortened
+from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import find_execution, reading
-from noetlvm.cli.options import Database, Json, LatestExecution
+from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.data.event import Recorded, envelope
+from noetlvm.data.json_text import as_json
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Reader
@@ -23,13 +24,14 @@ def events(
     execution: LatestExecution = None,
     follow: Annotated[bool, Option("--follow", "-f", help="Go on until the execution ends.")] = False,
     db: Database = None,
+    server: ServerUrl = None,
     as_json_lines: Json = False,
 ) -> int:
     """Print the events of an execution.
 
     Examples: noetlvm events, noetlvm events 0190f3c2 --follow --json
     """
-    with reading(db) as reader:
+    with reading(db, server) as reader:
         execution_id = find_execution(reader, execution).execution_id
         for recorded in _followed(reader, execution_id) if follow else reader.events(execution_id):
             print(as_json(envelope(execution_id, recorded)) if as_json_lines else _line(recorded), flush=follow)

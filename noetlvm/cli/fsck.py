@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
-from noetlvm.cli.data_text import as_json
-from noetlvm.cli.database import database_path, reading, results_of, writing
+from noetlvm.cli.database import database_path, results_of, writing
 from noetlvm.cli.options import Database, Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.data.json_text import as_json
 
 if TYPE_CHECKING:
     from noetlvm.results.interface import ResultStore
@@ -30,6 +31,8 @@ def fsck(
 
     Example: noetlvm fsck --repair --db executions.db
     """
+    from noetlvm.store.sqlite import SqliteReader
+
     path = database_path(db)
     if not path.is_file():
         raise CommandError(f"there is no database {path}; --db names another")
@@ -39,7 +42,7 @@ def fsck(
         with writing(path) as store:
             repaired = [found for found in store.damage() if found.repair]
             store.repair(repaired)
-    with reading(str(path)) as reader:
+    with closing(SqliteReader(path)) as reader:
         left = [*reader.damage(), *_damaged_results(reader, results)]
     if as_json_object:
         print(as_json({"damage": [_data(one) for one in left], "repaired": [_data(one) for one in repaired]}))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from noetlvm.cli.data_text import as_json, duration
+from noetlvm.cli.data_text import duration
 from noetlvm.cli.database import reading
-from noetlvm.cli.options import Database, Json
+from noetlvm.cli.options import Database, Json, ServerUrl
 from noetlvm.cli.table import Table, print_table
 from noetlvm.command_line.declared import Option
 from noetlvm.data.event import moment
+from noetlvm.data.json_text import as_json
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def list(
     db: Database = None,
+    server: ServerUrl = None,
     limit: Annotated[int, Option(min=1, metavar="N", help="How many.")] = 20,
     as_json_lines: Json = False,
 ) -> int:
@@ -25,7 +27,7 @@ def list(
 
     Example: noetlvm list --limit 5
     """
-    with reading(db) as reader:
+    with reading(db, server) as reader:
         rows = reader.executions(limit=limit)
     if as_json_lines:
         for row in rows:

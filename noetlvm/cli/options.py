@@ -41,3 +41,7 @@ Durability = Annotated[
 EndingJson = Annotated[bool, Option("--json", help="Print nothing but one JSON object at the end.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing unless something fails.")]
 OneExecution = Annotated[str, Argument(metavar="EXECUTION", help="Identifier, or enough of it.")]
+ServerUrl = Annotated[str | None, Option("--server", metavar="URL", help="Server to use. [default: $NOETLVM_SERVER]")]
+TokenFile = Annotated[
+    str | None, Option("--token-file", metavar="FILE", help="File with the token. [default: $NOETLVM_TOKEN]")
+]

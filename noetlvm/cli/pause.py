@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from noetlvm.cli.options import Database, OneExecution
+from noetlvm.cli.options import Database, OneExecution, ServerUrl
 
 
-def pause(execution: OneExecution, db: Database = None) -> int:
+def pause(execution: OneExecution, db: Database = None, server: ServerUrl = None) -> int:
     """Pause an execution: nothing new is begun until `noetlvm resume`.
 
     Example: noetlvm pause 0190f3c2
     """
     from noetlvm.cli.control import control_execution
 
-    return control_execution(execution, "pause", db)
+    return control_execution(execution, "pause", db, server)

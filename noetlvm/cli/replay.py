@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from noetlvm.cli.data_text import as_json, shortened
+from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import database_path, find_execution, reading, results_of
 from noetlvm.cli.options import Database, Json, LatestExecution
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.data.json_text import as_json
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event

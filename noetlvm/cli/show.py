@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noetlvm.cli.data_text import as_json, duration, visible
+from noetlvm.cli.data_text import duration, visible
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.list import row_data
-from noetlvm.cli.options import Database, Json, LatestExecution
+from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
 from noetlvm.cli.progress import Progress, StepProgress
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.table import Table, print_table
+from noetlvm.data.json_text import as_json
 from noetlvm.server.active import Ending
 from noetlvm.server.recovery import recovered
 
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from noetlvm.store.interface import Execution, Reader
 
 
-def show(execution: LatestExecution = None, db: Database = None, as_json_text: Json = False) -> int:
+def show(
+    execution: LatestExecution = None, db: Database = None, server: ServerUrl = None, as_json_text: Json = False
+) -> int:
     """Show one execution: its steps, its result, its first failure.
 
     Example: noetlvm show 0190f3c2
     """
-    with reading(db) as reader:
+    with reading(db, server) as reader:
         row = find_execution(reader, execution)
         ending = standing(reader, row)
         if as_json_text:

@@ -75,7 +75,7 @@ class Engine:
             now=self.clock.now,
             ids=ids,
             observers=observers,
-            worker=WORKER,
+            assign=lambda _active, _work: (WORKER, self.clock.now()),
             is_spent=self._is_spent,
             **server,
         )

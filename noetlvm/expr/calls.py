@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import Data, elements, wrong_type
@@ -54,7 +55,7 @@ def implementations() -> dict[str, dict[str, Implementation]]:
     }
 
 
-def named(opcode: str, name: Data) -> Row:
+def named(opcode: OpcodeName, name: Data) -> Row:
     """Return what a name stands for; the name may come from data, as in `map(name)`."""
     signature = SIGNATURES[opcode].get(name) if type(name) is str else None
     if signature is None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from itertools import groupby as consecutive
 
+from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.expr.calls import fitting, named
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.fuel import CALL_STEPS, Fuel
@@ -55,7 +56,7 @@ def _lower(fuel: Fuel, value: Data) -> Data:
 
 
 def _getter(fuel: Fuel, attribute: Data, *, case_sensitive: bool = True, default: Data = None) -> Getter:
-    """Return a function that reads a field such as `address.city`, without regard to case if asked."""
+    """Return a function that reads a field such as `address.city`, optionally case-insensitive."""
     parts = _parts(attribute)
 
     def read(value: Data) -> Data:
@@ -312,7 +313,7 @@ def _mapped(fuel: Fuel, args: tuple[Data, ...], kwargs: dict[str, Data]) -> Gett
     return _called(fuel, "FILTER", args[0], args[1:], kwargs)
 
 
-def _called(fuel: Fuel, opcode: str, name: Data, args: tuple[Data, ...], kwargs: dict[str, Data]) -> Getter:
+def _called(fuel: Fuel, opcode: OpcodeName, name: Data, args: tuple[Data, ...], kwargs: dict[str, Data]) -> Getter:
     function = fitting(named(opcode, name), args, kwargs)
 
     def apply(value: Data) -> Data:
@@ -343,7 +344,7 @@ def _itself(value: Data) -> Data:
 
 
 def default(fuel: Fuel, value: Data, default_value: Data = "", boolean: Data = False) -> Data:
-    """Return another value if this one is undefined, or false if asked for."""
+    """Return another value if this one is undefined, or optionally if it is false."""
     return default_value if type(value) is Undefined or (boolean and not value) else value
 
 

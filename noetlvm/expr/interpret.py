@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from noetlvm.bytecode.isa import EXPRESSION, NAMES
+from noetlvm.bytecode.isa import EXPRESSION, NAMES, OpcodeName
 from noetlvm.bytecode.program import Expression, Instruction
 from noetlvm.expr.calls import call_with_words, named
 from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, InternalError, from_python
@@ -184,7 +184,7 @@ def _append(m: _Machine) -> None:
     m.push(append(m.fuel, items, value))
 
 
-def _call(opcode: str) -> Callable[..., None]:
+def _call(opcode: OpcodeName) -> Callable[..., None]:
     receives = EXPRESSION[opcode].pops == 1
 
     def call(m: _Machine, name: str, count: int, words: list[str], spread: int) -> None:
@@ -202,7 +202,7 @@ def _unary(function: Callable[[Data], Data]) -> Callable[[_Machine], None]:
     return lambda m: m.push(function(m.pop()))
 
 
-def _binary(opcode: str) -> Callable[[_Machine], None]:
+def _binary(opcode: OpcodeName) -> Callable[[_Machine], None]:
     function = BINARY[opcode]
 
     def apply(m: _Machine) -> None:
@@ -280,7 +280,7 @@ def _unpack(m: _Machine, count: int) -> None:
     m.stack.extend(reversed(unpack(m.fuel, m.pop(), count)))
 
 
-HANDLERS: dict[str, Callable[..., Any]] = {
+HANDLERS: dict[OpcodeName, Callable[..., Any]] = {
     "CONST": lambda m, value: m.push(value),
     "NAME": _name,
     "BARE": lambda m, name: m.push(bare(m.scope, name)),

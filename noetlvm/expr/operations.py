@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import NoReturn
 
+from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.expr.errors import ExpressionError, Kind
 from noetlvm.expr.formatting import format_text
 from noetlvm.expr.fuel import MAX_INT_BITS, Fuel
@@ -308,7 +309,7 @@ def positive(value: Data) -> Data:
     return +value
 
 
-BINARY: dict[str, Callable[[Fuel, Data, Data], Data]] = {
+BINARY: dict[OpcodeName, Callable[[Fuel, Data, Data], Data]] = {
     "ADD": add,
     "SUB": _numeric("-", operator.sub),
     "MUL": multiply,
@@ -400,7 +401,7 @@ COMPARE: dict[str, Callable[[Fuel, Data, Data], bool]] = {
     "not in": lacks,
 }
 
-STATIC_BYTES: dict[str, Callable[[tuple[object, ...]], int]] = {
+STATIC_BYTES: dict[OpcodeName, Callable[[tuple[object, ...]], int]] = {
     "LIST": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "TUPLE": lambda operands: LIST_BYTES + ITEM_BYTES * _count(operands),
     "MAP": lambda operands: MAP_BYTES + PAIR_BYTES * _count(operands),

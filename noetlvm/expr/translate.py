@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.bytecode.program import Expression
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.interpret import Scope, price
@@ -255,7 +256,7 @@ def _branch(wanted: bool, keep: bool) -> Callable[..., int]:
     return lambda t, at, end, target: t.branch(at, end, target, wanted=wanted, keep=keep)
 
 
-BRANCHES: dict[str, Callable[..., int]] = {
+BRANCHES: dict[OpcodeName, Callable[..., int]] = {
     "JUMP": _Translation.jump,
     "JUMP_IF": _branch(True, keep=False),
     "JUMP_UNLESS": _branch(False, keep=False),

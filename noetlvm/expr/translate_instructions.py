@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.expr import operations
 from noetlvm.expr import translate_texts as texts
 from noetlvm.expr.calls import named
@@ -17,7 +18,7 @@ from noetlvm.record import changed
 
 _PYTHON_COMPARISONS = {"==": "==", "!=": "!=", "in": "in", "not in": "not in"}
 
-_ARITHMETIC = {"ADD": "+", "SUB": "-", "MUL": "*"}
+_ARITHMETIC: dict[OpcodeName, str] = {"ADD": "+", "SUB": "-", "MUL": "*"}
 
 _LOOP_FIELDS = {
     "index": "({loop}.index0 + 1)",
@@ -77,18 +78,18 @@ def _attribute(w: Writer, _at: int, name: str) -> None:
         w.push(_LOOP_FIELDS[name].format(loop=value.loop))
         return
     # Nearly every field is one of a mapping; the rest is left to the operation.
-    held, asked = w.asked(value)
-    w.push(f"({held}.get({key}, {missing}) if type({asked}) is dict else attr({held}, {key}))", value)
+    held, first = w.assigned(value)
+    w.push(f"({held}.get({key}, {missing}) if type({first}) is dict else attr({held}, {key}))", value)
     w.mark_data(value.is_data)
 
 
-def _arithmetic(w: Writer, at: int, opcode: str) -> None:
+def _arithmetic(w: Writer, at: int, opcode: OpcodeName) -> None:
     """Add, subtract or multiply: whole numbers of a good length at once, the rest by the operation."""
     left, right = w.pop_many(2)
-    (one, asked_one), (other, asked_other), result = w.asked(left), w.asked(right), w.variable()
+    (one, first_one), (other, first_other), result = w.assigned(left), w.assigned(right), w.variable()
     operation = call_text(at, w.constant(operations.BINARY[opcode]), "fuel", one, other)
     # Both are evaluated before either is looked at, as on the stack.
-    are_whole = f"(type({asked_one}) is int) & (type({asked_other}) is int)"
+    are_whole = f"(type({first_one}) is int) & (type({first_other}) is int)"
     is_short = f"shortest < ({result} := {one} {_ARITHMETIC[opcode]} {other}) < longest"
     w.push(f"({result} if {are_whole} and {is_short} else {operation})", left, right)
 
@@ -124,7 +125,7 @@ def _truth(w: Writer, _at: int) -> None:
         w.push(f"guard({value.text})", value, boolean=True)
 
 
-def _invoke(w: Writer, at: int, opcode: str, name: str, count: int, words: list[str], spread: int) -> None:
+def _invoke(w: Writer, at: int, opcode: OpcodeName, name: str, count: int, words: list[str], spread: int) -> None:
     arguments = w.pop_many(count + len(words) + (spread & 1) + (spread >> 1))
     value = w.pop() if opcode != "CALL" else Entry("None")
     row = named(opcode, name)
@@ -197,7 +198,7 @@ def _operation(function: str, count: int, *, fuel: bool = True) -> Callable[...,
     return write
 
 
-def _binary(opcode: str) -> Callable[..., None]:
+def _binary(opcode: OpcodeName) -> Callable[..., None]:
     function = operations.BINARY[opcode]
 
     def write(w: Writer, at: int) -> None:
@@ -207,7 +208,7 @@ def _binary(opcode: str) -> Callable[..., None]:
     return write
 
 
-def _arithmetic_of(opcode: str) -> Callable[..., None]:
+def _arithmetic_of(opcode: OpcodeName) -> Callable[..., None]:
     return lambda w, at: _arithmetic(w, at, opcode)
 
 
@@ -234,7 +235,7 @@ def _require(w: Writer, at: int, field: str) -> None:
     w.call(at, "require" if value.is_data else "require_whole", value, w.constant(field))
 
 
-def _call(opcode: str) -> Callable[..., None]:
+def _call(opcode: OpcodeName) -> Callable[..., None]:
     return lambda w, at, *operands: _invoke(w, at, opcode, *operands)
 
 
@@ -242,7 +243,7 @@ def _stray_return(_w: Writer, _at: int) -> None:
     raise UnstructuredError
 
 
-STRAIGHT: dict[str, Callable[..., None]] = {
+STRAIGHT: dict[OpcodeName, Callable[..., None]] = {
     "CONST": _const,
     "NAME": _name,
     "BARE": _bare,

@@ -22,10 +22,10 @@ def emit(w: Writer, at: int) -> None:
     """Add a value to the text."""
     value = w.pop()
     w.settle()
-    held, asked = w.asked(value)
+    held, first = w.assigned(value)
     piece = w.variable()
     converted = call_text(at, "text", "fuel", held)
-    w.line(f"{piece} = {held} if type({asked}) is str else {converted}")
+    w.line(f"{piece} = {held} if type({first}) is str else {converted}")
     _add(w, piece, f"len({piece})")
 
 

@@ -135,8 +135,8 @@ class Writer:
         """Return the text that reads a namespace."""
         return f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})"
 
-    def asked(self, value: Entry) -> tuple[str, str]:
-        """Return a value's variable, and the text that gives it its value where it is asked for the first time."""
+    def assigned(self, value: Entry) -> tuple[str, str]:
+        """Return a value's variable, and the text that gives it its value where it is used first."""
         if not value.depth:
             return value.text, value.text
         name = self.variable()

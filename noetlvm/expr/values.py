@@ -58,7 +58,7 @@ class Undefined:
         return iter(())
 
     def __getitem__(self, key: object) -> Undefined:
-        return self  # Python's `%` asks so for `%(name)s`
+        return self  # for Python's `%(name)s`
 
     def error(self) -> ExpressionError:
         """Return the error of needing it."""

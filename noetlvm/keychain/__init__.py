@@ -1,1 +1,1 @@
-"""Secrets: where they come from (S44), and how they are kept out of everything that is recorded (S45)."""
+"""Secrets: their sources (S44), and their removal from everything that is recorded (S45)."""

@@ -1,6 +1,6 @@
 """`file`: secrets in a YAML, JSON or dotenv file. Every value is text: a password `0123` is not the number 83.
 
-What goes wrong is told by file and line, never by quoting the file.
+Errors name file and line, and never quote the file.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def read_options(texts: Iterable[str]) -> Options:
 def _place(text: str, *, for_one: bool) -> ProviderChoice:
     word, colon, rest = text.partition(":")
     if not _PROVIDER.fullmatch(word):
-        # Not the text itself: it may be a secret that somebody wrote here.
+        # Not the text itself: it may be a secret, written here by mistake.
         raise KeychainOptionError("--keychain takes env, file:PATH, cmd:COMMAND, or NAME= and one of these")
     provider, read = _FORMS.get(word, (word, _argument))
     return ProviderChoice(provider, read(rest, for_one) if colon else {})

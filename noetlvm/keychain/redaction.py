@@ -117,7 +117,7 @@ class Redactor:
         return _cut_all(texts, _merged(spans)) if spans else None
 
     def _may_hold(self, plain: bytes) -> bool:
-        """Tell whether looking for clues is worth while."""
+        """Return whether looking for clues is worth while."""
         if len(plain) > _SIFTED_BYTES:
             return True
         aligned = memoryview(plain)[: len(plain) // _BLOCK * _BLOCK].cast("I")
@@ -221,7 +221,7 @@ def _clues(whole: bytes) -> Iterator[_Clue]:
 
 
 def _pair(whole: bytes) -> Iterator[tuple[_Clue, _Clue]]:
-    """Yield the beginning and the end of a form that is too short for each to be telling alone."""
+    """Yield the beginning and the end of a form that is too short for each to be distinctive alone."""
     if PAIRED <= len(whole) < LONG:
         size = max(PAIRED // 2, len(whole) // 2 - 1)  # cut one character off the middle, and it is found all the same
         end = len(whole) - size
@@ -367,7 +367,7 @@ def _stored(value: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
 
 
 def _is_text_like(value: Any) -> bool:
-    """Tell whether it is bytes, or a number that somebody may have as a secret."""
+    """Return whether it is bytes, or a number that may be a secret."""
     if isinstance(value, int):
         return not isinstance(value, bool) and value.bit_length() <= _NUMBER_BITS
     return isinstance(value, float | bytes | bytearray)

@@ -72,18 +72,18 @@ def _entry(credential: Credential, shape: Shape, options: Options) -> Any:
 
 def _found(name: str, fields: tuple[str, ...], places: tuple[ProviderChoice, ...]) -> Any:
     """Return what the first place that has the entry has."""
-    asked = []
+    visited = []
     try:
         for place in places:
             source = open_source(place.provider, place.settings)
-            asked.append(source.where(name))
+            visited.append(source.where(name))
             found = source.find(name, fields)
             if found not in (None, "", {}, []):
                 return found
     except ProviderError as problem:
         raise MissingEntryError(f"the keychain entry `{name}` cannot be looked up: {problem}") from None
     raise MissingEntryError(
-        f"the keychain entry `{name}` is missing: looked in {', then in '.join(asked)}; "
+        f"the keychain entry `{name}` is missing: looked in {', then in '.join(visited)}; "
         f"put it there, or say where it is with --keychain {name}=…"
     )
 

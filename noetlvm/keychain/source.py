@@ -25,7 +25,7 @@ Provider: TypeAlias = Callable[[Mapping[str, Any]], Source]
 
 
 class ProviderError(Exception):
-    """A source cannot be asked. The message says why, and quotes nothing of what the source holds."""
+    """A source cannot be reached. The message says why, and quotes nothing of its content."""
 
 
 def json_object(text: str) -> dict[str, Any] | None:

@@ -143,7 +143,7 @@ class Frame:
     def context(self) -> dict[str, Any]:
         """Return what templates see here, without secrets: namespaces, and results of steps by name."""
         results = self._scope.results
-        steps = {} if callable(results) else {name: self._scope.offload.read(value) for name, value in results.items()}
+        steps = {} if callable(results) else {name: self.names["steps"](name) for name in results}
         return steps | {name: value for name, value in self.names.items() if name not in ("keychain", "steps")}
 
     @property

@@ -149,6 +149,7 @@ def _retry(pipeline: LoadedPipeline, at: int, attempts: int, backoff: str, _dela
                 seconds = delay.run(frame.names, Fuel())
             except ExpressionError as error:
                 return frame.give_up(delay.failure(error), at)
+            seconds = number_of(seconds)
             if not _is_delay(seconds):
                 said = seconds if isinstance(seconds, float) else type_name(seconds)
                 message = f"{pipeline.locate(at)}: `delay` must be a number of seconds, not {said}"
@@ -163,6 +164,16 @@ _GROWTH: dict[str, Callable[[int], int]] = {
     "linear": lambda attempt: attempt,
     "exponential": lambda attempt: 2 ** min(attempt - 1, 62),  # by then every wait is the longest
 }
+
+
+def number_of(value: Any) -> Any:
+    """Return the number that a text stands for, such as a header's (S52); any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value) if not value.strip().isdecimal() else int(value)
+    except ValueError:
+        return value
 
 
 def _is_delay(seconds: Any) -> bool:

@@ -31,7 +31,7 @@ Evaluation = Callable[[Names, Fuel], Any]
 
 
 def load_program(data: bytes, *, checked: bool = False) -> LoadedProgram:
-    """Return a bundle's program, ready to run. Raises MalformedBundle or InvalidBundle.
+    """Return a bundle's program, ready to run. Raises MalformedBundleError or InvalidBundleError.
 
     In checked mode everything that the verifier proved is asserted while it runs; it is many times slower.
     """

@@ -47,7 +47,7 @@ class Active:
 
     __slots__ = (
         "acknowledged", "awaited", "closed", "credentials", "decided", "done", "due", "effects", "events", "inbox",
-        "offload", "opened", "playbook", "program", "row", "sent", "snapshot_seq", "state",
+        "offload", "opened", "playbook", "program", "row", "sent", "snapshot_seq", "start_key", "state",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +70,8 @@ class Active:
         self.due: float | None = None
         """Time of its next timer."""
         self.snapshot_seq = 0
+        self.start_key = ""
+        """Of a new execution: no other may have it."""
         self.awaited: dict[str, tuple[Position, str]] = {}
         """Children by identifier: the thread that waits for each, and its key. A cache."""
         self.effects: list[Effect] = []
@@ -105,11 +107,13 @@ class Active:
         self.opened.pop(position, None)
         self.closed[position] = work.lease
 
-    def commands(self, worker: str, until: float) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
-        """Return the commands to open, claimed for a worker if one is named, and those to close."""
+    def commands(
+        self, assign: Callable[[Active, OpenWork], tuple[str, float]]
+    ) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
+        """Return the commands to open, claimed for the workers that are assigned to them, and those to close."""
         id = self.row.execution_id
         opened = [
-            QueuedCommand(id, run, iteration, work.lease, work.step, work.pool, work.not_before, worker, until)
+            QueuedCommand(id, run, iteration, work.lease, work.step, work.pool, work.not_before, *assign(self, work))
             for (run, iteration), work in self.opened.items()
         ]
         return opened, [QueuedCommand(id, *position, lease) for position, lease in self.closed.items()]

@@ -1,46 +1,80 @@
-"""The secrets of one execution: what its pipelines see as `keychain`, and what takes them out of every record."""
+"""The secrets of an execution: what its pipelines see as `keychain`, and what every record is redacted of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
+from weakref import ReferenceType, ref
 
 from noetlvm.bytecode.program import Credential
 from noetlvm.machine.payload import Offload
 
 
-class Credentials:
-    """Resolved keychain entries, and secrets that become known while it runs."""
+class KnownSecrets:
+    """Secrets that several executions redact together: a parent and its children see each other's (S64)."""
 
-    __slots__ = ("_learn", "_redact", "entries")
+    __slots__ = ("_learn", "_redact", "_users")
 
-    def __init__(self, entries: dict[str, Any] | None = None, secrets: Iterable[str] = ()) -> None:
-        self.entries = entries or {}
+    def __init__(self) -> None:
         self._redact: Callable[[Any], Any] | None = None
         self._learn: Callable[[Iterable[str]], None] | None = None
-        known = tuple(secrets)
-        if known:
-            self._know(known)
+        self._users: list[ReferenceType[Offload]] = []
 
     @property
     def redact(self) -> Callable[[Any], Any] | None:
-        """Takes secrets out of a value; None: there are none, and looking for them would only cost."""
+        """Masks secrets in a value; None: none is known, and a search would only cost time."""
         return self._redact
 
-    def learn(self, secret: Any, offload: Offload) -> None:
-        """Take a secret that a tool gave out of whatever is recorded from now on (S45)."""
-        from noetlvm.keychain.shapes import secret_texts
-
-        self._know(tuple(secret_texts(secret)))
-        offload.redact_with(self._redact)
-
-    def _know(self, secrets: tuple[str, ...]) -> None:
+    def learn(self, secrets: tuple[str, ...]) -> None:
+        """Redact these too, from now on."""
+        if not secrets:
+            return
         if self._learn is None:
             from noetlvm.keychain.redaction import Redactor
 
             redactor = Redactor()
             self._redact, self._learn = redactor.redact, redactor.learn
+            for user in self._users:
+                if (offload := user()) is not None:
+                    offload.redact_with(self._redact)
+            self._users = []
         self._learn(secrets)
+
+    def used_by(self, offload: Offload) -> None:
+        """Let an execution's payloads be redacted as soon as a secret is known."""
+        if self._redact is None:
+            self._users = [user for user in self._users if user() is not None] + [ref(offload)]
+        else:
+            offload.redact_with(self._redact)
+
+
+class Credentials:
+    """Resolved keychain entries of an execution, and the secrets that it redacts."""
+
+    __slots__ = ("_known", "entries")
+
+    def __init__(
+        self, entries: dict[str, Any] | None = None, secrets: Iterable[str] = (), known: KnownSecrets | None = None
+    ) -> None:
+        self.entries = entries or {}
+        self._known = known or KnownSecrets()
+        self._known.learn(tuple(secrets))
+
+    @property
+    def redact(self) -> Callable[[Any], Any] | None:
+        """Masks secrets in a value; None: none is known."""
+        return self._known.redact
+
+    def protect(self, offload: Offload) -> None:
+        """Redact what goes through an execution's payloads, also secrets that become known later."""
+        self._known.used_by(offload)
+
+    def learn(self, secret: Any, offload: Offload) -> None:
+        """Redact a secret that a tool returned, in everything that is recorded from now on (S45)."""
+        from noetlvm.keychain.shapes import secret_texts
+
+        self._known.learn(tuple(secret_texts(secret)))
+        offload.redact_with(self.redact)
 
 
 class UnresolvedError(Exception):

@@ -57,6 +57,9 @@ Observer = Callable[[Execution, Sequence[Recorded]], None]
 
 Decide = Callable[..., Decision]
 
+Assign = Callable[[Active, OpenWork], tuple[str, float]]
+"""Returns the worker that gets a command, and until when; empty: it waits for a claim."""
+
 
 class NotFoundError(LookupError):
     """The store has no such execution, or not what is needed to continue it."""
@@ -78,12 +81,17 @@ class Server:
         now: Callable[[], float],
         ids: NewIds,
         observers: Sequence[Observer] = (),
-        worker: str = "",
+        assign: Assign = lambda _active, _work: ("", 0.0),
+        is_shared: bool = False,
         decide: Decide = decide,
         is_spent: Callable[[int], bool] | None = None,
         shuffle: Callable[[list[Any]], None] | None = None,
     ) -> None:
-        """`shuffle` chooses the order of a batch and of its effects, for tests; else it is the order of arrival."""
+        """`assign` chooses the worker of a command, which then claims it in the transaction that opens it.
+
+        `is_shared`: other servers use the store too, so this one takes up requests to any execution. `shuffle` chooses
+        the order of a batch and of its effects, for tests; else it is the order of arrival.
+        """
         self.store = store
         self.results = results
         self.active: dict[str, Active] = {}
@@ -96,8 +104,8 @@ class Server:
         self._now = now
         self._ids = ids
         self._observers = observers
-        self._worker = worker
-        """Claims all commands, in the transaction that opens them: the worker in this process."""
+        self._assign = assign
+        self._is_shared = is_shared
         self._decide = decide
         self._is_spent = is_spent
         self._bundles: dict[str, Bundle] = {}
@@ -120,8 +128,13 @@ class Server:
         execution_id: str | None = None,
         *,
         ctx: dict[str, Any] | None = None,
+        start_key: str = "",
+        done: Callable[[bool], None] | None = None,
     ) -> str:
-        """Start the main playbook of a bundle, and return the execution's identifier. Raises BadRequestError."""
+        """Start the main playbook of a bundle, and return the execution's identifier. Raises BadRequestError.
+
+        `done` is called once that is durable: with False if another execution has the start key.
+        """
         ctx = ctx or {}
         self._bundles[bundle.id] = bundle
         self._new_bundles[bundle.id] = bundle.data
@@ -129,8 +142,9 @@ class Server:
         if objection:
             raise BadRequestError(objection)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
-        self._wanted.add(request.execution_id)
-        self._create(bundle.program, bundle.program.main, request)
+        if not self._is_shared:  # a service remembers no endings: its store does
+            self._wanted.add(request.execution_id)
+        self._create(bundle.program, bundle.program.main, request, start_key, done)
         return request.execution_id
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
@@ -149,7 +163,7 @@ class Server:
             raise NotFoundError(f"there is no execution {execution_id}")
         program = self._bundle(row.bundle).program
         playbook = program.playbooks[row.path]
-        state = recovered(self.store, execution_id, row.bundle)
+        state = recovered(self.store, execution_id, row.bundle, row.seq)
         # What has ended needs no secrets any more.
         credentials = Credentials() if state.is_over else self._resolve(playbook.keychain)
         active = self._enlist(row, program, playbook, state, credentials)
@@ -195,10 +209,10 @@ class Server:
     def _deliver(self, request: ExecutionRequest) -> None:
         """Give a stored request to its execution, if this process has it, or has the parent that sends it."""
         active = self.active.get(request.execution_id)
-        if active is None and request.action == "start" and request.data[1][3] in self.active:
+        if active is None and request.action == "start" and (self._is_shared or request.data[1][3] in self.active):
             active = self._start_child(request)
-        elif active is None and request.action == "cancel" and request.data is not None:
-            active = self._abandoned(request)
+        elif active is None and (self._is_shared or (request.action == "cancel" and request.data is not None)):
+            active = self._unfinished(request)
         if active is None or any(entry.request == request.number for entry in active.inbox):
             return
         given = self._input_of(active, request)
@@ -378,7 +392,7 @@ class Server:
         recorded = list(map(Recorded, count(known + 1), ids, repeat(now), active.events))
         if active.state.is_over:
             active.due = None
-        opened, closed = active.commands(self._worker, now)
+        opened, closed = active.commands(self._assign)
         return Append(
             active.project(now),
             known,
@@ -388,6 +402,7 @@ class Server:
             active.acknowledged,
             active.sent,
             self._snapshot(active),
+            "" if known else active.start_key,
         )
 
     def _snapshot(self, active: Active) -> Snapshot | None:
@@ -397,17 +412,36 @@ class Server:
         active.snapshot_seq = state.seq
         return Snapshot(state.bundle, state.seq, state.to_data())
 
+    def refresh(self, active: Active) -> None:
+        """Read an execution again if another server has moved it on and nothing of it waits here."""
+        row = self.store.execution(active.execution_id)
+        if row is not None and row.seq != active.row.seq and active not in self._unwritten:
+            self._read_again(active, row)
+
     def _reload(self, active: Active) -> None:
         """Read an execution again that another server has moved on, and decide on its inputs again."""
-        id = active.execution_id
-        row = self.store.execution(id)
-        assert row is not None  # it has moved on
-        active.inbox = [*active.decided, *active.inbox]
+        row = self.store.execution(active.execution_id)
+        entries = [*active.decided, *active.inbox]
+        if row is None:  # another execution has its start key
+            del self.active[active.execution_id]
+            for entry in entries:
+                if entry.done is not None:
+                    entry.done(False)
+            return
+        # If it exists, it was started: by another server that took up the same request.
+        active.inbox = [entry for entry in entries if type(entry.input) not in (Start, Refuse)]
+        self._read_again(active, row)
+        if active.inbox:
+            self._waiting[active] = None
+
+    def _read_again(self, active: Active, row: Execution) -> None:
         active.forget()
         active.effects, active.awaited = [], {}
         active.row = row
-        active.state = recovered(self.store, id, row.bundle)
-        self._waiting[active] = None
+        # Up to the row: another server may have written more since it was read.
+        active.state = recovered(self.store, row.execution_id, row.bundle, row.seq)
+        if active.state.is_over and not active.inbox:
+            self._close(active)
 
     # ---- executions
 
@@ -416,7 +450,14 @@ class Server:
         found = self.endings.get(execution_id)
         return found or self.active[execution_id].ending()
 
-    def _create(self, program: LoadedProgram, playbook: LoadedPlaybook, request: Request) -> Active:
+    def _create(
+        self,
+        program: LoadedProgram,
+        playbook: LoadedPlaybook,
+        request: Request,
+        start_key: str = "",
+        done: Callable[[bool], None] | None = None,
+    ) -> Active:
         refused = None
         try:
             credentials = self._resolve(playbook.keychain)
@@ -432,7 +473,8 @@ class Server:
             parent=request.parent,
         )
         active = self._enlist(row, program, playbook, State(), credentials)
-        self.submit(active, Refuse(request, refused) if refused else Start(request))
+        active.start_key = start_key
+        self.submit(active, Refuse(request, refused) if refused else Start(request), done)
         return active
 
     def _start_child(self, wanted: ExecutionRequest) -> Active | None:
@@ -444,8 +486,8 @@ class Server:
         program = self._bundle(request.bundle).program
         return self._create(program, program.playbooks[path], request)
 
-    def _abandoned(self, request: ExecutionRequest) -> Active | None:
-        """Return a child that its parent cancels, if it has been started."""
+    def _unfinished(self, request: ExecutionRequest) -> Active | None:
+        """Return the execution of a request, if it has been started and has not ended."""
         row = self.store.execution(request.execution_id)
         return self.activate(request.execution_id) if row is not None and row.ended is None else None
 
@@ -455,6 +497,7 @@ class Server:
         fetch = self.results.get
         limit = playbook.limits.max_payload_bytes
         offload = Offload(limit, lambda reference: fetch(reference.key), redact=credentials.redact)
+        credentials.protect(offload)
         active = self.active[row.execution_id] = Active(row, program, playbook, state, credentials, offload)
         active.snapshot_seq = state.seq
         return active

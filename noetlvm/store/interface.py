@@ -265,7 +265,11 @@ class ExecutionsReader(Protocol):
     def requests(
         self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> list[ExecutionRequest]:
-        """Return requests that are not acknowledged, in order. Cheap when there are none."""
+        """Return requests that are not acknowledged, in order. Cheap when there are none.
+
+        `after` is the last number of the call before. Servers that share a store commit out of order, so requests with
+        a lower number that were stored since then are returned too, and one may be returned twice.
+        """
 
     def started(self, start_key: str) -> str | None:
         """Return the execution that was started with a key."""

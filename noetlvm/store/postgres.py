@@ -48,6 +48,7 @@ from noetlvm.store.rows import (
 
 _PAGE = 1_000
 _CACHED_SUMS = 10_000
+_RETURNED_MAX = 1_000
 
 _EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due"
 _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
@@ -159,11 +160,16 @@ _RENEW = """WITH wanted AS (SELECT c.execution, c.run, c.unit, place
     WHERE c.execution = w.execution AND c.run = w.run AND c.unit = w.unit RETURNING place"""
 _SELECT_EXPIRED = f"""SELECT execution_id, {_COMMAND}, bundle, path FROM commands JOIN executions ON key = execution
     WHERE worker <> '' AND until <= %s ORDER BY number LIMIT %s"""
+_SELECT_SNAPSHOT = """SELECT s.bundle, s.seq, s.data, (SELECT count(*) FROM events e
+        WHERE e.period = x.period AND e.execution = x.key AND e.seq <= s.seq)
+    FROM snapshots s JOIN executions x ON key = execution
+    WHERE execution_id = %s AND s.bundle = %s AND (%s::bigint IS NULL OR s.seq <= %s)"""
 _SELECT_SUMS = """SELECT execution_id, e.seq, e.sum FROM unnest(%s::text[], %s::bigint[]) AS i(execution_id, known)
     JOIN executions x USING (execution_id)
     JOIN events e ON e.period = x.period AND e.execution = x.key AND e.seq = i.known"""
 _SELECT_REQUESTS = """SELECT execution_id, action, data, number FROM requests
-    WHERE number > %s AND (%s::text IS NULL OR execution_id = %s) ORDER BY number LIMIT %s"""
+    WHERE (number > %s OR number <> ALL(%s::bigint[])) AND (%s::text IS NULL OR execution_id = %s)
+    ORDER BY number LIMIT %s"""
 
 
 class PostgresStore:
@@ -181,6 +187,8 @@ class PostgresStore:
         """Periods whose partitions are known to exist."""
         self._sums: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Number and checksum of the last event of executions at work."""
+        self._returned: set[int] = set()
+        """Numbers of requests that were returned: later commits may have lower ones."""
 
     def close(self) -> None:
         self.database.close()
@@ -205,9 +213,9 @@ class PostgresStore:
             first = page[-1][0] + 1
 
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
-        select = """SELECT s.bundle, s.seq, s.data FROM snapshots s JOIN executions ON key = execution
-            WHERE execution_id = %s AND s.bundle = %s AND (%s::bigint IS NULL OR s.seq <= %s)"""
-        for made_with, seq, data in self._select(select, execution_id, bundle, until, until):
+        for made_with, seq, data, count in self._select(_SELECT_SNAPSHOT, execution_id, bundle, until, until):
+            if count != seq:
+                list(self.events(execution_id, 0, seq))  # names the missing one: a snapshot must not hide it
             return Snapshot(made_with, seq, read_data(self._where, f"the snapshot of {execution_id}", data))
         return None
 
@@ -362,11 +370,21 @@ class PostgresStore:
     def requests(
         self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> list[ExecutionRequest]:
-        found = self._select(_SELECT_REQUESTS, after, execution_id, execution_id, limit)
+        known = list(self._returned) if after else []
+        found = self._select(_SELECT_REQUESTS, after, known, execution_id, execution_id, limit)
+        if execution_id is None:
+            self._note_returned([row[3] for row in found])
         return [
             ExecutionRequest(target, action, read_data(self._where, f"request {number}", data), number)
             for target, action, data, number in found
         ]
+
+    def _note_returned(self, numbers: list[int]) -> None:
+        """Remember which requests were returned, and forget those that were acknowledged once there are many."""
+        self._returned.update(numbers)
+        if len(self._returned) > _RETURNED_MAX:
+            pending = {number for (number,) in self._select("SELECT number FROM requests")}
+            self._returned &= pending
 
     def request(self, execution_id: str, action: Action) -> None:
         require_open(self.execution(execution_id), execution_id, action)

@@ -85,6 +85,7 @@ _SELECT_SUM = "SELECT sum FROM events WHERE place = ?"
 _SEQ_MAX = (1 << SEQ_BITS) - 1
 _SELECT_EVENTS = f"""SELECT place & {_SEQ_MAX}, {_EVENT}, sum FROM events
     WHERE place >= ? AND place <= ? ORDER BY place LIMIT {_PAGE}"""
+_COUNT_EVENTS = "SELECT count(*) FROM events WHERE place > ? AND place <= ?"
 _INSERT_REFERENCE = 'INSERT OR IGNORE INTO "references" (result, execution) VALUES (?, ?)'
 _INSERT_SNAPSHOT = "INSERT INTO snapshots (execution, bundle, seq, data) VALUES (?, ?, ?, ?)"
 _SELECT_SNAPSHOT = """SELECT bundle, seq, data FROM snapshots
@@ -200,7 +201,11 @@ class SqliteReader:
 
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
         last = _SEQ_MAX if until is None else until
-        for made_with, seq, data in self._select(_SELECT_SNAPSHOT, self._key(execution_id), bundle, last):
+        key = self._key(execution_id)
+        for made_with, seq, data in self._select(_SELECT_SNAPSHOT, key, bundle, last):
+            base = key << SEQ_BITS
+            if self._select(_COUNT_EVENTS, base, base + seq) != [(seq,)]:
+                list(self.events(execution_id, 0, seq))  # names the missing one: a snapshot must not hide it
             return Snapshot(made_with, seq, read_data(str(self.path), f"the snapshot of {execution_id}", data))
         return None
 

@@ -77,8 +77,8 @@ def _check_input(item: Input, given: Mapping[str, Any]) -> None:
 
 def _check_choice(choice: Choice, given: set[str]) -> None:
     count = len(given & set(choice.names))
-    is_met = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
-    if not is_met:
+    holds = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
+    if not holds:
         raise InputError(f"give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}, not {count}")
 
 
@@ -91,11 +91,21 @@ def _settings(kind: ToolKind, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(setting: Setting, value: Any) -> Any:
+    if isinstance(value, str) and "number" in setting.types and "string" not in setting.types:
+        value = _number_of(value)
     _check_type(f"`spec.{setting.name}`", setting.types, value)
     numbers = [*value.values()] if isinstance(value, dict) else [value]
     if setting.name == "timeout" and not all(_is_number(number) and number > 0 for number in numbers):
         raise InputError(f"`spec.{setting.name}` is {value!r}; give seconds, more than 0")
     return value
+
+
+def _number_of(text: str) -> Any:
+    """Return the number that a text stands for, such as a header's (S52); any other text as it is."""
+    try:
+        return int(text) if text.strip().isdecimal() else float(text)
+    except ValueError:
+        return text
 
 
 def _check_type(name: str, types: tuple[Type, ...], value: Any) -> None:

@@ -248,10 +248,10 @@ async def _request(client: Client, call: ToolCall) -> Outcome:
 async def _js_publish(client: Client, call: ToolCall) -> Outcome:
     inputs = call.inputs
     headers = {_MESSAGE_ID: call.key} | (_headers(call) or {})
-    kept = await client.jetstream().publish(
+    stored = await client.jetstream().publish(
         inputs["subject"], _bytes(call), stream=inputs.get("stream"), headers=headers, timeout=call.spec["timeout"]
     )
-    return _found(stream=kept.stream, seq=kept.seq, duplicate=bool(kept.duplicate))
+    return _found(stream=stored.stream, seq=stored.seq, duplicate=bool(stored.duplicate))
 
 
 async def _js_get_msg(client: Client, call: ToolCall) -> Outcome:

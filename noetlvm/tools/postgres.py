@@ -65,7 +65,7 @@ params: { id: "{{ iter.item.id }}", name: "{{ iter.item.name }}" }
             "pool",
             ("object",),
             "Connections to one database: `max_size` at once, `timeout` seconds to wait for one and at most "
-            "`max_waiting` tasks that do, `min_size` kept idle, `max_idle` and `max_lifetime` seconds; pools of "
+            "`max_waiting` tasks that do, `min_size` open while idle, `max_idle` and `max_lifetime` seconds; pools of "
             "another `name` are apart.",
         ),
     ),
@@ -357,6 +357,7 @@ class _Pool:
         return connection
 
     async def give_back(self, connection: AsyncConnection) -> None:
+        """Take a connection back. All session state is discarded: any function, view or trigger may have set some."""
         from time import monotonic
 
         import psycopg

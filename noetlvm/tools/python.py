@@ -112,12 +112,19 @@ def _context(code: str, call: ToolCall) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in call.context().items():
         try:
-            found[name] = plain(value)
+            found[name] = plain(_defined(value))
         except TypeError:  # undefined values and functions of the template language are no data
             continue
     if size_of(found) > TOOL_OUTPUT_BYTES_MAX:
         raise InputError("`context` is too large for the code; pass what it needs in `args`")
     return found
+
+
+def _defined(value: Any) -> Any:
+    """Return a value without what is undefined in it: a masked secret, which is not recorded."""
+    if isinstance(value, dict):
+        return {key: _defined(item) for key, item in value.items() if type(item).__name__ != "Undefined"}
+    return [_defined(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _ended(response: Response) -> Outcome:

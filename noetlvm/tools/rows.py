@@ -60,10 +60,10 @@ def statement_text(command: str | list[Any]) -> str:
     for at, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"`command[{at}]` must be a text")
-    kept = [text.strip().rstrip(";") for text in texts if text.strip().rstrip(";")]
-    if not kept:
+    statements = [text.strip().rstrip(";") for text in texts if text.strip().rstrip(";")]
+    if not statements:
         raise InputError("`command` has no statement")
-    return kept[0] if len(kept) == 1 else ";\n".join(kept)
+    return statements[0] if len(statements) == 1 else ";\n".join(statements)
 
 
 def checked_rows(rows: list[Any]) -> list[Any]:

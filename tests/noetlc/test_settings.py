@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.finding import Severity
-from noetlc.settings import KEYS, FailOn, Settings, settings_for
+from noetlc.settings import KEYS, DialectChoice, FailOn, Settings, settings_for
 from noetlvm.command_line.process import CommandError
 from tests.noetlc.lint.rows import row
 
@@ -30,6 +30,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ignore = ["P103"]
         fail-on = "warning"
         min-severity = "warning"
+        dialect = "v10"
         exclude = ["build"]
         baseline = "base.json"
         max-document-bytes = 1000
@@ -46,6 +47,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ignore=("P103",),
         fail_on=FailOn.WARNING,
         min_severity=Severity.WARNING,
+        dialect=DialectChoice.V10,
         exclude=("build",),
         baseline="base.json",
         severity={"P214": Severity.NOTE},

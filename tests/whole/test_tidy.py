@@ -20,14 +20,9 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlc/analysis",
             "noetlc/graph",
             "noetlc/net",
-            "noetlc/rules",
-            "noetlvm/bytecode",
             "noetlvm/engine",
-            "noetlvm/expr",
-            "noetlvm/keychain",
             "noetlvm/machine",
             "noetlvm/testing",
-            "noetlvm/tools",
         ]
     ),
     "lines": frozenset(
@@ -37,18 +32,14 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/expr",
             "noetlvm/machine",
             "noetlvm/server",
-            "noetlvm/tools",
         ]
     ),
     "exceptions": frozenset(
         [
             "noetlc/graph",
-            "noetlvm/bytecode",
             "noetlvm/engine",
-            "noetlvm/keychain",
             "noetlvm/machine",
             "noetlvm/testing",
-            "noetlvm/tools",
         ]
     ),
     "names": frozenset(
@@ -101,8 +92,8 @@ DEBT: dict[str, frozenset[str]] = {
 
 LINES_MAX = 800
 LINES_MIN = 40
-THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli"})
-"""Packages of one file a rule or a command, however short."""
+THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli", "noetlvm/tools"})
+"""Packages of one file a rule, a command or a tool kind, however short."""
 
 STORYTELLING = re.compile(
     r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])"

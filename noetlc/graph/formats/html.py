@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 from zlib import compress
 
+from markupsafe import Markup, escape
+
 from noetlc.graph.formats.palette import asset, variables
 from noetlc.graph.formats.svg import svg
-from noetlc.graph.formats.xml_text import attribute, text
+from noetlc.graph.formats.xml_text import cleaned
 from noetlc.graph.grouping import LARGE, Grouping
-from noetlc.graph.picture import Picture, draw, inside, picture_of
+from noetlc.graph.picture import Picture, draw, has_flow, inside, picture_of
 from noetlc.graph.report import GraphFinding, GraphReport
 from noetlc.net.net import Where
 
@@ -61,7 +63,7 @@ def _stored(report: GraphReport, grouping: Grouping | None, sources: Mapping[str
         "witnesses": (True, lambda: [_witness(one) for one in report.findings[:_FINDINGS_MAX]]),
         "inner": (len(steps) <= _INNER_MAX, lambda: _inner(report)),
         "all": (not small and len(steps) <= _DRAW_ALL_MAX, lambda: _svg(picture_of(report), report.net.name)),
-        "unfolded": (small and any(step.pipeline for step in steps), lambda: _svg(picture_of(report, True), "")),
+        "unfolded": (small and any(map(has_flow, steps)), lambda: _svg(picture_of(report, True), "")),
     }
     stored: dict[str, Any] = {"steps": list(_steps(report, grouping))}
     return stored | {name: make() for name, (is_wanted, make) in wanted.items() if is_wanted}
@@ -106,7 +108,7 @@ def _groups(grouping: Grouping | None) -> dict[str, str]:
 
 
 def _inner(report: GraphReport) -> dict[str, str]:
-    return {step.name: _svg(inside(step), step.name) for step in report.net.steps if step.pipeline}
+    return {step.name: _svg(inside(step), step.name) for step in report.net.steps if has_flow(step)}
 
 
 def _svg(picture: Picture, title: str) -> str:
@@ -122,23 +124,24 @@ def _packed(stored: dict[str, Any]) -> str:
 
 
 def _page(report: GraphReport, picture: str, packed: str, flags: str) -> str:
+    from jinja2 import Environment
+
     script = asset("page.js")
-    fills = {
-        "title": text(report.net.name),
-        "policy": attribute(_policy(script)),
-        "style": variables() + asset("picture.css") + asset("page.css"),
-        "source": text(report.source),
-        "facts": "".join(_facts(report)),
-        "count": str(len(report.findings)),
-        "findings": "".join(_findings(report.findings)),
-        "flags": flags,
-        "steps": f"{len(report.net.steps):,}",
-        "picture": picture,
-        "stored": packed,
-        "script": script,
-    }
-    parts = asset("page.html").split("@@")  # text, name, text, name, … text: nothing filled in is looked at again
-    return "".join(fills[part] if number % 2 else part for number, part in enumerate(parts))
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["clean"] = cleaned
+    environment.filters["quoted"] = _quoted
+    return environment.from_string(asset("page.html")).render(
+        report=report,
+        policy=_policy(script),
+        style=Markup(variables() + asset("picture.css") + asset("page.css")),
+        facts=_facts(report),
+        findings=report.findings[:_FINDINGS_MAX],
+        further=max(0, len(report.findings) - _FINDINGS_MAX),
+        flags=flags,
+        picture=Markup(picture),
+        stored=packed,
+        script=Markup(script),
+    )
 
 
 def _policy(script: str) -> str:
@@ -146,41 +149,16 @@ def _policy(script: str) -> str:
     return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{own}'; img-src data:"
 
 
-def _facts(report: GraphReport) -> Iterator[str]:
-    total = len(report.net.steps)
-    facts = {
-        "Steps": f"{total:,}",
+def _facts(report: GraphReport) -> dict[str, str]:
+    return {
+        "Steps": f"{len(report.net.steps):,}",
         "Reachable": f"{len(report.reachable):,}",
         "Can always complete": "yes" if report.can_complete else "no",
         "Tokens at once": "without bound" if not report.bounded else str(report.max_tokens),
         "Longest path": f"{len(report.longest_path):,} steps" if report.longest_path is not None else "without end",
     }
-    yield from (f"<dt>{name}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
 
 
-def _findings(findings: Sequence[GraphFinding]) -> Iterator[str]:
-    yield from map(_finding, findings[:_FINDINGS_MAX])
-    if not findings:
-        yield '<li class="none">Nothing was found.</li>'
-    if len(findings) > _FINDINGS_MAX:
-        more = f"{len(findings) - _FINDINGS_MAX:,}"
-        yield f'<li class="none">And {more} more: <code>noetlc graph --format json</code> has them all.</li>'
-
-
-def _finding(finding: GraphFinding) -> str:
-    key = finding.step if finding.arc is None else f"{finding.step}/arc.{finding.arc}"
-    data = f'data-step="{attribute(finding.step)}" data-key="{attribute(key)}"{_source(finding.where)}'
-    more = attribute(json.dumps(finding.steps))
-    return (
-        f'<li><button type="button" class="finding {finding.kind.value}" {data} data-steps="{more}">'
-        f'<b>{finding.kind.value}</b> <span class="message">{_message(finding.message)}</span></button></li>'
-    )
-
-
-def _message(message: str) -> str:
-    """Return a message; what it quotes between backticks is code."""
-    return _QUOTED.sub(r"<code>\1</code>", text(message))
-
-
-def _source(where: Where | None) -> str:
-    return f' data-file="{attribute(where.file)}" data-line="{where.line}"' if where else ""
+def _quoted(message: str) -> Markup:
+    """Return a message as HTML; what it quotes between backticks is code."""
+    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(cleaned(message)))))

@@ -52,10 +52,12 @@ def finding_data(finding: GraphFinding) -> dict[str, Any]:
     """Return a finding as plain data."""
     return {
         "kind": finding.kind.value,
+        "code": finding.code or None,
         "step": finding.step,
         "arc": finding.arc,
         "steps": list(finding.steps),
         "message": finding.message,
+        "help": finding.help,
         **where_data(finding.where),
         "witness": witness_data(finding.witness),
     }

@@ -11,15 +11,15 @@ follows it, mark that place.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from noetlc.analysis.routers import Choice
-from noetlc.graph.formats.xml_text import text
+from noetlc.graph.formats.xml_text import cleaned
 from noetlc.graph.layout.place import lay_out
-from noetlc.graph.layout.shapes import Layout, Link, Route, Size
+from noetlc.graph.layout.shapes import Layout, Link, Size
 from noetlc.graph.picture import NOTE_EM, text_width
 from noetlc.graph.report import GraphReport
 from noetlc.net.net import Ending, Net, Step
@@ -102,7 +102,9 @@ def render(report: GraphReport, unfold: bool = False) -> str:
     net = petri_net(report.net)
     sizes = [_room(node) for node in net.nodes]
     layout = lay_out(sizes, [Link(source, target) for source, target, _ in net.arcs])
-    return "\n".join(_document(report.net.name, net, layout)) + "\n"
+    document = _document(report.net.name, net, layout)
+    indent(document)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(document, encoding="unicode")}\n'
 
 
 def _room(node: PetriNode) -> Size:
@@ -110,46 +112,39 @@ def _room(node: PetriNode) -> Size:
     return Size(max(own.width, round(text_width(node.name, NOTE_EM), 1)), own.height + _NAME_HEIGHT)
 
 
-def _document(name: str, net: PetriNet, layout: Layout) -> Iterator[str]:
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield f'<pnml xmlns="{_NAMESPACE}">'
-    yield f'  <net id="net" type="{_TYPE}">'
-    yield f"    <name><text>{text(name)}</text></name>"
-    yield '    <page id="page">'
+def _document(name: str, net: PetriNet, layout: Layout) -> Element:
+    document = Element("pnml", xmlns=_NAMESPACE)
+    root = SubElement(document, "net", id="net", type=_TYPE)
+    _text(SubElement(root, "name"), name)
+    page = SubElement(root, "page", id="page")
     for node, area in zip(net.nodes, layout.boxes, strict=True):
-        yield from _node(node, area.x + area.width / 2, area.y)
+        _add_node(page, node, area.x + area.width / 2, area.y)
     for number, ((source, target, weight), route) in enumerate(zip(net.arcs, layout.routes, strict=True), 1):
-        ends = f'source="{net.nodes[source].id}" target="{net.nodes[target].id}"'
-        yield f'      <arc id="arc{number}" {ends}>{_bends(route)}{_inscription(weight)}</arc>'
-    yield "    </page>"
-    yield "  </net>"
-    yield "</pnml>"
+        arc = SubElement(page, "arc", id=f"arc{number}", source=net.nodes[source].id, target=net.nodes[target].id)
+        bends = [segment[-2:] for segment in route.segments[:-1]]  # PNML knows the ends
+        graphics = SubElement(arc, "graphics") if bends else arc
+        for x, y in bends:
+            _point(graphics, "position", x, y)
+        _text(SubElement(arc, "inscription"), str(weight))
+    return document
 
 
-def _node(node: PetriNode, x: float, top: float) -> Iterator[str]:
+def _add_node(page: Element, node: PetriNode, x: float, top: float) -> None:
     tag, size = ("place", _PLACE) if node.is_place else ("transition", _TRANSITION)
-    below = f'<offset x="0" y="{_n(size.height / 2 + _NAME_HEIGHT / 2)}"/>'
-    yield f'      <{tag} id="{node.id}">'
-    yield f"        <name><text>{text(node.name)}</text><graphics>{below}</graphics></name>"
-    yield (
-        f'        <graphics><position x="{_n(x)}" y="{_n(top + size.height / 2)}"/>'
-        f'<dimension x="{_n(size.width)}" y="{_n(size.height)}"/></graphics>'
-    )
+    element = SubElement(page, tag, id=node.id)
+    name = SubElement(element, "name")
+    _text(name, node.name)
+    _point(SubElement(name, "graphics"), "offset", 0, size.height / 2 + _NAME_HEIGHT / 2)
+    graphics = SubElement(element, "graphics")
+    _point(graphics, "position", x, top + size.height / 2)
+    _point(graphics, "dimension", size.width, size.height)
     if node.tokens:
-        yield f"        <initialMarking><text>{node.tokens}</text></initialMarking>"
-    yield f"      </{tag}>"
+        _text(SubElement(element, "initialMarking"), str(node.tokens))
 
 
-def _bends(route: Route) -> str:
-    """Return the points between the ends; PNML knows where the ends are."""
-    points = [segment[-2:] for segment in route.segments[:-1]]
-    positions = "".join(f'<position x="{_n(x)}" y="{_n(y)}"/>' for x, y in points)
-    return f"<graphics>{positions}</graphics>" if positions else ""
+def _text(parent: Element, value: str) -> None:
+    SubElement(parent, "text").text = cleaned(value)
 
 
-def _inscription(weight: int) -> str:
-    return f"<inscription><text>{weight}</text></inscription>"
-
-
-def _n(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+def _point(parent: Element, tag: str, x: float, y: float) -> None:
+    SubElement(parent, tag, x=f"{x:.1f}".removesuffix(".0"), y=f"{y:.1f}".removesuffix(".0"))

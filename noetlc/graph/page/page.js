@@ -250,8 +250,23 @@
       return;
     }
     const lines = document.createDocumentFragment();
-    for (const line of text.replace(/\r\n?/g, "\n").replace(/\n$/, "").split("\n")) add(lines, "li", line || " ");
+    const all = text.replace(/\r\n?/g, "\n").replace(/\n$/, "").split("\n");
+    for (const line of all) all.length > COLOURED_MAX ? add(lines, "li", line || " ") : colour(add(lines, "li"), line || " ");
     list.append(lines);
+  }
+
+  const COLOURED_MAX = 20000; // lines; each colour is an element
+  const YAML = /(?<key>^\s*(?:- +)*(?:[\w./-]+|"[^"]*"|'[^']*')(?=\s*:(?:\s|$)))|(?<text>"(?:[^"\\]|\\.)*"|'[^']*')|(?<template>\{\{.*?\}\}|\{%.*?%\})|(?<comment>(?:^|\s)#.*$)|(?<value>(?<=[\s,[:])(?:true|false|null|-?\d+(?:\.\d+)?)(?=[\s,\]}]|$))/g;
+
+  function colour(item, line) {
+    let end = 0;
+    for (const found of line.matchAll(YAML)) {
+      const kind = Object.keys(found.groups).find((name) => found.groups[name] !== undefined);
+      item.append(line.slice(end, found.index));
+      add(item, "span", found[0]).className = kind === "text" && /\{[{%]/.test(found[0]) ? "template" : kind;
+      end = found.index + found[0].length;
+    }
+    item.append(line.slice(end));
   }
 
   // ---- findings

@@ -60,8 +60,8 @@ class Pools:
         self.reader = reader
         self.constants: list[Value] = []
         self.expressions: list[Expression] = []
-        self._constants_met = 0
-        self._expressions_met = 0
+        self._constants_used = 0
+        self._expressions_used = 0
         self._word_lists: set[int] = set()
         self._words: set[bytes] = set()
         """The bytes of instructions that were surveyed."""
@@ -73,16 +73,16 @@ class Pools:
     def read_constants(self) -> None:
         """Read the section of constants, each there once."""
         reader = self.reader
-        met: set[object] = set()
+        seen: set[object] = set()
         while reader.at < reader.end:
             at = reader.at
             reader.spend(CONSTANT_COST, "a constant")
             value = reader.value()
             # Equal bytes are equal constants; a text stands for itself, which saves a copy.
             key = value if type(value) is str else reader.data[at : reader.at]
-            if key in met:
+            if key in seen:
                 reader.fail(Fault.CONSTANT_TWICE, f"the constant {len(self.constants)} is there before", at)
-            met.add(key)
+            seen.add(key)
             self.constants.append(value)
 
     def read_expressions(self) -> None:
@@ -96,17 +96,17 @@ class Pools:
 
     def check_all_used(self) -> None:
         """Insist that there is nothing in a pool that nobody uses."""
-        if self._constants_met < len(self.constants):
-            self.reader.fail(Fault.CONSTANT_UNUSED, f"the constant {self._constants_met} is never used")
-        if self._expressions_met < len(self.expressions):
-            self.reader.fail(Fault.EXPRESSION_UNUSED, f"the expression {self._expressions_met} is never used")
+        if self._constants_used < len(self.constants):
+            self.reader.fail(Fault.CONSTANT_UNUSED, f"the constant {self._constants_used} is never used")
+        if self._expressions_used < len(self.expressions):
+            self.reader.fail(Fault.EXPRESSION_UNUSED, f"the expression {self._expressions_used} is never used")
 
     # -- code
 
     def _codes(self, area: Area) -> Iterator[tuple[int, tuple[Instruction, ...]]]:
         """Read a section of code: first what it will take, piece by piece, and only then the instructions."""
         reader = self.reader
-        met: set[bytes] = set()
+        seen: set[bytes] = set()
         pieces: list[_Piece] = []
         while reader.at < reader.end:
             at = reader.at
@@ -114,9 +114,9 @@ class Pools:
             start, end = reader.binary("a code")
             if area is Area.EXPRESSION:
                 key = reader.data[start:end]
-                if key in met:
+                if key in seen:
                     reader.fail(Fault.EXPRESSION_TWICE, f"the expression {len(pieces)} is there before", at)
-                met.add(key)
+                seen.add(key)
             pieces.append(self._surveyed(start, end, area))
         for piece in pieces:
             yield piece.slots, self._instructions(piece, area)
@@ -146,7 +146,7 @@ class Pools:
         return words
 
     def _instructions(self, piece: _Piece, area: Area) -> tuple[Instruction, ...]:
-        # The hot place of loading. Most instructions were met before, and then nothing here is Python's own loop.
+        # The hot place of loading. Most instructions occurred before, and then nothing here is Python's own loop.
         words = self._cut(piece.at, piece.end, area)
         known, at, reached = self._known, piece.at, 0
         for word in dict.fromkeys(words):
@@ -185,14 +185,14 @@ class Pools:
     # -- what a number stands for; `at` is where it is written
 
     def constant(self, number: int, at: int) -> Value:
-        """Return a constant; one that was not met before must be the next."""
-        if number >= self._constants_met:
+        """Return a constant; one that was not used before must be the next."""
+        if number >= self._constants_used:
             if number >= len(self.constants):
                 self.reader.fail(Fault.NO_SUCH_CONSTANT, f"there is no constant {number}", at)
-            if number > self._constants_met:
-                expected = self._constants_met
+            if number > self._constants_used:
+                expected = self._constants_used
                 self.reader.fail(Fault.CONSTANT_ORDER, f"the constant {number} is used before {expected}", at)
-            self._constants_met += 1
+            self._constants_used += 1
         return self.constants[number]
 
     def text(self, number: int, at: int) -> str:
@@ -223,14 +223,14 @@ class Pools:
         return value
 
     def expression(self, number: int, at: int) -> Expression:
-        """Return an expression; one that was not met before must be the next."""
-        if number >= self._expressions_met:
+        """Return an expression; one that was not used before must be the next."""
+        if number >= self._expressions_used:
             if number >= len(self.expressions):
                 self.reader.fail(Fault.NO_SUCH_EXPRESSION, f"there is no expression {number}", at)
-            if number > self._expressions_met:
-                expected = self._expressions_met
+            if number > self._expressions_used:
+                expected = self._expressions_used
                 self.reader.fail(Fault.EXPRESSION_ORDER, f"the expression {number} is used before {expected}", at)
-            self._expressions_met += 1
+            self._expressions_used += 1
         return self.expressions[number]
 
     def optional_expression(self, number: int, at: int) -> Expression | None:

@@ -35,7 +35,7 @@ SECTIONS: dict[str, int] = {
     "workload": 14,
     DEBUG: 15,
 }
-"""The number of every section. An odd one is optional: whoever does not know it may do without it."""
+"""The number of every section. An odd one is optional: a reader that does not know it skips it."""
 
 REQUIRED = ("metadata", "constants", "net")
 """What no bundle can do without; the others are missing where they would be empty."""

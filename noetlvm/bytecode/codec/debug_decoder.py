@@ -33,19 +33,19 @@ def decode_debug(reader: Reader, program: Program) -> DebugMap:
     start, end = reader.binary("the marks")
     marks = _Marks(reader, start, end, len(files))
     entries: list[DebugEntry] = []
-    met = 0
+    used = 0
     for address in addresses(program):
         reader.spend(ADDRESS_COST + len(address.name) + MARK_COST * address.marks, "the debug map")
         at = marks.at
         number, marks.at = reader.varint(at, end)
-        if number > met or number >= len(constructs):
-            reader.fail(Fault.CONSTRUCT_ORDER, f"the construct {number} is used where {met} is the next", at)
-        met = max(met, number + 1)
+        if number > used or number >= len(constructs):
+            reader.fail(Fault.CONSTRUCT_ORDER, f"the construct {number} is used where {used} is the next", at)
+        used = max(used, number + 1)
         entries.append(DebugEntry(address.name, constructs[number], marks.read(address.marks)))
     if marks.at != end:
         reader.fail(Fault.LEFT_OVER, f"{end - marks.at} bytes of marks belong to no code", marks.at)
-    if met < len(constructs):
-        reader.fail(Fault.CONSTRUCT_UNUSED, f"the construct {met} is never used", start)
+    if used < len(constructs):
+        reader.fail(Fault.CONSTRUCT_UNUSED, f"the construct {used} is never used", start)
     return DebugMap(files, tuple(entries))
 
 

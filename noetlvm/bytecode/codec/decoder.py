@@ -1,4 +1,4 @@
-"""Reads a bundle back into a program, or refuses it with one `MalformedBundle`. `layout` says what is where.
+"""Reads a bundle back into a program, or refuses it with one `MalformedBundleError`. `layout` says what is where.
 
 Decoding is canonical: a bundle is read only if encoding the program again would give the same bytes (a newer minor
 version and unknown optional sections aside). That is not tried out but made sure of on the way: values and operands in
@@ -27,7 +27,7 @@ _Head = tuple[str, str, dict[str, Value], dict[str, Value], str, str | None, boo
 
 
 def decode(data: bytes, *, debug: bool = True) -> Program:
-    """Read a bundle; raise `MalformedBundle` if there is anything wrong with it.
+    """Read a bundle; raise `MalformedBundleError` if there is anything wrong with it.
 
     Without `debug` the debug section stays unread: it is most of the work, and nothing runs by it.
     """

@@ -2,7 +2,7 @@
 
 Each constant and each expression is in a pool once, numbered in the order in which the decoder meets it first:
 expressions by the pipelines, then the net; constants by the expressions, then the pipelines, the net and the metadata.
-Nothing here asks whether a program makes sense; that is the verifier's business.
+Whether a program makes sense is for the verifier to check.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def encode(program: Program, *, debug: bool = True) -> bytes:
-    """Write a program, with its debug map if it has one and `debug` asks for it; raise `EncodingError`."""
+    """Write a program, with its debug map if it has one and `debug` is set; raise `EncodingError`."""
     if not program.playbooks:
         raise EncodingError("a program has at least one playbook")
     data = frame((id, payload) for id, payload in _payloads(program, debug) if payload or id in REQUIRED)
@@ -133,7 +133,7 @@ def _arc(arc: Arc, pools: _Pools) -> bytes:
 
 
 class _Pools:
-    """The constants and expressions met so far, each with its number."""
+    """The constants and expressions seen so far, each with its number."""
 
     def __init__(self) -> None:
         # By their bytes: 1, 1.0 and true are equal in Python and three constants here.
@@ -141,7 +141,7 @@ class _Pools:
         self.expressions: dict[bytes, int] = {}
         self._texts: dict[str, int] = {}
         # By `id`, which is unique while the program is alive; saves writing shared code again.
-        self._met: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
 
     def constant(self, value: object) -> int:
         return self.constants.setdefault(writer.value(value), len(self.constants))
@@ -159,12 +159,12 @@ class _Pools:
         return self.constant(value)
 
     def expression(self, value: object) -> int:
-        number = self._met.get(id(value))
+        number = self._numbers.get(id(value))
         if number is None:
             if not isinstance(value, Expression):
                 raise EncodingError(f"an expression is expected, not {value!r:.80}")
             code = self.code(value.slots, value.code)
-            number = self._met[id(value)] = self.expressions.setdefault(code, len(self.expressions))
+            number = self._numbers[id(value)] = self.expressions.setdefault(code, len(self.expressions))
         return number
 
     def optional(self, value: object) -> int:

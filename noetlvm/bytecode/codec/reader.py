@@ -1,6 +1,6 @@
 """Reads msgpack values one by one, from bytes that nobody vouches for.
 
-A library would build everything first and leave us objects without places. This reader asks for the type it expects, so
+A library would build everything first and leave us objects without places. This reader states the type it expects, so
 that every refusal names a byte; it takes only the shortest form of each value, so that equal values have equal bytes;
 and it counts what it makes before it makes it. It knows the values of the language and nothing of programs.
 """
@@ -12,7 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.errors import MalformedBundle
+from noetlvm.bytecode.errors import MalformedBundleError
 from noetlvm.bytecode.limits import (
     BIG_INTEGER_CHARS_MAX,
     COLLECTION_COST,
@@ -78,7 +78,7 @@ _HEADS: Final = _heads()
 
 
 class Reader:
-    """A place in a bundle, moving forwards. Each method reads one value and fails if it is not what was asked for."""
+    """A place in a bundle, moving forwards. Each method reads one value and fails if it is of another type."""
 
     __slots__ = ("at", "data", "end", "memory", "section", "start")
 
@@ -98,7 +98,7 @@ class Reader:
 
     def fail(self, fault: Fault, reason: str, at: int | None = None) -> NoReturn:
         """Refuse the bundle on account of the byte at `at`."""
-        raise MalformedBundle(fault, self.section, (self.at if at is None else at) - self.start, reason)
+        raise MalformedBundleError(fault, self.section, (self.at if at is None else at) - self.start, reason)
 
     def spend(self, cost: int, what: str) -> None:
         """Count memory that is about to be used."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.bytecode.errors import InvalidBundle
+from noetlvm.bytecode.errors import InvalidBundleError
 
 INVALID: dict[str, str] = {
     # -- any code
@@ -94,8 +94,8 @@ INVALID: dict[str, str] = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - it says what happened; it never leaves the verifier
-    """A check failed at `offset`. Whoever ran the check knows the section and the address and adds them."""
+class CheckError(Exception):
+    """A check failed at `offset`. `Located` adds the section and the address."""
 
     def __init__(self, code: str, offset: int, detail: str, part: str = "") -> None:
         self.code = code
@@ -105,11 +105,13 @@ class Refused(Exception):  # noqa: N818 - it says what happened; it never leaves
         """Which part of what stands at the address, such as `arc.2`."""
         super().__init__(code)
 
-    def told_of(self, section: str, address: str) -> InvalidBundle:
+    def at_address(self, section: str, address: str) -> InvalidBundleError:
         """Return the error for the outside."""
         place = "/".join(filter(None, (address, self.part)))
         where = f"`{_shortened(place)}`: " if place else ""
-        return InvalidBundle(self.code, section, self.offset, f"{where}{INVALID[self.code]}: {_shortened(self.detail)}")
+        return InvalidBundleError(
+            self.code, section, self.offset, f"{where}{INVALID[self.code]}: {_shortened(self.detail)}"
+        )
 
 
 def _shortened(text: str) -> str:
@@ -120,8 +122,8 @@ def _shortened(text: str) -> str:
 _TEXT_MAX = 300
 
 
-class Telling:
-    """A context in which a check that fails is told of this section and address.
+class Located:
+    """A context that adds this section and address to a failed check.
 
     The address comes in parts, to be joined when it is needed: a playbook's path may be long, and stands before the
     name of each of its steps.
@@ -137,5 +139,5 @@ class Telling:
         return None
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, Refused):
-            raise error.told_of(self._section, "".join(self._address)) from None
+        if isinstance(error, CheckError):
+            raise error.at_address(self._section, "".join(self._address)) from None

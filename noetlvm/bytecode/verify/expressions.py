@@ -1,8 +1,8 @@
-"""Proves one expression: its stack, its texts, its for blocks, its calls. Where it stands is somebody else's question.
+"""Proves one expression: its stack, its texts, its for blocks, its calls. `uses` checks where it stands.
 
 One walk over the code, top to bottom. Every instruction must be reached from above, and a jump back may only go to the
-NEXT of a for block that still runs, so the shape of the stack is known when an instruction is met and each is looked at
-once. It also follows that each round of a cycle takes an element from one iterator, which bounds the rounds.
+NEXT of a for block that still runs, so the shape of the stack is known at each instruction, and one visit is enough.
+It also follows that each round of a cycle takes an element from one iterator, which bounds the rounds.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as shown
 from typing import NamedTuple, TypeAlias
 
-from noetlvm.bytecode.isa import Area, Flow
+from noetlvm.bytecode.isa import Area, Flow, OpcodeName
+from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.program import Expression, Instruction, Value
-from noetlvm.bytecode.verify.codes import Refused
-from noetlvm.bytecode.verify.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
+from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.lists import check_appends
 from noetlvm.bytecode.verify.operands import check_operands, check_sizes
 from noetlvm.bytecode.verify.stack import count_taken, integer, text
@@ -64,12 +64,12 @@ class _Shape(NamedTuple):
 Effects: TypeAlias = dict[int, tuple[int, int]]
 """By an instruction's identity: how many values it takes and pushes, if that is all it does and its operands are good.
 
-Instructions are pooled, so that most are met many times. The program must be held for as long as this is.
+Instructions are pooled, so that most occur many times. The program must be held for as long as this is.
 """
 
 
 def prove(expression: Expression, effects: Effects) -> Proven:
-    """Prove an expression, or raise Refused. `effects` is filled on the way, for this expression and others."""
+    """Prove an expression, or raise CheckError. `effects` is filled on the way, for this expression and others."""
     check_sizes(expression.code, expression.slots)
     proof = _Proof(expression, effects)
     proof.run()
@@ -98,7 +98,7 @@ class _Proof:
         self.ahead: dict[int, _Shape] = {}
         """Shapes with which jumps arrive further down."""
         self.heads: dict[int, _Shape] = {}
-        """Shapes before each NEXT that was met."""
+        """Shapes before each NEXT that was reached."""
 
     def run(self) -> None:
         effects, ahead = self.effects, self.ahead
@@ -114,7 +114,7 @@ class _Proof:
             else:  # as above, for by far the most instructions
                 self.depth += effect[1] - effect[0]
         if self.falls:
-            raise Refused("V018", len(self.code) - 1, f"{self.code[-1].opcode.name} is the last instruction")
+            raise CheckError("V018", len(self.code) - 1, f"{self.code[-1].opcode.name} is the last instruction")
 
     # ---- paths
 
@@ -126,7 +126,7 @@ class _Proof:
         self.is_target = shape is not None
         if shape is None:
             if not self.falls:
-                raise Refused("V019", self.at, f"nothing leads to {instruction.opcode.name}")
+                raise CheckError("V019", self.at, f"nothing leads to {instruction.opcode.name}")
         elif self.falls:
             self._agree(shape, self._shape(), self.at)
         else:
@@ -145,15 +145,17 @@ class _Proof:
         elif target in self.heads:
             self._agree(self.heads[target], shape, target)
         else:
-            raise Refused("V020", self.at, f"instruction {target} is {self.code[target].opcode.name}")
+            raise CheckError("V020", self.at, f"instruction {target} is {self.code[target].opcode.name}")
 
     def _agree(self, known: _Shape, other: _Shape, target: int) -> None:
         if known == other:
             return
         if known[:2] == other[:2]:
             detail = f"instruction {target} is reached with {known.texts} and with {other.texts}"
-            raise Refused("V014", self.at, detail)
-        raise Refused("V013", self.at, f"instruction {target} is reached with {_told(known)} and with {_told(other)}")
+            raise CheckError("V014", self.at, detail)
+        raise CheckError(
+            "V013", self.at, f"instruction {target} is reached with {_described(known)} and with {_described(other)}"
+        )
 
     # ---- instructions
 
@@ -174,15 +176,15 @@ class _Proof:
         left = self.depth - count
         if left < 0:
             name = self.code[self.at].opcode.name
-            raise Refused("V010", self.at, f"{name} takes {count}, there are {self.depth}")
+            raise CheckError("V010", self.at, f"{name} takes {count}, there are {self.depth}")
         if self.iterators and self.iterators[-1].height >= left:
-            raise Refused("V011", self.at, f"{self.code[self.at].opcode.name} is not NEXT")
+            raise CheckError("V011", self.at, f"{self.code[self.at].opcode.name} is not NEXT")
         self.depth = left
 
     def _push(self, count: int) -> None:
         self.depth += count
         if self.depth > STACK_MAX:
-            raise Refused("V023", self.at, f"{self.depth} values, at most {STACK_MAX} may be")
+            raise CheckError("V023", self.at, f"{self.depth} values, at most {STACK_MAX} may be")
 
     def _branch(self, instruction: Instruction, taken: int) -> None:
         opcode = instruction.opcode
@@ -195,9 +197,9 @@ class _Proof:
     def _return(self, _instruction: Instruction, taken: int) -> None:
         self._take(taken)
         if self.depth:
-            raise Refused("V016", self.at, f"{_told(self._shape())} besides the value")
+            raise CheckError("V016", self.at, f"{_described(self._shape())} besides the value")
         if self.texts:
-            raise Refused("V017", self.at, f"{self.texts} begun and not ended")
+            raise CheckError("V017", self.at, f"{self.texts} begun and not ended")
         before = None if self.is_target else self.code[self.at - 1]
         if before is None or before.opcode.name != "TRUTH":
             self.proven.not_truth = self.at
@@ -225,7 +227,7 @@ class _Proof:
         keys = instruction.operands[0]
         assert isinstance(keys, list)
         if len(set(keys)) != len(keys):
-            raise Refused("V041", self.at, shown(keys))
+            raise CheckError("V041", self.at, shown(keys))
         self._take(taken)
         self._push(1)
         self.effects[id(instruction)] = (taken, 1)
@@ -239,11 +241,11 @@ class _Proof:
     def _text_begin(self, _instruction: Instruction, _taken: int) -> None:
         self.texts += 1
         if self.texts > TEXT_DEPTH_MAX:
-            raise Refused("V023", self.at, f"{self.texts} texts, at most {TEXT_DEPTH_MAX} may be")
+            raise CheckError("V023", self.at, f"{self.texts} texts, at most {TEXT_DEPTH_MAX} may be")
 
     def _text_used(self, instruction: Instruction, taken: int) -> None:
         if not self.texts:
-            raise Refused("V015", self.at, f"{instruction.opcode.name} stands before any TEXT_BEGIN")
+            raise CheckError("V015", self.at, f"{instruction.opcode.name} stands before any TEXT_BEGIN")
         self._take(taken)
 
     def _text_end(self, instruction: Instruction, taken: int) -> None:
@@ -257,12 +259,12 @@ class _Proof:
         self._take(taken)
         self.iterators = (*self.iterators, _Iterator(self.depth, self.at, runs=False))
         if len(self.iterators) > FOR_DEPTH_MAX:
-            raise Refused("V024", self.at, f"{len(self.iterators)} deep, at most {FOR_DEPTH_MAX} may be")
+            raise CheckError("V024", self.at, f"{len(self.iterators)} deep, at most {FOR_DEPTH_MAX} may be")
         self._push(1)
 
     def _next(self, instruction: Instruction, _taken: int) -> None:
         if not self.iterators or self.iterators[-1].height != self.depth - 1:
-            raise Refused("V012", self.at, f"there is {_told(self._shape())}")
+            raise CheckError("V012", self.at, f"there is {_described(self._shape())}")
         self.heads[self.at] = self._shape()
         outer, own = self.iterators[:-1], self.iterators[-1]
         # At the end: whether there was any element, in the iterator's place.
@@ -275,7 +277,7 @@ class _Proof:
         level = integer(instruction, 0)
         if level >= len(self.iterators) or not self.iterators[-1 - level].runs:
             running = sum(iterator.runs for iterator in self.iterators)
-            raise Refused("V021", self.at, f"LOOP {level} where {running} run")
+            raise CheckError("V021", self.at, f"LOOP {level} where {running} run")
         self._push(1)
 
     # ---- calls
@@ -287,7 +289,7 @@ class _Proof:
         self.effects[id(instruction)] = (taken, 1)
 
 
-_PERFORM: dict[str, Callable[[_Proof, Instruction, int], None]] = {
+_PERFORM: dict[OpcodeName, Callable[[_Proof, Instruction, int], None]] = {
     "NAME": _Proof._name,
     "LOCAL": _Proof._slot,
     "STORE": _Proof._slot,
@@ -320,7 +322,7 @@ def _about_to_run(iterators: tuple[_Iterator, ...]) -> tuple[_Iterator, ...]:
     return (*iterators[:-1], iterators[-1]._replace(runs=False)) if iterators else iterators
 
 
-def _told(shape: _Shape) -> str:
+def _described(shape: _Shape) -> str:
     values = shape.depth - len(shape.iterators)
     return f"{values} value{'s' * (values != 1)} and {len(shape.iterators)} iterator{'s' * (len(shape.iterators) != 1)}"
 
@@ -335,7 +337,7 @@ def _keys_made(instruction: Instruction) -> Keys | None:
     return constant if isinstance(constant, dict) else None
 
 
-_CALLEES: dict[str, tuple[str, Mapping[str, Signature]]] = {
+_CALLEES: dict[OpcodeName, tuple[str, Mapping[str, Signature]]] = {
     "FILTER": ("V033", FILTERS),
     "TEST": ("V034", TESTS),
     "CALL": ("V035", FUNCTIONS),
@@ -350,18 +352,18 @@ def _check_call(instruction: Instruction, at: int) -> None:
     name, positional, words, spread = instruction.operands
     signature = table.get(text(instruction, 0))
     if signature is None:
-        raise Refused(unknown, at, f"`{name}`")
+        raise CheckError(unknown, at, f"`{name}`")
     assert isinstance(positional, int)
     assert isinstance(words, list)
     if len(set(words)) != len(words):
-        raise Refused("V038", at, f"{', '.join(words)} of `{name}`")
+        raise CheckError("V038", at, f"{', '.join(words)} of `{name}`")
     problem = _spread_problem(signature, positional, words) if spread else signature.problem(positional, words)
     if problem is not None:
-        raise Refused("V037", at, problem)
+        raise CheckError("V037", at, problem)
 
 
 def _spread_problem(signature: Signature, positional: int, words: list[str]) -> str | None:
-    """Say what is wrong even if the spread ones bring everything that is missing."""
+    """Arity error that remains even if `*args` and `**kwargs` supply every missing argument, or None."""
     positional = max(positional, min(signature.required, signature.positional_only))
     missing = [name for name in signature.parameters[positional : signature.required] if name not in words]
     return signature.problem(positional, [*words, *missing])

@@ -1,8 +1,7 @@
-"""Proves that APPEND changes only lists that nobody else holds: a list could otherwise come to hold itself.
+"""Proves that APPEND changes only lists without aliases: a list could otherwise contain itself.
 
-A list is *own* from LIST on for as long as the code has it in one place: on the stack, or in a slot together with
-copies of that slot on the stack. Whatever else takes it, puts it in other data or shares it ends that. The shape of the
-stack has been proven before.
+A list is *unaliased* (own) from its LIST instruction until a second reference to it exists; a slot and copies of that
+slot on the stack count as one. Any other use ends it. The shape of the stack has been proven before.
 
 Two walks, top to bottom. The first one ignores jumps back and notes where slots lose their own lists. In the second, a
 for block begins without those that it loses itself, and every jump back must find what its for block began with.
@@ -15,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeAlias
 
-from noetlvm.bytecode.isa import Flow
+from noetlvm.bytecode.isa import Flow, OpcodeName
 from noetlvm.bytecode.program import Expression, Instruction
-from noetlvm.bytecode.verify.codes import Refused
+from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.stack import count_taken, integer
 
 _OWN = -1
@@ -174,7 +173,7 @@ class _Walk:
         arriving = state.copy(state.depth + at_target - opcode.pushes)
         if target <= at:
             if target in self.began and not arriving.holds(self.began[target]):
-                raise Refused("V022", at, "the for block would begin anew with a list that is no longer its own")
+                raise CheckError("V022", at, "the for block would begin anew with a list that is no longer its own")
             return
         known = self.ahead.setdefault(target, arriving)
         if known is not arriving:
@@ -207,7 +206,7 @@ def _append(instruction: Instruction, at: int, state: _State) -> None:
     state.share(state.tag(0))  # first, since it may be the list itself
     own = state.tag(1)
     if own is None:
-        raise Refused("V022", at, "it must be made by LIST and kept in one place")
+        raise CheckError("V022", at, "it must be made by LIST and have no second reference")
     state.take(2)
     state.push(own)
 
@@ -255,7 +254,7 @@ def _unpack(instruction: Instruction, at: int, state: _State) -> None:
     state.depth += integer(instruction, 0)
 
 
-_PERFORM: dict[str, Callable[[Instruction, int, _State], None]] = {
+_PERFORM: dict[OpcodeName, Callable[[Instruction, int, _State], None]] = {
     "LIST": _list,
     "APPEND": _append,
     "LOCAL": _local,

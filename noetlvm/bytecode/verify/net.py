@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import REDUCERS
+from noetlvm.bytecode.limits import LOOPS_MAX
 from noetlvm.bytecode.program import LoopHeader, Playbook, Transition
-from noetlvm.bytecode.verify.codes import Refused
-from noetlvm.bytecode.verify.limits import LOOPS_MAX
+from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.names import NAME, VARIABLE, Plain, first_repeated
 from noetlvm.language.scopes import given_fields
 
@@ -21,35 +21,35 @@ Reducers: TypeAlias = tuple[tuple[str, str], ...]
 def check_playbooks(playbooks: tuple[Playbook, ...]) -> None:
     """Refuse playbooks that cannot live in one bundle. Offsets count playbooks."""
     if not playbooks:
-        raise Refused("V070", 0, "the first playbook of a bundle is the one that it runs")
+        raise CheckError("V070", 0, "the first playbook of a bundle is the one that it runs")
     for index, playbook in enumerate(playbooks):
         if not playbook.name or not playbook.path:
-            raise Refused("V072", index, f"name `{playbook.name}`, path `{playbook.path}`")
+            raise CheckError("V072", index, f"name `{playbook.name}`, path `{playbook.path}`")
     paths = [playbook.path for playbook in playbooks]
     repeated = first_repeated(paths)
     if repeated is not None:
-        raise Refused("V073", repeated, f"`{paths[repeated]}`")
+        raise CheckError("V073", repeated, f"`{paths[repeated]}`")
     for index in range(2, len(paths)):
         if paths[index] < paths[index - 1]:
-            raise Refused("V074", index, f"`{paths[index]}` after `{paths[index - 1]}`")
+            raise CheckError("V074", index, f"`{paths[index]}` after `{paths[index - 1]}`")
 
 
 def check_steps(playbook: Playbook) -> frozenset[str]:
-    """Refuse steps that cannot be told apart or that are missing; return their names. Offsets count steps."""
+    """Refuse steps with duplicate or missing names; return their names. Offsets count steps."""
     names = [step.name for step in playbook.steps]
     if not names:
-        raise Refused("V071", 0, "at least the entry step is needed")
+        raise CheckError("V071", 0, "at least the entry step is needed")
     plain = Plain(NAME)
     for index, name in enumerate(names):
         if not plain.holds(name):
-            raise Refused("V076", index, f"`{name}`")
+            raise CheckError("V076", index, f"`{name}`")
     repeated = first_repeated(names)
     if repeated is not None:
-        raise Refused("V075", repeated, f"`{names[repeated]}`")
+        raise CheckError("V075", repeated, f"`{names[repeated]}`")
     if playbook.entry_step not in names:
-        raise Refused("V077", 0, f"`{playbook.entry_step}`")
+        raise CheckError("V077", 0, f"`{playbook.entry_step}`")
     if playbook.final_step is not None and playbook.final_step not in names:
-        raise Refused("V078", 0, f"`{playbook.final_step}`")
+        raise CheckError("V078", 0, f"`{playbook.final_step}`")
     return frozenset(names)
 
 
@@ -64,23 +64,23 @@ class StepChecks:
         """Refuse a step with a loop that cannot run or an arc to nowhere; `index` is where the step stands."""
         for number, arc in enumerate(step.arcs, 1):
             if arc.target not in names:
-                raise Refused("V079", index, f"`{arc.target}`", f"arc.{number}")
+                raise CheckError("V079", index, f"`{arc.target}`", f"arc.{number}")
         if len(step.loops) > LOOPS_MAX:
-            raise Refused("V087", index, f"{len(step.loops)} levels, at most {LOOPS_MAX} may be")
+            raise CheckError("V087", index, f"{len(step.loops)} levels, at most {LOOPS_MAX} may be")
         iterators: set[str] = set()
         for level, loop in enumerate(step.loops, 1):
             self._check_loop(loop, index, f"loop.{level}")
             if loop.iterator in iterators:
-                raise Refused("V084", index, f"`{loop.iterator}`", f"loop.{level}")
+                raise CheckError("V084", index, f"`{loop.iterator}`", f"loop.{level}")
             iterators.add(loop.iterator)
 
     def _check_loop(self, loop: LoopHeader, index: int, part: str) -> None:
         if loop.width < 1:
-            raise Refused("V081", index, f"its width is {loop.width}", part)
+            raise CheckError("V081", index, f"its width is {loop.width}", part)
         if loop.width > 1 and not loop.parallel:
-            raise Refused("V082", index, f"its width is {loop.width}", part)
+            raise CheckError("V082", index, f"its width is {loop.width}", part)
         if not self._iterators.holds(loop.iterator) or loop.iterator in _GIVEN:
-            raise Refused("V083", index, f"`{loop.iterator}`", part)
+            raise CheckError("V083", index, f"`{loop.iterator}`", part)
         if loop.reducers not in self._reducers:
             _check_reducers(loop.reducers, index, part)
             self._reducers.add(loop.reducers)
@@ -90,20 +90,20 @@ def _check_reducers(reducers: Reducers, index: int, part: str) -> None:
     previous: str | None = None
     for key, reducer in reducers:
         if reducer not in REDUCERS:
-            raise Refused("V085", index, f"`{reducer}` of `{key}`; there are {', '.join(REDUCERS)}", part)
+            raise CheckError("V085", index, f"`{reducer}` of `{key}`; there are {', '.join(REDUCERS)}", part)
         if previous is not None and key <= previous:
-            raise Refused("V086", index, f"`{key}` after `{previous}`", part)
+            raise CheckError("V086", index, f"`{key}` after `{previous}`", part)
         previous = key
 
 
 def check_keychain(playbook: Playbook) -> None:
-    """Refuse credentials that cannot be told apart or read. Offsets count credentials."""
+    """Refuse credentials with duplicate or invalid names. Offsets count credentials."""
     names = [credential.name for credential in playbook.keychain]
     for index, credential in enumerate(playbook.keychain):
         if not NAME.match(credential.name):
-            raise Refused("V089", index, f"`{credential.name}`")
+            raise CheckError("V089", index, f"`{credential.name}`")
         if not credential.kind:
-            raise Refused("V090", index, f"`{credential.name}`")
+            raise CheckError("V090", index, f"`{credential.name}`")
     repeated = first_repeated(names)
     if repeated is not None:
-        raise Refused("V088", repeated, f"`{names[repeated]}`")
+        raise CheckError("V088", repeated, f"`{names[repeated]}`")

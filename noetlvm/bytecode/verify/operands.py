@@ -7,34 +7,33 @@ from reprlib import repr as shown
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, OPCODES, Area, Operand
-from noetlvm.bytecode.limits import OPERAND_MAX, SLOTS_MAX
+from noetlvm.bytecode.limits import CODE_MAX, OPERAND_MAX, SLOTS_MAX
 from noetlvm.bytecode.program import Expression, Instruction
-from noetlvm.bytecode.verify.codes import Refused
-from noetlvm.bytecode.verify.limits import CODE_MAX
+from noetlvm.bytecode.verify.codes import CheckError
 
 
 def check_sizes(code: tuple[Instruction, ...], slots: int) -> None:
     """Refuse code that is empty, too long, or wants too many slots."""
     if not code:
-        raise Refused("V007", 0, "at least an instruction that ends it is needed")
+        raise CheckError("V007", 0, "at least an instruction that ends it is needed")
     if len(code) > CODE_MAX:
-        raise Refused("V008", CODE_MAX, f"{len(code)} instructions, at most {CODE_MAX} may be")
+        raise CheckError("V008", CODE_MAX, f"{len(code)} instructions, at most {CODE_MAX} may be")
     if not 0 <= slots <= SLOTS_MAX:
-        raise Refused("V009", 0, f"{slots}, at most {SLOTS_MAX} may be")
+        raise CheckError("V009", 0, f"{slots}, at most {SLOTS_MAX} may be")
 
 
 def check_operands(instruction: Instruction, at: int, area: Area, length: int, slots: int) -> None:
     """Refuse an instruction that the table does not allow in code of this length with so many slots."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode.area is not area:
-        raise Refused("V001", at, f"{opcode.name} is one of the {opcode.area} machine")
+        raise CheckError("V001", at, f"{opcode.name} is one of the {opcode.area} machine")
     checks = _CHECKS[opcode.number]
     if len(operands) != len(checks):
-        raise Refused("V002", at, f"{opcode.name} takes {len(checks)}, not {len(operands)}")
+        raise CheckError("V002", at, f"{opcode.name} takes {len(checks)}, not {len(operands)}")
     for kind, check, value in zip(opcode.operands, checks, operands, strict=True):
         code = check(value, length, slots)
         if code is not None:
-            raise Refused(code, at, f"{opcode.name} takes a {kind}, not {shown(value)}")
+            raise CheckError(code, at, f"{opcode.name} takes a {kind}, not {shown(value)}")
 
 
 _Check: TypeAlias = Callable[[object, int, int], "str | None"]

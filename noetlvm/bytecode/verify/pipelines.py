@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from noetlvm.bytecode.isa import PIPELINE, Area, Flow, Operand
+from noetlvm.bytecode.isa import PIPELINE, Area, Flow, OpcodeName, Operand
 from noetlvm.bytecode.program import Expression, Instruction, Pipeline
-from noetlvm.bytecode.verify.codes import Refused
+from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.names import Plain
 from noetlvm.bytecode.verify.operands import check_operands, check_sizes
 from noetlvm.bytecode.verify.stack import integer, text
@@ -41,7 +41,7 @@ class Use(NamedTuple):
 
 
 def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[Use]:
-    """Prove a pipeline, or raise Refused; return its expressions, which are not proven here.
+    """Prove a pipeline, or raise CheckError; return its expressions, which are not proven here.
 
     `labels` has those of the pipelines before.
     """
@@ -54,7 +54,7 @@ def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[
     uses: list[Use] = []
     for at, instruction in enumerate(code):
         if at not in tasks:
-            raise Refused("V060", at, f"nothing leads to {instruction.opcode.name}")
+            raise CheckError("V060", at, f"nothing leads to {instruction.opcode.name}")
         name = instruction.opcode.name
         if name in _USES:
             _check_values(instruction, at, in_loop)
@@ -69,9 +69,9 @@ def _check_labels(code: tuple[Instruction, ...], plain: Plain) -> None:
             continue
         label = text(instruction, 0)
         if not plain.holds(label):
-            raise Refused("V058", at, f"`{label}`")
+            raise CheckError("V058", at, f"`{label}`")
         if label in seen:
-            raise Refused("V057", at, f"`{label}`")
+            raise CheckError("V057", at, f"`{label}`")
         seen.add(label)
 
 
@@ -90,7 +90,9 @@ def _walk(code: tuple[Instruction, ...]) -> dict[int, _Task]:
                 before[target] = task
                 waiting.append(target)
             elif known != task:
-                raise Refused("V054", at, f"instruction {target} is reached {_told(known)} and {_told(task)}")
+                raise CheckError(
+                    "V054", at, f"instruction {target} is reached {_described(known)} and {_described(task)}"
+                )
     return before
 
 
@@ -98,14 +100,14 @@ def _after(code: tuple[Instruction, ...], at: int, task: _Task) -> Iterator[tupl
     """Yield where control goes, and with which task."""
     instruction = code[at]
     name, need, target_operand, goes_on = _RULES[instruction.opcode.number]
-    if need is not None and not _is_met(need, task):
-        raise Refused(need.value, at, f"{name} stands {_told(task)}")
+    if need is not None and not _holds(need, task):
+        raise CheckError(need.value, at, f"{name} stands {_described(task)}")
     if target_operand is not None:
         target = integer(instruction, target_operand)
         yield target, _arriving(code, target, _at_target(code, at, target, task))
     if goes_on:
         if at + 1 == len(code):
-            raise Refused("V059", at, f"{name} is the last instruction")
+            raise CheckError("V059", at, f"{name} is the last instruction")
         yield at + 1, _arriving(code, at + 1, _performed(name, at, task))
 
 
@@ -124,21 +126,21 @@ def _at_target(code: tuple[Instruction, ...], at: int, target: int, task: _Task)
     opcode = code[at].opcode
     if opcode.name == "RETRY":
         if target != task.called:
-            raise Refused("V056", at, f"it goes to instruction {target}, the CALL is instruction {task.called}")
+            raise CheckError("V056", at, f"it goes to instruction {target}, the CALL is instruction {task.called}")
         return _Task(task.entered)
     if opcode.flow is Flow.BRANCH:
         return task
     if code[target].opcode.name not in _PLACES:
-        raise Refused("V055", at, f"{opcode.name} goes to instruction {target}, which is {code[target].opcode.name}")
+        raise CheckError("V055", at, f"{opcode.name} goes to instruction {target}, which is {code[target].opcode.name}")
     return _BETWEEN
 
 
-_PLACES = frozenset({"ENTER", "MARK", "RESET", "ROUND", "GOTO", "END"})
+_PLACES: frozenset[OpcodeName] = frozenset({"ENTER", "MARK", "RESET", "ROUND", "GOTO", "END"})
 """Instructions that a directive may go to."""
 
 
 class _Need(Enum):
-    """What an instruction asks of the current task; the value is the code if it is not so."""
+    """What an instruction requires of the current task; the value is the code if it is not so."""
 
     BETWEEN = "V050"
     ENTERED = "V051"
@@ -146,7 +148,7 @@ class _Need(Enum):
     TASK = "V053"
 
 
-_NEEDS: dict[str, _Need] = {
+_NEEDS: dict[OpcodeName, _Need] = {
     "MARK": _Need.BETWEEN,
     "GOTO": _Need.BETWEEN,
     "RESET": _Need.BETWEEN,
@@ -163,11 +165,11 @@ _NEEDS: dict[str, _Need] = {
     "SKIP": _Need.TASK,
     "FAIL": _Need.TASK,
 }
-"""ENTER and UNLESS ask nothing."""
+"""ENTER and UNLESS require nothing."""
 
 
 class _Rule(NamedTuple):
-    """What the walk asks of the table, for one opcode."""
+    """What the walk needs to know of one opcode."""
 
     name: str
     need: _Need | None
@@ -187,7 +189,7 @@ _RULES: dict[int, _Rule] = {
 }
 
 
-def _is_met(need: _Need, task: _Task) -> bool:
+def _holds(need: _Need, task: _Task) -> bool:
     if need is _Need.BETWEEN:
         return task.entered == _NONE
     if need is _Need.TASK:
@@ -195,7 +197,7 @@ def _is_met(need: _Need, task: _Task) -> bool:
     return task.entered != _NONE and (task.called != _NONE) is (need is _Need.CALLED)
 
 
-def _told(task: _Task) -> str:
+def _described(task: _Task) -> str:
     if task.entered == _NONE:
         return "between tasks"
     if task.called == _NONE:
@@ -209,16 +211,16 @@ def _told(task: _Task) -> str:
 def _check_values(instruction: Instruction, at: int, in_loop: bool) -> None:
     name, operands = instruction.opcode.name, instruction.operands
     if name == "CALL" and not operands[0]:
-        raise Refused("V062", at, "CALL names the kind of tool to run")
+        raise CheckError("V062", at, "CALL names the kind of tool to run")
     if name == "RETRY" and not operands[0]:
-        raise Refused("V061", at, "the first attempt counts, so it is at least 1")
+        raise CheckError("V061", at, "the first attempt counts, so it is at least 1")
     if name == "PATCH" and operands == (None, None):
-        raise Refused("V063", at, "an expression for `iter`, for `ctx` or for both is needed")
+        raise CheckError("V063", at, "an expression for `iter`, for `ctx` or for both is needed")
     if name == "PATCH" and operands[0] is not None and not in_loop:
-        raise Refused("V064", at, "the step has no loop")
+        raise CheckError("V064", at, "the step has no loop")
 
 
-_USES: dict[str, tuple[tuple[int, Place], ...]] = {
+_USES: dict[OpcodeName, tuple[tuple[int, Place], ...]] = {
     "CALL": ((1, INPUTS), (2, INPUTS)),
     "UNLESS": ((0, RULE),),
     "PATCH": ((0, PATCH), (1, PATCH)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 
 from noetlvm.bytecode.program import Expression
-from noetlvm.bytecode.verify.codes import Refused
+from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.expressions import Effects, Keys, Proven, prove
 from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, Position
 from noetlvm.record import Record
@@ -56,7 +56,7 @@ class Uses:
         """Identities of keys that may be written: constants are pooled, and a long key may be used in many patches."""
 
     def check(self, expression: Expression, place: Place, *, in_loop: bool) -> Proven:
-        """Return what is known of the expression, or raise Refused if it cannot stand there."""
+        """Return what is known of the expression, or raise CheckError if it cannot stand there."""
         proven = self._proven.get(id(expression))
         if proven is None:
             proven = self._proven[id(expression)] = prove(expression, self._effects)
@@ -64,10 +64,10 @@ class Uses:
             _check_names(proven.names, place.position, in_loop)
         if place.gives is Gives.TRUTH and proven.not_truth is not None:
             detail = "the instruction before RETURN must be TRUTH, and nothing jump past it"
-            raise Refused("V039", proven.not_truth, detail)
+            raise CheckError("V039", proven.not_truth, detail)
         if place.gives in (Gives.MAPPING, Gives.PATCH) and proven.not_mapping is not None:
             detail = "the instruction before RETURN must be RECORD or the CONST of a mapping, and nothing jump past it"
-            raise Refused("V040", proven.not_mapping, detail)
+            raise CheckError("V040", proven.not_mapping, detail)
         if place.gives is Gives.PATCH:
             for at, keys in proven.mappings:
                 self._check_patch(at, keys)
@@ -77,10 +77,10 @@ class Uses:
         if id(keys) in self._patches:
             return
         if not keys:
-            raise Refused("V063", at, "its mapping is empty")
+            raise CheckError("V063", at, "its mapping is empty")
         unplain = next((key for key in keys if not key.isidentifier()), None)
         if unplain is not None:
-            raise Refused("V065", at, f"`{unplain}`: letters, digits and `_`, no digit first")
+            raise CheckError("V065", at, f"`{unplain}`: letters, digits and `_`, no digit first")
         self._patches.add(id(keys))
 
 
@@ -89,9 +89,9 @@ def _check_names(names: dict[str, int], position: Position, in_loop: bool) -> No
     for name, at in names.items():
         if name not in visible:
             is_secret = name == SECRETS and position in _SERVER_SIDE
-            raise Refused("V031" if is_secret else "V030", at, f"`{name}` in an expression of {_article(position)}")
+            raise CheckError("V031" if is_secret else "V030", at, f"`{name}` in an expression of {_article(position)}")
         if name in LOOP_ONLY and not in_loop:
-            raise Refused("V032", at, f"`{name}` in an expression of {_article(position)}")
+            raise CheckError("V032", at, f"`{name}` in an expression of {_article(position)}")
 
 
 def _article(position: Position) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlvm.bytecode.program import Arc, Expression, Playbook, Program, Transition
-from noetlvm.bytecode.verify.codes import Refused, Telling
+from noetlvm.bytecode.verify.codes import CheckError, Located
 from noetlvm.bytecode.verify.debug import check_debug
 from noetlvm.bytecode.verify.names import LABEL, Plain
 from noetlvm.bytecode.verify.net import StepChecks, check_keychain, check_playbooks, check_steps
@@ -18,14 +18,14 @@ from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, Pla
 
 
 def verify(program: Program) -> None:
-    """Return if the program is valid, else raise InvalidBundle with the first reason why not."""
-    with Telling("metadata"):
+    """Return if the program is valid, else raise InvalidBundleError with the first reason why not."""
+    with Located("metadata"):
         check_playbooks(program.playbooks)
     verification = _Verification()
     for index, playbook in enumerate(program.playbooks):
         verification.check(playbook, "" if index == 0 else f"{playbook.path}#")
     if program.debug is not None:
-        with Telling("debug"):
+        with Located("debug"):
             check_debug(program, program.debug)
 
 
@@ -39,44 +39,44 @@ class _Verification:
 
     def check(self, playbook: Playbook, prefix: str) -> None:
         """Verify a playbook; `prefix` begins the addresses of its steps."""
-        with Telling("net", prefix):
+        with Located("net", prefix):
             names = check_steps(playbook)
-        with Telling("keychain", prefix):
+        with Located("keychain", prefix):
             check_keychain(playbook)
         for index, step in enumerate(playbook.steps):
-            with Telling("net", prefix, step.name):
+            with Located("net", prefix, step.name):
                 self.steps.check(step, index, names)
             self._check_expressions(step, prefix)
             self._check_pipeline(step, prefix)
-            with Telling("net", prefix, step.name):
+            with Located("net", prefix, step.name):
                 self._check_failures(step, index)
 
     def _check_expressions(self, step: Transition, prefix: str) -> None:
         for part, expression, place, in_loop in _expressions(step):
             try:
                 self.uses.check(expression, place, in_loop=in_loop)
-            except Refused as refused:
-                raise refused.told_of("expressions", f"{prefix}{step.name}/{part}") from None
+            except CheckError as refused:
+                raise refused.at_address("expressions", f"{prefix}{step.name}/{part}") from None
 
     def _check_pipeline(self, step: Transition, prefix: str) -> None:
         if step.pipeline is None:
             return
         in_loop = bool(step.loops)
-        with Telling("pipelines", prefix, step.name, "/tool"):
+        with Located("pipelines", prefix, step.name, "/tool"):
             expressions = prove_pipeline(step.pipeline, self.labels, in_loop=in_loop)
         for use in expressions:
             try:
                 self.uses.check(use.expression, use.place, in_loop=in_loop)
-            except Refused as refused:
+            except CheckError as refused:
                 part = f"tool.{use.at}.{use.operand}"
-                raise refused.told_of("expressions", f"{prefix}{step.name}/{part}") from None
+                raise refused.at_address("expressions", f"{prefix}{step.name}/{part}") from None
 
     def _check_failures(self, step: Transition, index: int) -> None:
         """Refuse an arc that says it handles failures though its guard cannot see them, or the reverse (S31)."""
         for number, arc in enumerate(step.arcs, 1):
             if arc.handles_failure != self._reads_event(arc):
-                told = "does not read" if arc.handles_failure else "reads"
-                raise Refused("V080", index, f"its guard {told} `event`", f"arc.{number}")
+                reads = "does not read" if arc.handles_failure else "reads"
+                raise CheckError("V080", index, f"its guard {reads} `event`", f"arc.{number}")
 
     def _reads_event(self, arc: Arc) -> bool:
         return arc.guard is not None and "event" in self.uses.check(arc.guard, ARC_WHEN, in_loop=False).names

@@ -175,6 +175,9 @@ class _Run:
         self, step: dict[str, Any], task: dict[str, Any], outcome: dict[str, Any], scope: dict[str, Any]
     ) -> dict[str, Any]:
         """Top-down, first match wins; `else` when nothing matched; by default an error fails."""
+        own = task.get("retry") or {}
+        if outcome["status"] == "error" and scope["_attempt"] < own.get("max_attempts", 1):
+            return {"do": "retry", "attempts": own["max_attempts"]}  # the tool itself, before any rule
         rules = task.get("eval") or []
         for rule in rules:
             if "expr" in rule and self.holds(rule["expr"], scope):
@@ -185,8 +188,6 @@ class _Run:
         found = self.case_directive(step, task, outcome, scope)
         if found:
             return found
-        if outcome["status"] == "error" and task.get("retry"):
-            return {"do": "retry", "attempts": task["retry"]["max_attempts"]}
         return {"do": "fail" if outcome["status"] == "error" else "continue"}
 
     # ---- case

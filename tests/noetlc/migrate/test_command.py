@@ -157,3 +157,14 @@ def test_unsafe_fixes_migrate_the_file(noetlc: Command, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(FOREIGN, encoding="utf-8")
     assert noetlc("lint", "x.yaml", "--fix", "--unsafe-fixes").code == 0
     assert noetlc("migrate", "x.yaml", "--check").code == 0
+
+
+@pytest.mark.parametrize(("case", "code"), [("io-set-iter-in-a-rule", "P020"), ("io-bare-output", "P215")])
+def test_single_words_of_another_dialect_are_fixed_by_migration(
+    noetlc: Command, tmp_path: Path, case: str, code: str
+) -> None:
+    (tmp_path / "x.yaml").write_text((CASES / f"{case}.yaml").read_text("utf-8"), encoding="utf-8")
+    found = json.loads(noetlc("lint", "x.yaml", "--dialect", "v10", "--format", "json").out)
+    assert code in {row["code"] for row in found}
+    assert noetlc("lint", "x.yaml", "--dialect", "v10", "--fix", "--unsafe-fixes", "--select", code).code == 0
+    assert noetlc("lint", "x.yaml").code == 0

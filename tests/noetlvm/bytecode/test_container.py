@@ -10,7 +10,7 @@ from noetlvm.bytecode.codec.container import FORMAT_MAJOR, HEADER, REQUIRED, SEC
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.errors import MalformedBundle
+from noetlvm.bytecode.errors import MalformedBundleError
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.bytecode.program import DebugMap, Program
@@ -25,8 +25,8 @@ def with_sections(*more: bytes) -> bytes:
     return of(*good_sections(), *more)
 
 
-def refusal(data: bytes) -> MalformedBundle:
-    with pytest.raises(MalformedBundle) as caught:
+def refusal(data: bytes) -> MalformedBundleError:
+    with pytest.raises(MalformedBundleError) as caught:
         sections(data)
     return caught.value
 
@@ -115,7 +115,7 @@ def test_strip_and_id_need_no_more_than_the_container() -> None:
 @pytest.mark.parametrize("use", [bundle_id, strip])
 def test_strip_and_id_refuse_what_is_no_bundle(use: object) -> None:
     assert callable(use)
-    with pytest.raises(MalformedBundle):
+    with pytest.raises(MalformedBundleError):
         use(b"apiVersion: noetl.io/v2")
 
 

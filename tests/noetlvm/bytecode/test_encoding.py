@@ -23,7 +23,7 @@ from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.reader import Reader
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.errors import MalformedBundle
+from noetlvm.bytecode.errors import MalformedBundleError
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, Operand
 from noetlvm.bytecode.program import Expression, Instruction, Mark, Pipeline, Program, Transition, Value
 from noetlvm.record import changed
@@ -226,7 +226,7 @@ def test_a_changed_bundle_is_refused_or_canonical() -> None:
         data = original[:at] + chance.randbytes(1) + original[at + 1 :]
         try:
             other = decode(data)
-        except MalformedBundle:
+        except MalformedBundleError:
             continue
         accepted += 1
         # A section whose number was hit is an unknown one, which is skipped.

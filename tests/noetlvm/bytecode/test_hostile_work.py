@@ -13,7 +13,7 @@ import pytest
 
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.errors import InvalidBundle, MalformedBundle
+from noetlvm.bytecode.errors import InvalidBundleError, MalformedBundleError
 from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Playbook, Program, Transition
@@ -45,7 +45,7 @@ def calls(work: Callable[[], object]) -> int:
 
 
 def refused(data: bytes) -> None:
-    with pytest.raises(MalformedBundle):
+    with pytest.raises(MalformedBundleError):
         decode(data)
 
 
@@ -138,7 +138,7 @@ def test_a_step_name_of_many_steps_is_looked_at_once() -> None:
         steps: tuple[Transition, ...] = (step(name),) * STEPS
         data = encode(program(changed(_named("p"), steps=steps, entry_step=name)))
         began = process_time()
-        with pytest.raises(InvalidBundle, match="V075"):
+        with pytest.raises(InvalidBundleError, match="V075"):
             load(data)
         return process_time() - began
 

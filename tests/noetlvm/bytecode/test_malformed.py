@@ -10,7 +10,7 @@ from noetlvm.bytecode.codec.container import SECTIONS
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.malformed import MALFORMED, Fault
-from noetlvm.bytecode.errors import MalformedBundle
+from noetlvm.bytecode.errors import MalformedBundleError
 from tests.noetlvm.bytecode.malformed import (
     code_cases,
     container_cases,
@@ -34,8 +34,8 @@ HAND_WRITTEN_AT_LEAST = 200
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
 
 
-def refusal(data: bytes) -> MalformedBundle:
-    with pytest.raises(MalformedBundle) as caught:
+def refusal(data: bytes) -> MalformedBundleError:
+    with pytest.raises(MalformedBundleError) as caught:
         decode(data)
     return caught.value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import get_args
 
 import pytest
 
@@ -10,12 +11,13 @@ from noetlc.assembly.assembler import assemble
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.errors import InvalidBundle, MalformedBundle
+from noetlvm.bytecode.errors import InvalidBundleError, MalformedBundleError
+from noetlvm.bytecode.isa import OPCODES, OpcodeName
+from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
 from noetlvm.bytecode.verify.codes import INVALID
 from noetlvm.bytecode.verify.expressions import prove
-from noetlvm.bytecode.verify.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.verify.verifier import verify
 from tests.noetlvm.bytecode.invalid import calls, edited, nets, positions, stack, tasks
 from tests.noetlvm.bytecode.invalid.case import PLACES, Case, in_place, with_pipeline
@@ -38,8 +40,8 @@ NEVER_IN_A_BUNDLE = frozenset({"V006", "V009", "V070"})
 """No bundle can say these: there is no number for such a spread, no room for so many slots, and always a playbook."""
 
 
-def refusal(program: Program) -> InvalidBundle:
-    with pytest.raises(InvalidBundle) as caught:
+def refusal(program: Program) -> InvalidBundleError:
+    with pytest.raises(InvalidBundleError) as caught:
         verify(program)
     return caught.value
 
@@ -66,7 +68,7 @@ def test_an_invalid_program_is_refused_after_a_trip_through_a_bundle() -> None:
     for case in WRITTEN_IN_TEXT:
         if case.code in NEVER_IN_A_BUNDLE:
             continue
-        with pytest.raises(InvalidBundle) as caught:
+        with pytest.raises(InvalidBundleError) as caught:
             load(encode(case.make()))
         assert caught.value.code == case.code, case.name
 
@@ -282,11 +284,15 @@ def test_load_tells_malformed_from_invalid() -> None:
     bad = encode(in_place("loop", "CONST 1; CONST 2; RETURN"))
 
     assert load(good) == minimal()
-    with pytest.raises(MalformedBundle):
+    with pytest.raises(MalformedBundleError):
         load(good[:-1])
-    with pytest.raises(InvalidBundle):
+    with pytest.raises(InvalidBundleError):
         load(bad)
 
 
 def test_a_bundle_without_its_debug_map_is_valid() -> None:
     assert load(encode(with_debug(two_playbooks()), debug=False)).debug is None
+
+
+def test_the_type_of_opcode_names_has_exactly_the_names_of_the_table() -> None:
+    assert set(get_args(OpcodeName)) == {opcode.name for opcode in OPCODES}

@@ -77,6 +77,38 @@ def test_a_later_step_may_use_what_is_not_masked(noetlvm: Command, write: Any) -
     assert noetlvm("run", write("{{ ctx.n + args.n }}")).code == 0
 
 
+FAMILY = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: parent }
+keychain: [{ name: token, kind: bearer_token }]
+workflow:
+  - step: start
+    tool:
+      - child: { kind: playbook, path: child, workload: { t: "{{ keychain.token }}" } }
+---
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: child, path: child }
+workload: { t: "" }
+workflow:
+  - step: start
+    tool:
+      - use: { kind: shell, command: [echo, "{{ workload.t }}"] }
+"""
+
+
+def test_a_child_that_uses_a_secret_of_its_request_fails_and_names_it(
+    noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    for name, text in zip(("parent", "child"), FAMILY.split("---\n"), strict=True):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    answer = noetlvm("run", "parent.yaml", "child.yaml")
+    assert answer.code == 1
+    assert "workload.t (a secret, which is not recorded" in " ".join((answer.out + answer.err).split())
+
+
 def names(redacts: bool, **scope: Any) -> dict[str, Any]:
     offload = Offload(64 * 1024, redact=Redactor([SECRET]).redact if redacts else None)
     written = scope.pop("written", {})

@@ -92,3 +92,44 @@ def _left_unfinished(folder: Path) -> str:
 
     with closing(SqliteStore(folder / "executions.db")) as store:
         return asyncio.run(leave())
+
+
+FAMILY = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: parent, path: parent }}
+{parent}
+workflow:
+  - step: start
+    tool:
+      - child: {{ kind: playbook, path: child }}
+      - own: {{ kind: shell, command: [cat, "{file}"] }}
+---
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: child, path: child }}
+{child}
+workflow:
+  - step: start
+    tool:
+      - other: {{ kind: shell, command: [cat, "{file}"] }}
+"""
+KEYCHAIN = "keychain: [{ name: token, kind: bearer_token }]"
+
+
+@pytest.mark.parametrize(("parent", "child"), [(KEYCHAIN, ""), ("", KEYCHAIN)], ids=["parent's", "child's"])
+def test_a_secret_of_a_parent_or_child_is_redacted_in_both(
+    noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parent: str, child: str
+) -> None:
+    known, work = tmp_path / "known.txt", tmp_path / "work"
+    known.write_text(CANARY)
+    work.mkdir()
+    monkeypatch.setenv("NOETLVM_DB", str(work / "executions.db"))
+    monkeypatch.setenv("TOKEN", CANARY)
+    texts = FAMILY.format(parent=parent, child=child, file=known).split("---\n")
+    for name, text in zip(("parent", "child"), texts, strict=True):
+        (work / f"{name}.yaml").write_text(text)
+    answer = noetlvm("run", "work/parent.yaml", "work/child.yaml", "--json")
+    assert answer.code == 0, answer.err
+    assert find_canaries((answer.out + answer.err).encode(), CANARY) == []
+    assert find_canaries(work, CANARY) == []

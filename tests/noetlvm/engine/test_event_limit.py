@@ -92,7 +92,7 @@ def test_cancelling_more_children_than_one_event_can_name() -> None:
     assert not session.store.unfinished()
 
 
-@pytest.mark.parametrize("timeout", ["soon", "5", -1, True, [1]])
+@pytest.mark.parametrize("timeout", ["soon", "5 s", -1, True, [1]])
 def test_a_child_is_not_asked_for_with_a_timeout_that_is_none(timeout: Any) -> None:
     text = '- { step: start, tool: { kind: playbook, path: child, spec: { timeout: "{{ workload.timeout }}" } } }'
     ending = Session().run(text, payload={"timeout": timeout})

@@ -15,7 +15,7 @@ from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION, Operand
 from noetlvm.bytecode.program import Expression, Instruction
-from noetlvm.bytecode.verify.codes import Refused
+from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.expressions import prove
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.fuel import Fuel
@@ -71,7 +71,7 @@ def _retargeted(random: Random, code: list[Instruction], at: int) -> None:
 def is_verified(expression: Expression) -> bool:
     try:
         prove(expression, {})
-    except Refused:
+    except CheckError:
         return False
     return True
 

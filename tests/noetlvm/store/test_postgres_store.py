@@ -13,7 +13,7 @@ from itertools import count
 import psycopg
 import pytest
 
-from noetlvm.store.interface import DamagedError, QueuedCommand, StoreError
+from noetlvm.store.interface import DamagedError, QueuedCommand, Snapshot, StoreError
 from noetlvm.store.postgres import PostgresStore
 from noetlvm.store.postgres_schema import MIGRATIONS, end_of_period, migrate, period_of
 from tests.noetlvm.store.records import add, append, events, execution
@@ -134,6 +134,43 @@ def test_a_checksum_chain_goes_on_over_writes_of_several_servers(servers: list[P
     sql(servers, "DELETE FROM events WHERE seq = 4")
     with pytest.raises(DamagedError, match="event 4 of 9 of x is missing"):
         list(servers[0].events("x"))
+
+
+def test_a_request_that_is_committed_after_one_with_a_higher_number_is_not_missed(servers: list[PostgresStore]) -> None:
+    store, other = servers[:2]
+    add(store, execution(), 0)
+    insert = "INSERT INTO requests (execution_id, action, data) VALUES ('x', 'pause', '\\xc0'::bytea) RETURNING number"
+    with other.database.connection() as connection:
+        with connection.transaction():
+            row = connection.execute(insert.encode()).fetchone()
+            assert row is not None
+            store.request("x", "cancel")
+            (cancel,) = store.requests()
+            assert cancel.number > row[0]
+        assert [request.action for request in store.requests(after=cancel.number)] == ["pause"]
+    assert store.requests(after=cancel.number) == []
+    assert [request.action for request in store.requests()] == ["pause", "cancel"]
+
+
+def test_returned_requests_are_forgotten_once_acknowledged(
+    servers: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noetlvm.store.postgres._RETURNED_MAX", 5)
+    store = servers[0]
+    add(store, execution(), 0)
+    for seq in range(1, 20):
+        store.request("x", "pause")
+        (request,) = store.requests()
+        add(store, execution(), seq, acknowledged=[request.number])
+    assert len(store._returned) <= 6
+
+
+def test_a_snapshot_does_not_hide_a_gap_before_it(servers: list[PostgresStore]) -> None:
+    add(servers[0], execution(), 0, 6, snapshot=Snapshot("sha256:b", 5, {}))
+    assert servers[1].snapshot("x", "sha256:b") is not None
+    sql(servers, "DELETE FROM events WHERE seq = 3")
+    with pytest.raises(DamagedError, match="event 3 of 5 of x is missing"):
+        servers[0].snapshot("x", "sha256:b")
 
 
 # ---- schema

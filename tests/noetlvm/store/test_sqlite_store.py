@@ -240,6 +240,15 @@ def test_damage_is_noticed_when_only_later_events_are_read(path: Path) -> None:
             list(reader.events("x", after=3))
 
 
+def test_a_snapshot_does_not_hide_a_gap_before_it(path: Path) -> None:
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0, 6, snapshot=Snapshot("sha256:b", 5, {}))
+        assert store.snapshot("x", "sha256:b") is not None
+    damaged(path, "DELETE FROM events WHERE place & 7 = 3")
+    with closing(SqliteReader(path)) as reader, pytest.raises(DamagedError, match="event 3 of 5 of x is missing"):
+        reader.snapshot("x", "sha256:b")
+
+
 def test_a_damaged_snapshot_or_request_is_reported(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
         add(store, execution(), 0, snapshot=Snapshot("sha256:b", 1, {"a": "b"}))

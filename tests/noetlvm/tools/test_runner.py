@@ -50,6 +50,11 @@ def test_inputs_that_do_not_fit_are_refused(run: Run, kind: str, inputs: dict[st
     assert outcome["error"]["message"].startswith(message)
 
 
+@pytest.mark.parametrize("timeout", ["20", "20.5"])
+def test_a_timeout_that_is_the_text_of_a_number_is_that_number(run: Run, timeout: str) -> None:
+    assert run("shell", {"command": "echo hello"}, {"timeout": timeout})["result"]["stdout"] == "hello\n"
+
+
 def test_an_input_that_the_kind_does_not_have_changes_nothing(run: Run) -> None:
     assert run("shell", {"command": "echo hello", "colour": "red"})["result"]["stdout"] == "hello\n"
 

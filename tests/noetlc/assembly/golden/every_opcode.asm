@@ -41,6 +41,7 @@
     PATCH none (NAME _attempt; RECORD ["n"]; RETURN)       # iter ∪= i, ctx ∪= c
     BREAK                                                  # _prev := outcome.result ∎
   L3:
+    BIND                                                   # labels[task] := outcome.result
     CONTINUE while_1.back                                  # _prev := outcome.result, → while_1.back
   L4:
     UNLESS (NAME outcome; ATTR "error"; ATTR "kind"; TRUTH; RETURN) L5 # guard ? next : L5

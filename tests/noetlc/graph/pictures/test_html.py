@@ -7,9 +7,11 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,6 @@ import pytest
 from noetlc.graph.formats import html
 from noetlc.graph.formats.palette import asset
 from noetlc.graph.grouping import LARGE, Grouping
-from tests.noetlc.graph.pictures import conftest
 from tests.noetlc.graph.pictures.chromium import find_chromium
 from tests.noetlc.graph.pictures.playbooks import HOSTILE, chain_report, hostile_report, playbook, report_of
 
@@ -65,14 +66,28 @@ def test_it_is_one_small_file_that_asks_for_nothing(page: str) -> None:
 
 
 def test_which_browser_there_is(record_property: Callable[[str, object], None]) -> None:
-    """The tests in a browser are there exactly if a browser is, and the report of the run tells which."""
     program = find_chromium()
-    assert ("test_page_in_browser.py" in conftest.collect_ignore) is (program is None)
-    if program is None:
-        record_property("browser", "no Chromium on this machine: the page was checked as a file only")
-        return
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    record_property("browser", f"the page was tested in {version}")
+    if program is not None:
+        version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        record_property("browser", f"the page was tested in {version}")
+    assert program is None or Path(program).is_file()
+
+
+@pytest.mark.parametrize(("setting", "code"), [("", 0), ("required", 4)])
+def test_a_missing_browser_is_reported_and_fails_where_it_is_required(setting: str, code: int, tmp_path: Path) -> None:
+    root = Path(__file__).parents[4]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/noetlc/graph/pictures", "-k", "its_policy"],
+        cwd=root,
+        env={"PATH": str(tmp_path), "NOETL_BROWSER": setting, "PYTHONPATH": str(root), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "apt-get install chromium" in done.stdout + done.stderr
+    if not setting:
+        assert "tests of the graph page in a browser" in done.stdout
 
 
 def test_its_policy_allows_its_own_script_and_nothing_else(page: str) -> None:

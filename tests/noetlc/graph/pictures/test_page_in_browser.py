@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from noetlc.graph.analyse import analyse
 from noetlc.graph.formats import html, svg
+from noetlc.graph.reading import read_nets
 from tests.noetlc.graph.pictures.chromium import Chromium, find_chromium
 from tests.noetlc.graph.pictures.playbooks import HOSTILE, chain_report, hostile_report, playbook, report_of
 
@@ -289,3 +291,67 @@ def test_the_svg_file_is_drawn_as_it_was_laid_out(browser: Chromium, tmp_path: P
         pass
     assert browser.ask("document.querySelectorAll('.box').length") == 21
     assert browser.ask(TEXTS.replace("#picture ", "")) == []
+
+
+DESCRIBED = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: described, path: described}  # a remark
+workload: {count: 3}
+workflow:
+  - step: start
+    desc: Fetches the orders of the day.
+    tool:
+      - get: {kind: http, url: https://example.org}
+      - note: {kind: noop, text: "{{ ctx.total }}"}
+    next:
+      arcs:
+        - step: one
+          when: "{{ workload.count == 1 }}"
+        - step: two
+          when: "{{ workload.count == 2 }}"
+        - step: three
+  - step: one
+    tool: {kind: noop}
+  - step: two
+    tool: {kind: noop}
+  - step: three
+    tool: {kind: noop}
+"""
+
+
+@pytest.fixture
+def described(browser: Chromium, tmp_path: Path) -> Chromium:
+    (tmp_path / "described.yaml").write_text(DESCRIBED, encoding="utf-8")
+    net = read_nets(str(tmp_path / "described.yaml"), with_pipelines=True).nets[0]
+    browser.load(write(tmp_path, "described", analyse(net), {"described.yaml": DESCRIBED}))
+    return browser
+
+
+def test_boxes_show_tool_kinds_and_descriptions(described: Chromium) -> None:
+    box = described.ask("document.querySelector('#picture [data-key=start]').textContent")
+    assert "http, noop" in box
+    assert "Fetches the orders of the day." in box
+    assert described.ask(TEXTS) == []
+
+
+def test_siblings_stand_in_the_order_of_their_guards(described: Chromium) -> None:
+    left = "document.querySelector('#picture [data-key={}]').getBoundingClientRect().left"
+    one, two, three = (described.ask(left.format(name)) for name in ("one", "two", "three"))
+    assert one < two < three
+
+
+def test_the_source_is_coloured(described: Chromium) -> None:
+    coloured = "[...document.querySelectorAll('#source .{}')].map(one => one.textContent.trim())"
+    assert "workload" in described.ask(coloured.format("key"))
+    assert "# a remark" in described.ask(coloured.format("comment"))
+    assert '"{{ ctx.total }}"' in described.ask(coloured.format("template"))
+    lines = described.ask("[...document.querySelectorAll('#source li')].map(one => one.textContent)")
+    assert lines == DESCRIBED.rstrip("\n").split("\n")
+
+
+def test_a_step_of_one_task_is_not_unfolded(described: Chromium) -> None:
+    described.ask("document.getElementById('unfold').click()")
+    inner = "document.querySelectorAll('#picture [data-key^=\"{}/\"]').length"
+    assert described.ask(inner.format("start")) >= 2
+    assert described.ask(inner.format("one")) == 0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from noetlvm.bytecode.isa import EXPRESSION, PIPELINE
+from noetlvm.bytecode.limits import CODE_MAX, FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.program import (
     DebugEntry,
     DebugMap,
@@ -16,7 +17,6 @@ from noetlvm.bytecode.program import (
     Pipeline,
     Program,
 )
-from noetlvm.bytecode.verify.limits import CODE_MAX, FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.invalid.case import Case, in_place, with_pipeline
 from tests.noetlvm.bytecode.programs import EMPTY, TRUE, playbook, program, step, two_playbooks, two_steps, with_debug

@@ -196,6 +196,13 @@ def test_a_delay_that_is_no_number_fails_the_task(delay: object) -> None:
     assert "`delay` must be a number of seconds" in ran.error["message"]
 
 
+@pytest.mark.parametrize(("delay", "seconds"), [("3", 3), ("0.5", 0.5), (" 2 ", 2)])
+def test_a_delay_that_is_the_text_of_a_number_is_that_number(delay: str, seconds: float) -> None:
+    rule = retry(", attempts: 2, delay: '{{ ctx.delay }}'")
+    ran = run(pipeline_of(rules(rule)), error(), error(), within=scope(ctx={"delay": delay}))
+    assert ran.waits == [seconds]
+
+
 def test_a_negative_delay_is_no_wait() -> None:
     rule = retry(", attempts: 2, delay: '{{ ctx.delay }}'")
     assert run(pipeline_of(rules(rule)), error(), within=scope(ctx={"delay": -5})).waits == []

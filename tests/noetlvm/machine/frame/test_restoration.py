@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetlvm.bytecode.errors import InvalidBundle
+from noetlvm.bytecode.errors import InvalidBundleError
 from noetlvm.bytecode.isa import BACKOFFS
 from noetlvm.bytecode.program import LoopHeader, Pipeline
 from noetlvm.bytecode.verify.verifier import verify
@@ -256,7 +256,7 @@ def test_any_pipeline_goes_on_the_same_and_is_the_same_in_checked_mode(
 )
 def test_checked_mode_catches_what_the_verifier_must_refuse(code: Pipeline) -> None:
     wrong = program(playbook(step("start", code=code)))
-    with pytest.raises(InvalidBundle):
+    with pytest.raises(InvalidBundleError):
         verify(wrong)
     careful = prepare(wrong, checked=True).main.steps["start"].pipeline
     assert careful is not None

@@ -1,4 +1,4 @@
-"""P323: `set_ctx` or `set_iter` outside the `then` of a rule."""
+"""P324: `set_ctx` or `set_iter` outside the `then` of a rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HELP = {
 
 
 class MisplacedPatch(Rule):
-    code = "P323"
+    code = "P324"
     name = "misplaced-patch"
     severity = Severity.ERROR
     summary = "`set_ctx` or `set_iter` is on a step, an arc or a task instead of in the `then` of a rule."
@@ -71,6 +71,6 @@ def _help(object: str, key: str) -> str:
 def may_write_ctx(model: Model) -> bool:
     """Return whether something that could not be read may write `ctx`: then its readers are not to blame."""
     unread = (("then", "set_ctx"), ("step", "set_ctx"), ("arc", "set_ctx"))
-    if model.is_told(model.playbook.span, *unread, ("task_spec", "policy"), ("task_policy", "rules")):
+    if model.is_reported(model.playbook.span, *unread, ("task_spec", "policy"), ("task_policy", "rules")):
         return True
     return any(entry.key.text == "set_ctx" for view in model.tasks for entry in view.task.extra)

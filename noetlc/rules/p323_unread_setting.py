@@ -1,0 +1,100 @@
+"""P323: a key of a `spec` that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Entry
+from noetlc.syntax.tree import attributes, structs
+from noetlvm.language.tool_kinds import find_kind
+from noetlvm.nearest import nearest
+
+
+def _below(prefix: str, *classes: type[ast.Struct]) -> dict[str, str]:
+    return {ast.yaml_key(name): f"{prefix}{ast.yaml_key(name)}" for cls in classes for name in attributes(cls)}
+
+
+_ELSEWHERE: Mapping[type[ast.Struct], Mapping[str, str]] = {
+    ast.ExecutorSpec: {
+        **_below("", ast.Playbook),
+        **_below("executor.spec.policy.", ast.ExecutorPolicy),
+        **_below("executor.spec.policy.limits.", ast.Limits),
+    },
+    ast.StepSpec: {
+        **_below("", ast.Step),
+        **_below("spec.policy.", ast.StepPolicy),
+        **_below("spec.policy.lifecycle.", ast.Lifecycle),
+    },
+    ast.LoopSpec: {**_below("loop.", ast.Loop), **_below("loop.spec.policy.", ast.LoopPolicy)},
+    ast.RouterSpec: {**_below("next.", ast.Router), **_below("next.spec.policy.", ast.RouterPolicy)},
+}
+"""Keys that belong to another object nearby, and their place there."""
+
+_TITLES: Mapping[type[ast.Struct], str] = {
+    ast.ExecutorSpec: "`executor.spec`",
+    ast.StepSpec: "a step's `spec`",
+    ast.LoopSpec: "a loop's `spec`",
+    ast.RouterSpec: "`next.spec`",
+}
+
+
+class UnreadSetting(Rule):
+    code = "P323"
+    name = "unread-setting"
+    severity = Severity.WARNING
+    summary = "A key of the `spec` of the executor, a step, a loop or `next` that nothing reads."
+    why = (
+        "What it says does not happen: the gate that lets everything in, the limit that is not obeyed. It is an "
+        "error if the key belongs elsewhere or is almost a known one."
+    )
+    bad = """
+    - step: fetch
+      spec: {admit: {rules: [{else: {then: {allow: false}}}]}}
+      tool:
+        - get: {kind: http, url: "https://example.org/items"}
+    """
+    good = """
+    - step: fetch
+      spec: {policy: {admit: {rules: [{else: {then: {allow: false}}}]}}}
+      tool:
+        - get: {kind: http, url: "https://example.org/items"}
+    """
+    covers = ("S38", "S63")
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        kinds = {view.kind: find_kind(view.kind) for view in model.tasks if view.kind}
+        settings = {setting.name for kind in kinds.values() if kind for setting in kind.settings}
+        is_certain = all(kind is not None and not kind.open for name, kind in kinds.items() if name != "noop")
+        for struct in structs(model.playbook):
+            elsewhere = _ELSEWHERE.get(type(struct))
+            if elsewhere is None:
+                continue
+            own = settings if not isinstance(struct, ast.RouterSpec) else set()
+            for entry in struct.extra:
+                if not _is_read(entry, own, struct):
+                    yield from self._unread(entry, struct, elsewhere, own, is_certain)
+
+    def _unread(
+        self, entry: Entry, struct: ast.Struct, elsewhere: Mapping[str, str], settings: set[str], is_certain: bool
+    ) -> Iterator[Finding]:
+        name, title = entry.key.text, _TITLES[type(struct)]
+        known = {ast.yaml_key(attribute) for attribute in attributes(type(struct))} | settings
+        meant = nearest(name, sorted(known - struct.keys.keys()))
+        message = f"nothing reads `{name}` in {title}"
+        if name in elsewhere:
+            yield self.finding(entry.key.span, message, f"write it as `{elsewhere[name]}`", severity=Severity.ERROR)
+        elif meant:
+            yield self.finding(entry.key.span, message, f"did you mean `{meant}`?", severity=Severity.ERROR)
+        elif is_certain:
+            yield self.finding(entry.key.span, message, "remove it, or move it to where it has a meaning")
+
+
+def _is_read(entry: Entry, settings: set[str], struct: ast.Struct) -> bool:
+    """True for a setting of some task inside, and for the settings of one kind under its name."""
+    name = entry.key.text
+    return name in settings or (not isinstance(struct, ast.RouterSpec) and find_kind(name) is not None)

@@ -1,0 +1,49 @@
+"""P415: a playbook that runs itself as a child."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Scalar
+
+
+class RunsItself(Rule):
+    code = "P415"
+    name = "runs-itself"
+    severity = Severity.WARNING
+    summary = "A `playbook` task runs the playbook that it belongs to."
+    why = (
+        "Each execution starts another one. Unless a guard ends the recursion, children are started until the limit of "
+        "one request is reached and all of them fail."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: import, path: demo/import}
+    workflow:
+      - step: start
+        tool: {kind: playbook, path: demo/import}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: import, path: demo/import}
+    workflow:
+      - step: start
+        tool: {kind: playbook, path: demo/import_page}
+    """
+    covers = ("S31",)
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        own = model.playbook.metadata.path if model.playbook.metadata else None
+        for view in model.tasks if own else ():
+            path = view.task.get_extra("path") if view.kind == "playbook" else None
+            if own and isinstance(path, Scalar) and path.text == own.text:
+                yield self.finding(
+                    path.span,
+                    f"`{view.label}` runs `{own.text}`, the playbook that it belongs to",
+                    "use a cycle of steps, or run a playbook of its own for the part that repeats",
+                )

@@ -1,0 +1,137 @@
+"""`noetlvm dev`: a server, two workers and a fresh token in one command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from noetlvm.cli.options import Keychain
+from noetlvm.cli.remote import SERVER, TOKEN
+from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import CommandError
+
+if TYPE_CHECKING:
+    from noetlvm.client.client import Client
+
+Spawn: TypeAlias = Callable[..., "subprocess.Popen[str]"]
+
+LOOK_SECONDS = 0.5
+"""How often the folder is looked at for playbooks that have changed."""
+WORKERS = 2
+STATE = ".noetlvm"
+"""Folder, inside the one with the playbooks, that holds the database."""
+
+
+def dev(
+    folder: Annotated[str, Argument(metavar="[FOLDER]", help="Folder with playbooks.")] = ".",
+    listen: Annotated[str, Option(metavar="HOST:PORT", help="Address; port 0 takes a free one.")] = "127.0.0.1:0",
+    slots: Annotated[int, Option(min=1, metavar="N", help="Pipelines that each worker runs at once.")] = 4,
+    keychain: Keychain = None,
+) -> int:
+    """Run a server and two workers on this machine; register the playbooks of a folder, again when they change.
+
+    It prints the URL and a token as shell commands, for other terminals. Ctrl-C ends it; executions continue next time.
+
+    Example: noetlvm dev playbooks
+    """
+    playbooks = Path(folder)
+    if not playbooks.is_dir():
+        raise CommandError(f"{folder} is no folder")
+    state = playbooks / STATE
+    state.mkdir(mode=0o700, exist_ok=True)
+    store = f"sqlite:{state / 'dev.db'}"
+    token = _token(store)
+    with _processes() as spawn:
+        options = [word for source in keychain or () for word in ("--keychain", source)]
+        server = spawn("server", "--store", store, "--listen", listen, "--json", *options)
+        url = _url(server)
+        print(f"export {SERVER}={url}\nexport {TOKEN}={token}", flush=True)
+        os.environ |= {SERVER: url, TOKEN: token}
+        workers = [spawn("worker", "--slots", str(slots), *options) for _ in range(WORKERS)]
+        try:
+            _register_until_stopped(playbooks, url, token, [server, *workers])
+        except KeyboardInterrupt:
+            return 0
+    raise CommandError("a process has ended; its messages are above")
+
+
+def _token(store: str) -> str:
+    from noetlvm.service.process import open_store
+    from noetlvm.service.tokens import create_token
+
+    opened, _ = open_store(store)
+    try:
+        return create_token(opened, ["admin", "worker"], opened.now()).token
+    finally:
+        opened.close()
+
+
+@contextmanager
+def _processes() -> Iterator[Spawn]:
+    """Give a function that starts a command of `noetlvm`; all of them end with the context."""
+    started: list[subprocess.Popen[str]] = []
+
+    def spawn(*words: str) -> subprocess.Popen[str]:
+        # -P: a module in the current folder must not replace one of the standard library.
+        command = [sys.executable, "-P", "-m", "noetlvm", *words, "--log-level", "warning"]
+        # A process group of its own: Ctrl-C reaches them through this process, in order.
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True))
+        return started[-1]
+
+    try:
+        yield spawn
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _url(server: subprocess.Popen[str]) -> str:
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    if not line:
+        raise CommandError("the server did not start; its messages are above")
+    return str(json.loads(line)["url"])
+
+
+def _register_until_stopped(folder: Path, url: str, token: str, processes: list[subprocess.Popen[str]]) -> None:
+    """Register playbooks whenever they change, until a process ends."""
+    from noetlvm.client.client import Client
+
+    seen: dict[Path, float] = {}
+    with Client(url, token) as client:
+        while all(process.poll() is None for process in processes):
+            for file in sorted({*folder.rglob("*.yaml"), *folder.rglob("*.yml")}):
+                changed = file.stat().st_mtime
+                if seen.get(file) != changed:
+                    seen[file] = changed
+                    _register(client, file)
+            time.sleep(LOOK_SECONDS)
+
+
+def _register(client: Client, file: Path) -> None:
+    from noetlvm.cli.submit import finding_line
+    from noetlvm.client.calls import ServiceError
+
+    data = file.read_bytes()
+    if b"kind: Playbook" not in data:
+        return
+    try:
+        entry = client.register(data)
+    except ServiceError as error:
+        print(f"{file}: {error}", file=sys.stderr)
+        for row in error.diagnostics:
+            print(finding_line(str(file), row), file=sys.stderr)
+    else:
+        print(f"{file}: registered as {entry['path']}, version {entry['version']}", file=sys.stderr)

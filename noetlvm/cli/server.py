@@ -1,0 +1,39 @@
+"""`noetlvm server`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from noetlvm.cli.options import Json, Keychain
+from noetlvm.command_line.declared import Option
+
+
+def server(
+    store: Annotated[str, Option(metavar="STORE", help="sqlite:FILE or postgresql://USER@HOST/DATABASE.")],
+    listen: Annotated[
+        str, Option(metavar="HOST:PORT", help="Address; port 0 takes a free one. Others reach it only if you name one.")
+    ] = "127.0.0.1:8080",
+    wake: Annotated[
+        str | None, Option(metavar="nats://…", help="NATS that carries wake-ups. [default: PostgreSQL's, or none]")
+    ] = None,
+    keychain: Keychain = None,
+    log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    as_json: Json = False,
+) -> int:
+    """Serve the HTTP API and decide for executions; workers run their tasks.
+
+    With --json the first line, once it is ready, is an object with the URL. Create a token first:
+    `noetlvm token create --store STORE --scope admin`.
+
+    Examples: noetlvm server --store sqlite:noetl.db, noetlvm server --store postgresql://noetl@db/noetl --listen
+    0.0.0.0:8080
+    """
+    from noetlvm.cli.drive import resolver
+    from noetlvm.service.process import log_to_stderr, serve
+
+    def ready(url: str) -> None:
+        print(json.dumps({"url": url}) if as_json else f"noetlvm serves {store} on {url}", flush=True)
+
+    log_to_stderr(log_level)
+    return serve(store, listen, resolver(tuple(keychain or ())), wake=wake, on_ready=ready)

@@ -1,0 +1,114 @@
+"""`noetlvm submit` and `noetlvm wait`: an execution on a server, watched as `noetlvm run` shows one of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from noetlvm.cli.options import EndingJson, Quiet, ServerUrl, TokenFile
+from noetlvm.cli.request import first_ctx, request_payload
+from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError
+
+if TYPE_CHECKING:
+    from noetlvm.client.client import Client
+
+
+def submit(
+    playbook: Annotated[str, Argument(metavar="FILE|PATH", help="A playbook or bundle; or a registered playbook.")],
+    set: Annotated[
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
+    ] = None,
+    payload: Annotated[
+        str | None, Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")
+    ] = None,
+    ctx: Annotated[
+        str | None, Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")
+    ] = None,
+    version: Annotated[int | None, Option(min=1, metavar="N", help="Version of a registered playbook.")] = None,
+    key: Annotated[str | None, Option(metavar="KEY", help="Starts once, however often it is submitted.")] = None,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    detach: Annotated[bool, Option("--detach", help="Do not wait for its end.")] = False,
+    as_json: EndingJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run a playbook on a server, and wait for its end. Exit codes as of `noetlvm run`.
+
+    Examples: noetlvm submit etl.yaml --set day=2024-05-01, noetlvm submit etl/daily --detach --json
+    """
+    from noetlvm.cli.remote import remote_client
+
+    with remote_client(server, token_file) as client:
+        bundle = _registered(client, playbook, as_json or quiet)
+        id = _refusing(
+            client.start,
+            None if bundle else playbook,
+            version=None if bundle else version,
+            bundle=bundle,
+            payload=request_payload(payload, set or ()),
+            ctx=first_ctx(ctx),
+            key=key,
+        )
+        if detach:
+            print(json.dumps({"execution_id": id}) if as_json else id)
+            return SUCCESS
+        return watch(client, id, as_json=as_json, quiet=quiet)
+
+
+def _registered(client: Client, playbook: str, is_quiet: bool) -> str | None:
+    """Register a file and return the bundle that it became; None if the name is that of a registered playbook."""
+    from noetlvm.client.calls import ServiceError
+
+    file = Path(playbook)
+    if not file.is_file():
+        return None
+    try:
+        answer = client.register(file.read_bytes())
+    except ServiceError as error:
+        for row in error.diagnostics:
+            print(finding_line(playbook, row), file=sys.stderr)
+        raise CommandError(str(error)) from None
+    for row in () if is_quiet else answer["diagnostics"]:
+        print(finding_line(playbook, row), file=sys.stderr)
+    return str(answer["bundle"])
+
+
+def finding_line(file: str, row: dict[str, Any]) -> str:
+    """Return a finding of the server on one line."""
+    return f"{file}:{row['line']}:{row['column']}: {row['severity']}[{row['code']}]: {row['message']}"
+
+
+def _refusing(call: Any, *arguments: Any, **options: Any) -> Any:
+    from noetlvm.client.calls import ServiceError
+
+    try:
+        return call(*arguments, **options)
+    except ServiceError as error:
+        raise CommandError(str(error)) from None
+
+
+def watch(client: Client, id: str, *, as_json: bool, quiet: bool) -> int:
+    """Show an execution until it ends, print its ending, and return the exit code."""
+    for event in _refusing(lambda: client.follow(id)):
+        if not (as_json or quiet) and event["name"] in _SHOWN:
+            print(f"{event['name']}  {event['data'].get('step', '')}".rstrip(), file=sys.stderr)
+    ending = _refusing(client.ending, id)
+    if as_json:
+        print(json.dumps(ending, ensure_ascii=False), flush=True)
+    elif not (quiet and ending["status"] == "success"):
+        print(f"{id}: {ending['status']}, {ending['event_count']} events")
+    return exit_code(ending)
+
+
+def exit_code(ending: dict[str, Any]) -> int:
+    """Return what `noetlvm run` would."""
+    if any("step" not in failure and failure["error"]["kind"] == "keychain" for failure in ending["failures"][:1]):
+        return CANNOT_RUN
+    codes = {"success": SUCCESS, "failed": FAILURE, "cancelled": FAILURE}
+    return codes.get(ending["status"], INTERRUPTED)
+
+
+_SHOWN = frozenset({"step.scheduled", "step.done", "step.failed", "loop.done", "workflow.finished"})

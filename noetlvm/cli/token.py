@@ -1,0 +1,72 @@
+"""`noetlvm token`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from noetlvm.cli.options import Json
+from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import CommandError
+
+
+def token(
+    action: Annotated[str, Argument(metavar="create|list|revoke", help="What to do.")],
+    id: Annotated[str | None, Argument(metavar="[ID]", help="Token to revoke.")] = None,
+    store: Annotated[str, Option(metavar="STORE", help="sqlite:FILE or postgresql://….")] = "",
+    scope: Annotated[
+        list[str] | None,
+        Option("--scope", metavar="SCOPE", help="admin, run, read or worker; repeatable, or with commas between."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Create, list or revoke the tokens of a store. A token's text is printed once, when it is created.
+
+    Examples: noetlvm token create --store sqlite:noetl.db --scope admin, noetlvm token revoke 3f9c01aa77de --store
+    sqlite:noetl.db
+    """
+    from noetlvm.service.process import open_store
+
+    if action not in _ACTIONS:
+        raise CommandError(f"`{action}` is none of create, list and revoke")
+    if not store:
+        raise CommandError("which store? Give --store sqlite:FILE or --store postgresql://…")
+    opened, _ = open_store(store)
+    try:
+        return _ACTIONS[action](opened, id, scope or [], as_json)
+    finally:
+        opened.close()
+
+
+def _create(store: Any, _id: str | None, scopes: list[str], as_json: bool) -> int:
+    from noetlvm.service.tokens import TokenError, create_token
+
+    try:
+        created = create_token(store, [name for text in scopes for name in text.split(",")], store.now())
+    except TokenError as error:
+        raise CommandError(str(error)) from None
+    print(json.dumps(created._asdict()) if as_json else created.token)
+    return 0
+
+
+def _list(store: Any, _id: str | None, _scopes: list[str], as_json: bool) -> int:
+    for row in store.tokens():
+        shown = {"id": row.id, "scopes": list(row.scopes), "created": row.created, "revoked": row.revoked}
+        status = "revoked" if row.revoked else "valid"
+        print(json.dumps(shown) if as_json else f"{row.id}  {status:8}  {','.join(row.scopes)}")
+    return 0
+
+
+def _revoke(store: Any, id: str | None, _scopes: list[str], as_json: bool) -> int:
+    if id is None or not store.revoke_token(id, store.now()):
+        raise CommandError(f"there is no token `{id or ''}`; `noetlvm token list` lists them")
+    print(json.dumps({"id": id, "revoked": True}) if as_json else f"{id}: revoked")
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[Any, str | None, list[str], bool], int]] = {
+    "create": _create,
+    "list": _list,
+    "revoke": _revoke,
+}

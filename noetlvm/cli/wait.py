@@ -1,0 +1,23 @@
+"""`noetlvm wait`."""
+
+from __future__ import annotations
+
+from noetlvm.cli.options import EndingJson, OneExecution, Quiet, ServerUrl, TokenFile
+
+
+def wait(
+    execution: OneExecution,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    as_json: EndingJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Wait for the end of an execution on a server. Exit codes as of `noetlvm run`.
+
+    Example: noetlvm wait 0190f3c2 --json
+    """
+    from noetlvm.cli.remote import remote_client
+    from noetlvm.cli.submit import watch
+
+    with remote_client(server, token_file) as client:
+        return watch(client, execution, as_json=as_json, quiet=quiet)

@@ -1,0 +1,55 @@
+"""`noetlvm worker`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from noetlvm.cli.options import Keychain, ServerUrl, TokenFile
+from noetlvm.command_line.declared import Option
+
+
+def worker(
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    pool: Annotated[
+        list[str] | None, Option("--pool", metavar="NAME", help="Pool to work for; repeatable. [default: default]")
+    ] = None,
+    slots: Annotated[int, Option(min=1, metavar="N", help="Pipelines that run at once.")] = 4,
+    keychain: Keychain = None,
+    log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+) -> int:
+    """Run the tasks of a server's executions.
+
+    It needs no port and no database. On SIGTERM it takes no more work and leaves when the running tasks have ended. The
+    token, with the scope `worker`, is in NOETLVM_TOKEN or a file, never on the command line.
+
+    Example: NOETLVM_TOKEN=… noetlvm worker --server http://127.0.0.1:8080 --slots 8
+    """
+    import asyncio
+    import signal
+    import uuid
+
+    from noetlvm.cli.remote import server_and_token
+    from noetlvm.command_line.process import CommandError
+    from noetlvm.service.process import log_to_stderr
+    from noetlvm.service.remote_worker import RefusedError, RemoteWorker
+    from noetlvm.store.interface import DEFAULT_POOL
+    from noetlvm.tools.runner import ToolRunner
+
+    log_to_stderr(log_level)
+    url, token = server_and_token(server, token_file)
+
+    async def run() -> None:
+        tools = ToolRunner(tuple(keychain or ()))
+        pools = tuple(pool or (DEFAULT_POOL,))
+        remote = RemoteWorker(url, token, tools, id=uuid.uuid4().hex, pools=pools, slots=slots)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, remote.drain)
+        await remote.run()
+
+    try:
+        asyncio.run(run())
+    except RefusedError as error:
+        raise CommandError(str(error)) from None
+    return 0

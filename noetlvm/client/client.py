@@ -1,0 +1,221 @@
+"""The two clients: the same calls, waited for or awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from noetlvm.client import calls
+from noetlvm.client.calls import API, Json, ServiceCall, ServiceError, refused
+
+TIMEOUT_SECONDS = 30.0
+RECONNECT_SECONDS = 1.0
+"""Wait before a broken stream of events is opened again, from the last event that arrived."""
+PAGE = 1_000
+
+Answer = TypeVar("Answer")
+
+
+def _read(call: ServiceCall[Answer], response: httpx.Response) -> Answer:
+    if response.status_code >= 400:
+        raise refused(response.status_code, response.content)
+    return call.read(response.json() if response.content else None)
+
+
+class _Lines:
+    """Reads server-sent events line by line."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        self._data = ""
+
+    def feed(self, line: str) -> str | None:
+        """Return the data of an event when its last line has come."""
+        if line.startswith("id: "):
+            self.after = int(line[4:])
+        elif line.startswith("data: "):
+            self._data += line[6:]
+        elif not line and self._data:
+            data, self._data = self._data, ""
+            return data
+        return None
+
+
+class Client:
+    """A connection to a server. Raises ServiceError for what the server refuses."""
+
+    def __init__(self, server: str, token: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=server.rstrip("/") + API, headers=headers, timeout=timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def call(self, call: ServiceCall[Answer]) -> Answer:
+        """Send a request and read its answer."""
+        try:
+            response = self._http.request(
+                call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content
+            )
+        except httpx.HTTPError as error:
+            raise ServiceError(0, f"{self._http.base_url.host} cannot be reached: {error}") from None
+        return _read(call, response)
+
+    def register(self, playbook: bytes) -> Json:
+        """Register a playbook, as YAML or as a bundle; return its path, version, bundle and diagnostics."""
+        return self.call(calls.register(playbook))
+
+    def start(
+        self,
+        path: str | None = None,
+        *,
+        version: int | None = None,
+        bundle: str | None = None,
+        payload: Json | None = None,
+        ctx: Json | None = None,
+        key: str | None = None,
+    ) -> str:
+        """Start an execution and return its identifier; with the same `key`, that of the first start."""
+        return self.call(calls.start(path, version, bundle, payload or {}, ctx or {}, key))
+
+    def execution(self, id: str) -> Json:
+        """Return how an execution stands."""
+        return self.call(calls.execution(id))
+
+    def ending(self, id: str) -> Json:
+        """Return status, ctx, result and failures, as `noetlvm run --json` prints them."""
+        return self.call(calls.execution(id, "/ending"))
+
+    def executions(self, **filters: Any) -> Json:
+        """Return a page of executions: filters are `status`, `path`, `parent`, `before` and `limit`."""
+        return self.call(calls.executions(**filters))
+
+    def playbooks(self, after: str = "", limit: int = 100) -> Json:
+        """Return a page of registered playbooks."""
+        return self.call(calls.playbooks(after, limit))
+
+    def control(self, id: str, action: str) -> Json:
+        """Pause, resume or cancel an execution."""
+        return self.call(calls.control(id, action))
+
+    def events(self, id: str, after: int = 0) -> Iterator[Json]:
+        """Yield the events of an execution so far."""
+        position: int | None = after
+        while position is not None:
+            page = self.call(calls.execution(id, "/events", after=position, limit=PAGE))
+            yield from page["events"]
+            position = page["after"]
+
+    def follow(self, id: str, after: int = 0) -> Iterator[Json]:
+        """Yield events as they come, until the execution ends; a broken connection is resumed without a gap."""
+        import json
+
+        lines = _Lines(after)
+        while True:
+            try:
+                with self._http.stream(
+                    "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
+                ) as response:
+                    if response.status_code >= 400:
+                        raise refused(response.status_code, response.read())
+                    for line in response.iter_lines():
+                        data = lines.feed(line)
+                        if data is not None:
+                            yield json.loads(data)
+                return
+            except httpx.HTTPError:
+                time.sleep(RECONNECT_SECONDS)
+
+    def wait(self, id: str) -> Json:
+        """Return how an execution ended, once it has."""
+        for _ in self.follow(id):
+            pass
+        return self.ending(id)
+
+
+class AsyncClient:
+    """The same, awaited."""
+
+    def __init__(self, server: str, token: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        self._http = httpx.AsyncClient(base_url=server.rstrip("/") + API, headers=headers, timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def call(self, call: ServiceCall[Answer]) -> Answer:
+        """Send a request and read its answer."""
+        try:
+            response = await self._http.request(
+                call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content
+            )
+        except httpx.HTTPError as error:
+            raise ServiceError(0, f"{self._http.base_url.host} cannot be reached: {error}") from None
+        return _read(call, response)
+
+    async def register(self, playbook: bytes) -> Json:
+        return await self.call(calls.register(playbook))
+
+    async def start(
+        self,
+        path: str | None = None,
+        *,
+        version: int | None = None,
+        bundle: str | None = None,
+        payload: Json | None = None,
+        ctx: Json | None = None,
+        key: str | None = None,
+    ) -> str:
+        return await self.call(calls.start(path, version, bundle, payload or {}, ctx or {}, key))
+
+    async def execution(self, id: str) -> Json:
+        return await self.call(calls.execution(id))
+
+    async def ending(self, id: str) -> Json:
+        return await self.call(calls.execution(id, "/ending"))
+
+    async def executions(self, **filters: Any) -> Json:
+        return await self.call(calls.executions(**filters))
+
+    async def control(self, id: str, action: str) -> Json:
+        return await self.call(calls.control(id, action))
+
+    async def follow(self, id: str, after: int = 0) -> AsyncIterator[Json]:
+        import json
+
+        lines = _Lines(after)
+        while True:
+            try:
+                async with self._http.stream(
+                    "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
+                ) as response:
+                    if response.status_code >= 400:
+                        raise refused(response.status_code, await response.aread())
+                    async for line in response.aiter_lines():
+                        data = lines.feed(line)
+                        if data is not None:
+                            yield json.loads(data)
+                return
+            except httpx.HTTPError:
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def wait(self, id: str) -> Json:
+        async for _ in self.follow(id):
+            pass
+        return await self.ending(id)

@@ -1,0 +1,151 @@
+"""Who may call what, how often and with how much: tokens, scopes, rates, sizes and slow senders."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from noetlvm.service.problems import ProblemError, problem_response
+from noetlvm.service.tokens import allowed_by
+from noetlvm.store.interface import Tokens
+
+BODY_BYTES_MAX = 32 * 1024 * 1024
+"""The largest body of a request: a bundle, or a stored result."""
+BODY_SECONDS_MAX = 30.0
+"""How long a client may take to send a body."""
+REQUESTS_PER_SECOND = 200.0
+BURST_REQUESTS = 1_000
+"""What one token may send: a burst, and then so many a second. Workers have one connection and are not counted."""
+CALLERS_MAX = 10_000
+"""Callers whose rate is remembered; the least recent is forgotten first."""
+CHECKED_SECONDS = 2.0
+"""How long a checked token is trusted before the store is read again: a revoked one works no longer than this."""
+
+_BEARER = HTTPBearer(auto_error=False, description="A token of `noetlvm token create`.")
+
+
+class Caller(NamedTuple):
+    """Whoever sent a request, as its token says."""
+
+    token: str
+    allowed: frozenset[str]
+
+
+class TokenAccess:
+    """Checks tokens and rates. Both are caches: losing them costs a read of the store."""
+
+    def __init__(self, store: Tokens, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self._checked: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
+        self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allowed(self, token: str) -> frozenset[str]:
+        """Return what a token allows."""
+        now = self._clock()
+        found = self._checked.get(token)
+        if found is None or now - found[0] > CHECKED_SECONDS:
+            found = now, allowed_by(self._store, token)
+            _remember(self._checked, token, found)
+        return found[1]
+
+    def spend(self, token: str) -> float:
+        """Count a request; return how many seconds to wait if that is one too many, else 0."""
+        now = self._clock()
+        left, since = self._rates.get(token, (float(BURST_REQUESTS), now))
+        left = min(float(BURST_REQUESTS), left + (now - since) * REQUESTS_PER_SECOND)
+        _remember(self._rates, token, (max(left - 1, 0.0), now))
+        return 0.0 if left >= 1 else (1 - left) / REQUESTS_PER_SECOND
+
+
+def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > CALLERS_MAX:
+        cache.popitem(last=False)
+
+
+def requires(scope: str) -> Any:
+    """Return the dependency of a route that needs a scope."""
+
+    def check(
+        request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None
+    ) -> Caller:
+        access: TokenAccess = request.app.state.access
+        token = bearer.credentials if bearer else ""
+        allowed = access.allowed(token) if token else frozenset()
+        if not allowed:
+            detail = "send a token: `Authorization: Bearer …`; `noetlvm token create` makes one"
+            raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
+        wait = access.spend(token)
+        if wait:
+            raise ProblemError(429, "too many requests", headers={"Retry-After": f"{max(1, round(wait))}"})
+        if scope not in allowed:
+            raise ProblemError(403, f"this token does not allow `{scope}`")
+        return Caller(token, allowed)
+
+    return Depends(check)
+
+
+class BodyLimits:
+    """ASGI middleware: a body that is too large or too slow ends its request, before anything reads it whole."""
+
+    def __init__(self, app: ASGIApp, bytes_max: int = BODY_BYTES_MAX, seconds_max: float = BODY_SECONDS_MAX) -> None:
+        self._app = app
+        self._bytes_max = bytes_max
+        self._seconds_max = seconds_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        announced = headers.get(b"content-length", b"0")
+        if not announced.isdigit() or int(announced) > self._bytes_max:
+            await self._refuse(413, f"a body may have {self._bytes_max:,} bytes", scope, receive, send)
+            return
+        try:
+            body = await asyncio.wait_for(self._body(receive), self._seconds_max)
+        except TimeoutError:
+            await self._refuse(408, f"send the body within {self._seconds_max:g} seconds", scope, receive, send)
+            return
+        if body is None:
+            await self._refuse(413, f"a body may have {self._bytes_max:,} bytes", scope, receive, send)
+            return
+        await self._app(scope, _replayed(body, receive), send)
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return b""
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._bytes_max:
+                return None
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+    @staticmethod
+    async def _refuse(status: int, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
+        # The rest of the body is not read: the connection cannot serve another request.
+        await problem_response(status, detail, {"Connection": "close"})(scope, receive, send)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives a body that was read already, and then waits for the client to leave."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again

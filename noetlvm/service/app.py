@@ -1,0 +1,80 @@
+"""The FastAPI application: its routes, its limits, and the driver that runs while it does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Response
+
+from noetlvm import __version__
+from noetlvm.service.access import BodyLimits, TokenAccess
+from noetlvm.service.driver import Driver
+from noetlvm.service.executions_api import executions_router
+from noetlvm.service.metrics import Metrics
+from noetlvm.service.models import Health
+from noetlvm.service.playbooks_api import playbooks_router
+from noetlvm.service.problems import ProblemError, answer_with_problems, documented
+from noetlvm.service.tokens_api import tokens_router
+from noetlvm.service.worker_api import worker_router
+
+API = "/api/v1"
+
+_LOG = logging.getLogger("noetlvm.server")
+
+_DESCRIPTION = """\
+Register playbooks, run them, and watch them run. Every route but the health checks needs a token, which
+`noetlvm token create` makes. Errors are problem documents (RFC 9457).
+"""
+
+
+def _end_with(task: asyncio.Task[None]) -> None:
+    """End the process if its driver has failed: another server, or the next start, continues from the store."""
+    if not task.cancelled() and task.exception() is not None:
+        _LOG.critical("the driver failed", exc_info=task.exception())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def service_app(driver: Driver) -> FastAPI:
+    """Return the application of one server process."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(driver.run())
+        task.add_done_callback(_end_with)
+        yield
+        driver.stop()
+        await task
+
+    app = FastAPI(title="noetlvm", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
+    app.state.driver = driver
+    app.state.access = TokenAccess(driver.store)
+    app.state.metrics = metrics = Metrics(driver)
+    app.add_middleware(BodyLimits)
+    answer_with_problems(app)
+    for router in (playbooks_router, executions_router, tokens_router, worker_router):
+        app.include_router(router, prefix=API)
+
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> Health:
+        """Say that the process runs."""
+        return Health()
+
+    @app.get("/readyz", tags=["health"], responses=documented())
+    async def readyz() -> Health:
+        """Say whether the server can take requests: its store can be read and written."""
+        if driver.failure:
+            raise ProblemError(503, driver.failure)
+        return Health()
+
+    @app.get("/metrics", tags=["health"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def prometheus() -> Any:
+        """Return metrics in the text format of Prometheus."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return app

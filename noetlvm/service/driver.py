@@ -1,0 +1,305 @@
+"""Drives the server's side in one event loop: inputs of the API and of workers, timers, requests and lost leases.
+
+Several servers may share a store. None owns an execution: each decides on the state that it has in memory, and the
+store refuses a decision whose state another server has moved on. Whatever a server leaves behind is a row that the
+others find within the polling interval, or at once by a wake-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from noetlvm.data.event import Event, Recorded
+from noetlvm.machine.decide import work_for
+from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
+from noetlvm.results.interface import ResultStore
+from noetlvm.server.active import Active
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import Resolve, UnresolvedError
+from noetlvm.server.identity import new_ids
+from noetlvm.server.server import NotFoundError, Server
+from noetlvm.service.hub import ConnectedWorker, Hub, Part
+from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
+from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
+
+LEASE_SECONDS = 15.0
+"""How long a command stays with a worker that does not renew it."""
+POLL_SECONDS = 1.0
+"""How often to look for rows that no wake-up announced."""
+
+_LOG = logging.getLogger("noetlvm.server")
+
+Listener = Callable[[Execution, Sequence[Recorded]], None]
+
+
+class Driver:
+    """One server process."""
+
+    def __init__(
+        self,
+        store: Store,
+        results: ResultStore,
+        resolve: Resolve,
+        *,
+        connect_wake_ups: Callable[[], Awaitable[WakeUps]] | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self.store = store
+        self.results = results
+        self.hub = Hub()
+        self.listeners: set[Listener] = set()
+        self.lease_seconds = lease_seconds
+        self.server = Server(
+            store,
+            results,
+            resolve=resolve,
+            now=store.now,
+            ids=new_ids,
+            observers=[self._observe],
+            assign=self._assign,
+            is_shared=True,
+        )
+        self._connect_wake_ups = connect_wake_ups
+        self._wake_ups: WakeUps = LocalWakeUps()
+        self._is_poll_due = True
+        self._subscribed: set[str] = set()
+        self._publishing: set[asyncio.Task[None]] = set()
+        self._poll_seconds = poll_seconds
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+        self.failure: str = ""
+        """Why the last write failed; empty: it did not. Readiness depends on it."""
+
+    # ---- the loop
+
+    async def run(self) -> None:
+        """Drive until `stop`."""
+        next_poll = 0.0
+        loop = asyncio.get_running_loop()
+        if self._connect_wake_ups is not None:
+            self._wake_ups = await self._connect_wake_ups()
+        await self._wake_ups.subscribe(SERVERS, self.wake)
+        while not self._is_stopping:
+            self._wake.clear()
+            try:
+                if self._is_poll_due or loop.time() >= next_poll:
+                    self._is_poll_due = False
+                    next_poll = loop.time() + self._poll_seconds
+                    self._poll()
+                self._round()
+                self.failure = ""
+            except StoreError as error:
+                self.failure = str(error)
+                _LOG.error("the store failed: %s", error)
+                next_poll = loop.time() + self._poll_seconds
+            if self.server.has_inputs() and not self.failure:
+                await asyncio.sleep(0)
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), max(0.0, self._wait_seconds(next_poll - loop.time())))
+        await self._wake_ups.close()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        self._wake.set()
+
+    def wake(self, _identifier: str = "") -> None:
+        """Look for rows at once."""
+        self._is_poll_due = True
+        self._wake.set()
+
+    def announce(self, topic: str, identifier: str) -> None:
+        """Wake other servers up: there is something that one of them may take."""
+        task = asyncio.get_running_loop().create_task(self._wake_ups.publish(topic, identifier))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    def _wait_seconds(self, until_poll: float) -> float:
+        due = self.server.next_due
+        return until_poll if due is None else min(until_poll, due - self.store.now())
+
+    def _round(self) -> None:
+        self.server.collect_due()
+        while self.server.has_inputs() or self.server.has_unwritten:
+            decided = self.server.decide_waiting()
+            self.server.write()
+            for active in decided:
+                for effect in self.server.take_effects(active):
+                    _PERFORMED[type(effect)](self, active, effect)
+
+    def _poll(self) -> None:
+        """Take up what other processes left: requests, timers, commands of lost workers, commands that wait."""
+        now = self.store.now()
+        self.server.collect_requests()
+        for row in self.store.due(now):
+            self._submit(row.execution_id, TimerDue())
+        for command in self.store.expired(now):
+            self.hub.withdrawn(command.part, command.lease)
+            self._submit(command.execution_id, LeaseLost(command.run, command.unit, command.lease))
+        for worker in list(self.hub.workers.values()):
+            self.claim_for(worker)
+
+    def _submit(self, execution_id: str, given: Any, done: Callable[[bool], None] | None = None) -> bool:
+        try:
+            active = self.server.activate(execution_id)
+        except (NotFoundError, UnresolvedError) as problem:
+            _LOG.error("execution %s cannot continue here: %s", execution_id, problem)
+            return False
+        if active.state.is_over:
+            return False
+        self.server.submit(active, given, done)
+        self._wake.set()
+        return True
+
+    # ---- commands
+
+    def _assign(self, active: Active, work: OpenWork) -> tuple[str, float]:
+        """Choose who gets work in the transaction that opens it."""
+        now = self.store.now()
+        worker = self.hub.assign(active.execution_id, work, now)
+        return worker, now + self.lease_seconds if worker else 0.0
+
+    def _open(self, active: Active, work: OpenWork) -> None:
+        part = (active.execution_id, work.run, work.iteration)
+        for worker in self.hub.workers.values():
+            if worker.held.get(part) == work.lease:
+                self._hand_out(worker, part, work.lease)
+                return
+        self.announce(pool_topic(work.pool), active.execution_id)
+
+    def _stop_work(self, active: Active, work: StopWork) -> None:
+        self.hub.withdrawn((active.execution_id, work.run, work.iteration), work.lease)
+
+    def claim_for(self, worker: ConnectedWorker) -> None:
+        """Give a worker what waits for one of its pools."""
+        if not worker.free:
+            return
+        now = self.store.now()
+        until = now + self.lease_seconds
+        for command in self.store.claim(worker.id, worker.pools, until, worker.free, now):
+            worker.held[command.part] = command.lease
+            if not self._hand_out(worker, command.part, command.lease):
+                self._hand_back(worker, command)
+
+    def _hand_out(self, worker: ConnectedWorker, part: Part, lease: int) -> bool:
+        execution_id, run, iteration = part
+        try:
+            active = self.server.activate(execution_id)
+        except (NotFoundError, UnresolvedError) as problem:
+            _LOG.error("execution %s cannot continue here: %s", execution_id, problem)
+            return False
+        work = self._work(active, run, iteration, lease)
+        if work is None:
+            return False
+        entries = active.credentials.entries
+        named = {name: entries[name] for name in work.keychain if name in entries}
+        worker.readable |= set(referenced(work))
+        worker.send(command={"work": to_data(work), "secrets": named})
+        return True
+
+    def _work(self, active: Active, run: int, iteration: str, lease: int) -> Work | None:
+        """Return the work of a command; if another server has moved the execution on, after reading it again."""
+        for _ in range(2):
+            work = work_for(active.playbook, active.state, run, iteration, active.offload)
+            if work is not None and work.lease == lease:
+                return work
+            self.server.refresh(active)
+        return None
+
+    def _hand_back(self, worker: ConnectedWorker, command: QueuedCommand) -> None:
+        worker.held.pop(command.part, None)
+        self.store.release(worker.id, [command])
+
+    # ---- workers
+
+    async def join(self, worker: ConnectedWorker) -> None:
+        """Take a worker in."""
+        for topic in map(pool_topic, worker.pools):
+            if topic not in self._subscribed:
+                self._subscribed.add(topic)
+                await self._wake_ups.subscribe(topic, self.wake)
+        self.hub.workers[worker.id] = worker
+        self.claim_for(worker)
+
+    def leave(self, worker: ConnectedWorker) -> None:
+        """Let a worker go: what it held is open again at once."""
+        if self.hub.workers.get(worker.id) is worker:
+            del self.hub.workers[worker.id]
+        held = [QueuedCommand(*part, lease) for part, lease in worker.held.items()]
+        worker.held.clear()
+        if held:
+            with contextlib.suppress(StoreError):  # the leases end by themselves
+                self.store.release(worker.id, held)
+            self._wake.set()
+
+    def renew(self, worker: ConnectedWorker) -> None:
+        """Extend the leases of a worker that is alive; it is to leave what it holds no more."""
+        held = [QueuedCommand(*part, lease) for part, lease in worker.held.items()]
+        if not held:
+            return
+        until = self.store.now() + self.lease_seconds
+        renewed = {(command.part, command.lease) for command in self.store.renew(worker.id, held, until)}
+        for command in held:
+            if (command.part, command.lease) not in renewed:
+                worker.stop(command.part, command.lease)
+
+    def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
+        """Let an execution decide on a worker's report; the answer is sent once that is durable."""
+        execution_id, run, iteration = part
+        ends = bool(events) and events[-1].name in ENDINGS
+
+        def done(accepted: bool) -> None:
+            if (ends or not accepted) and worker.held.get(part) == lease:
+                del worker.held[part]
+            worker.send(answer=[number, accepted])
+
+        if worker.held.get(part) != lease or not self._submit(
+            execution_id, WorkerReport(run, iteration, lease, events), done
+        ):
+            worker.send(answer=[number, False])
+
+    # ---- the API
+
+    async def start(self, bundle: Bundle, payload: dict[str, Any], ctx: dict[str, Any], start_key: str = "") -> str:
+        """Start an execution and return its identifier once that is durable. Raises BadRequestError, StoreError."""
+        known = self.store.started(start_key) if start_key else None
+        if known is not None:
+            return known
+        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        id = self.server.start(bundle, payload, ctx=ctx, start_key=start_key, done=_resolving(durable))
+        self._wake.set()
+        await durable
+        return (self.store.started(start_key) or id) if start_key else id
+
+    def _observe(self, row: Execution, recorded: Sequence[Recorded]) -> None:
+        for listener in list(self.listeners):
+            listener(row, recorded)
+
+
+def _resolving(future: asyncio.Future[bool]) -> Callable[[bool], None]:
+    def done(accepted: bool) -> None:
+        if not future.done():
+            future.set_result(accepted)
+
+    return done
+
+
+def referenced(work: Work) -> list[str]:
+    """Return the keys of stored results that a command refers to."""
+    from noetlvm.data.encoding import encode, references_in
+
+    return list(references_in(encode(to_data(work))))
+
+
+ENDINGS = frozenset({"step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"})
+
+_PERFORMED: dict[type, Callable[[Driver, Active, Any], None]] = {
+    OpenWork: Driver._open,
+    StopWork: Driver._stop_work,
+}
+"""How each effect is performed that the server leaves to this process."""

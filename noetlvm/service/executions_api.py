@@ -1,0 +1,228 @@
+"""Routes that start, watch and control executions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+
+from noetlvm.data.encoding import decode
+from noetlvm.data.event import envelope
+from noetlvm.data.json_text import plain
+from noetlvm.server.active import Ending
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.recovery import recovered
+from noetlvm.server.server import BadRequestError
+from noetlvm.service.access import requires
+from noetlvm.service.driver import Driver
+from noetlvm.service.live import live_events
+from noetlvm.service.models import (
+    DEFAULT_PAGE,
+    Cursor,
+    EndingView,
+    EventPage,
+    ExecutionPage,
+    ExecutionView,
+    PageSize,
+    PlaybookPath,
+    Started,
+    StartRequest,
+)
+from noetlvm.service.playbooks_api import driver_of
+from noetlvm.service.problems import ProblemError, documented
+from noetlvm.store.interface import Execution, StoreError
+from noetlvm.testing.log import state_view
+
+executions_router = APIRouter(tags=["executions"])
+
+Seq = Annotated[int, Query(ge=0, le=2**53)]
+Status = Literal["running", "paused", "success", "failed", "cancelled"]
+
+
+@executions_router.post(
+    "/executions", status_code=201, dependencies=[requires("run")], responses=documented(404, 409, 422)
+)
+async def start_execution(
+    request: Request,
+    wanted: StartRequest,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+) -> Started:
+    """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
+    driver = driver_of(request)
+    bundle = await run_in_threadpool(_bundle, driver, wanted)
+    try:
+        id = await driver.start(bundle, wanted.payload, wanted.ctx, idempotency_key or "")
+    except BadRequestError as error:
+        raise ProblemError(422, str(error)) from None
+    return Started(execution_id=id)
+
+
+def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:
+    if (wanted.path is None) == (wanted.bundle is None):
+        raise ProblemError(422, "name a playbook by `path`, or a bundle by `bundle`")
+    id = wanted.bundle
+    if wanted.path is not None:
+        entry = driver.store.resolve(wanted.path, wanted.version)
+        if entry is None:
+            version = f" in version {wanted.version}" if wanted.version else ""
+            raise ProblemError(404, f"no playbook is registered under `{wanted.path}`{version}")
+        id = entry.bundle
+    data = driver.store.bundle(id or "")
+    if data is None:
+        raise ProblemError(404, f"there is no bundle {id}")
+    return Bundle.of(data)
+
+
+@executions_router.get("/executions", dependencies=[requires("read")], responses=documented(404, 422))
+def list_executions(
+    request: Request,
+    status: Status | None = None,
+    path: PlaybookPath | None = None,
+    parent: Cursor | None = None,
+    before: Cursor | None = None,
+    limit: PageSize = DEFAULT_PAGE,
+) -> ExecutionPage:
+    """List executions, the latest first."""
+    try:
+        rows = driver_of(request).store.executions(status=status, path=path, parent=parent, before=before, limit=limit)
+    except StoreError as error:
+        raise ProblemError(404, str(error)) from None
+    views = list(map(ExecutionView.of, rows))
+    return ExecutionPage(executions=views, before=rows[-1].execution_id if len(rows) == limit else None)
+
+
+def _row(request: Request, execution_id: str) -> Execution:
+    """Return an execution by its identifier, or by a part of it that no other has."""
+    found = driver_of(request).store.find(execution_id, 2) if execution_id else []
+    if not found:
+        raise ProblemError(404, f"there is no execution {execution_id}")
+    if len(found) > 1:
+        raise ProblemError(404, f"several executions match {execution_id}: give more of the identifier")
+    return found[0]
+
+
+@executions_router.get("/executions/{execution_id}", dependencies=[requires("read")], responses=documented(404, 422))
+def show_execution(request: Request, execution_id: str) -> ExecutionView:
+    """Say how an execution stands."""
+    return ExecutionView.of(_row(request, execution_id))
+
+
+@executions_router.get(
+    "/executions/{execution_id}/ending", dependencies=[requires("read")], responses=documented(404, 422)
+)
+def show_ending(request: Request, execution_id: str) -> EndingView:
+    """Say how an execution ended, or how it stands: status, ctx, result and failures."""
+    row = _row(request, execution_id)
+    state = recovered(driver_of(request).store, row.execution_id, row.bundle)
+    ending = Ending.of(row.execution_id, row.status, state)
+    return EndingView(
+        execution_id=row.execution_id,
+        status=row.status,
+        ctx=plain(ending.ctx),
+        result=plain(ending.result),
+        failures=plain(ending.failures),
+        event_count=ending.event_count,
+    )
+
+
+@executions_router.get(
+    "/executions/{execution_id}/state", dependencies=[requires("read")], responses=documented(404, 422)
+)
+def show_state(request: Request, execution_id: str, seq: Seq | None = None) -> dict[str, Any]:
+    """Return the state after an event, or the latest: tokens, open runs, ctx and results."""
+    row = _row(request, execution_id)
+    if seq is not None and seq > row.seq:
+        raise ProblemError(404, f"there is no event {seq}; the last one is {row.seq}")
+    state = recovered(driver_of(request).store, row.execution_id, row.bundle, seq)
+    view: dict[str, Any] = plain(state_view(state))
+    return view
+
+
+@executions_router.get(
+    "/executions/{execution_id}/events", dependencies=[requires("read")], responses=documented(404, 422)
+)
+def list_events(request: Request, execution_id: str, after: Seq = 0, limit: PageSize = DEFAULT_PAGE) -> EventPage:
+    """List the events of an execution after the one of this number."""
+    row = _row(request, execution_id)
+    store = driver_of(request).store
+    found = list(store.events(row.execution_id, after, min(after + limit, row.seq)))
+    envelopes = [plain(envelope(row.execution_id, recorded)) for recorded in found]
+    return EventPage(events=envelopes, after=found[-1].seq if found and found[-1].seq < row.seq else None)
+
+
+@executions_router.get(
+    "/executions/{execution_id}/events/live",
+    dependencies=[requires("read")],
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}, **documented(404, 422)},
+)
+async def follow_events(
+    request: Request,
+    execution_id: str,
+    last_event_id: Annotated[int | None, Header(ge=0, le=2**53)] = None,
+) -> StreamingResponse:
+    """Send events as they are written, until the execution ends (server-sent events).
+
+    The id of each is its sequence number: a client that reconnects with `Last-Event-ID` misses nothing.
+    """
+    row = await run_in_threadpool(_row, request, execution_id)
+    stream: AsyncIterator[str] = live_events(driver_of(request), row.execution_id, last_event_id or 0)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+@executions_router.get(
+    "/executions/{execution_id}/result",
+    dependencies=[requires("read")],
+    responses=documented(404, 422),
+)
+def show_result(request: Request, execution_id: str) -> Any:
+    """Return the result of an execution, read from the result store if it is large."""
+    row = _row(request, execution_id)
+    driver = driver_of(request)
+    state = recovered(driver.store, row.execution_id, row.bundle)
+    return plain(_loaded(driver, state.result))
+
+
+def _loaded(driver: Driver, value: Any) -> Any:
+    from noetlvm.data.references import Reference
+
+    return decode(driver.results.get(value.key)) if type(value) is Reference else value
+
+
+@executions_router.post(
+    "/executions/{execution_id}/{action}",
+    status_code=202,
+    dependencies=[requires("run")],
+    responses=documented(404, 409, 422),
+)
+async def control_execution(
+    request: Request, execution_id: str, action: Literal["pause", "resume", "cancel"]
+) -> ExecutionView:
+    """Pause, resume or cancel an execution. It happens at the next decision."""
+    row = await run_in_threadpool(_row, request, execution_id)
+    driver = driver_of(request)
+    try:
+        await run_in_threadpool(driver.store.request, row.execution_id, action)
+    except StoreError as error:
+        raise ProblemError(409, str(error)) from None
+    driver.wake()
+    return ExecutionView.of(row)
+
+
+@executions_router.delete(
+    "/executions/{execution_id}",
+    status_code=204,
+    response_class=Response,
+    dependencies=[requires("admin")],
+    responses=documented(404, 409, 422),
+)
+def delete_execution(request: Request, execution_id: str) -> Response:
+    """Delete an execution that has ended, with its events."""
+    row = _row(request, execution_id)
+    if row.ended is None:
+        raise ProblemError(409, "the execution has not ended; cancel it first")
+    driver_of(request).store.delete([row.execution_id])
+    return Response(status_code=204)

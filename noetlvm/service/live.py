@@ -1,0 +1,56 @@
+"""Live events: what is written for an execution, as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+
+from fastapi.concurrency import run_in_threadpool
+
+from noetlvm.data.event import Recorded, envelope
+from noetlvm.data.json_text import plain
+from noetlvm.service.driver import Driver
+from noetlvm.store.interface import Execution
+
+POLL_SECONDS = 1.0
+"""How often to look for events that another server wrote."""
+PAGE = 500
+
+
+async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIterator[str]:
+    """Yield the events of an execution after a number, as they come, until it has ended."""
+    news = asyncio.Event()
+
+    def listen(row: Execution, _recorded: Sequence[Recorded]) -> None:
+        if row.execution_id == execution_id:
+            news.set()
+
+    driver.listeners.add(listen)
+    try:
+        while True:
+            news.clear()
+            # The row first: if it says that the execution has ended, all its events are there.
+            row = await run_in_threadpool(driver.store.execution, execution_id)
+            if row is None:
+                return
+            while after < row.seq:
+                page = await run_in_threadpool(_page, driver, execution_id, after, row.seq)
+                for recorded in page:
+                    after = recorded.seq
+                    data = json.dumps(plain(envelope(execution_id, recorded)), ensure_ascii=False)
+                    yield f"id: {recorded.seq}\nevent: {recorded.event.name}\ndata: {data}\n\n"
+                if not page:
+                    break
+            if row.ended is not None:
+                return
+            try:
+                await asyncio.wait_for(news.wait(), POLL_SECONDS)
+            except TimeoutError:
+                yield ": waiting\n\n"  # notices a client that has left
+    finally:
+        driver.listeners.discard(listen)
+
+
+def _page(driver: Driver, execution_id: str, after: int, last: int) -> list[Recorded]:
+    return list(driver.store.events(execution_id, after, min(after + PAGE, last)))

@@ -1,0 +1,93 @@
+"""Errors as RFC 9457 problem documents. Every answer with a status of 400 and above is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from noetlvm.store.interface import StoreError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Diagnostic(BaseModel):
+    """A finding of the linter, as `noetlc lint --format json` prints it."""
+
+    code: str
+    severity: str
+    message: str
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    help: str = ""
+
+
+class ProblemDocument(BaseModel):
+    """What is wrong with a request, and what to send instead."""
+
+    type: str = Field("about:blank", description="Kind of the problem, as a URI.")
+    title: str = Field(description="The kind in words; the same for all problems of one kind.")
+    status: int = Field(description="The HTTP status code.")
+    detail: str = Field("", description="What is wrong with this request.")
+    diagnostics: list[Diagnostic] = Field([], description="Findings, where a playbook was refused.")
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem document."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        diagnostics: Sequence[Diagnostic] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.diagnostics = list(diagnostics)
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what a route declares, so that the OpenAPI description lists every answer."""
+    always = (400, 401, 403, 408, 413, 429, 503)
+    return {
+        status: {"model": ProblemDocument, "content": {MEDIA_TYPE: {}}, "description": HTTPStatus(status).phrase}
+        for status in sorted({*always, *statuses})
+    }
+
+
+def problem_response(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
+    """Return a problem document."""
+    problem = ProblemDocument(title=HTTPStatus(status).phrase, status=status, detail=detail, **more)
+    return JSONResponse(problem.model_dump(), status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def answer_with_problems(app: FastAPI) -> None:
+    """Turn every error of an application into a problem document. Unexpected ones say nothing of the inside."""
+
+    @app.exception_handler(ProblemError)
+    async def on_problem(_request: Request, error: ProblemError) -> JSONResponse:
+        return problem_response(error.status, error.detail, error.headers, diagnostics=error.diagnostics)
+
+    @app.exception_handler(RequestValidationError)
+    async def on_validation(_request: Request, error: RequestValidationError) -> JSONResponse:
+        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        return problem_response(422, "; ".join(found))
+
+    @app.exception_handler(StarletteHTTPException)
+    async def on_http(_request: Request, error: StarletteHTTPException) -> JSONResponse:
+        return problem_response(error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(StoreError)
+    async def on_store(_request: Request, error: StoreError) -> JSONResponse:
+        return problem_response(503, str(error), {"Retry-After": "1"})

@@ -1,0 +1,122 @@
+"""A server process: its store, its results, its wake-ups, and the application on a socket."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from noetlvm.command_line.process import CommandError
+from noetlvm.results.interface import ResultStore
+from noetlvm.server.credentials import Resolve
+from noetlvm.store.interface import Store
+from noetlvm.wake.interface import LocalWakeUps, WakeUps
+
+SQLITE = "sqlite:"
+POSTGRESQL = ("postgresql://", "postgres://")
+SHUTDOWN_SECONDS = 5
+"""How long open connections may last after a signal: workers and watchers connect again elsewhere."""
+
+
+def open_store(name: str) -> tuple[Store, ResultStore]:
+    """Open the store that `--store` names, and where its large results are. Raises CommandError, StoreError."""
+    if name.startswith(SQLITE) and len(name) > len(SQLITE):
+        from noetlvm.results.files import FileResults
+        from noetlvm.store.sqlite import SqliteStore
+
+        path = Path(name[len(SQLITE) :])
+        return SqliteStore(path), FileResults(path.with_name(f"{path.name}.results"))
+    if name.startswith(POSTGRESQL):
+        from noetlvm.results.postgres import PostgresResults
+        from noetlvm.store.postgres import PostgresStore
+
+        store = PostgresStore(name)
+        return store, PostgresResults(store.database)
+    raise CommandError(f"`{name}` is no store: give sqlite:FILE or postgresql://USER@HOST/DATABASE")
+
+
+async def connect_wake_ups(store_name: str, wake: str | None) -> WakeUps:
+    """Return what carries wake-ups between servers: NATS if one is named, else PostgreSQL, else the process."""
+    if wake is not None:
+        if not wake.startswith(("nats://", "tls://")):
+            raise CommandError(f"`{wake}` carries no wake-ups: give nats://HOST:PORT")
+        from noetlvm.wake.nats import NatsWakeUps
+
+        return await NatsWakeUps.connect(wake)
+    if store_name.startswith(POSTGRESQL):
+        from noetlvm.wake.notify import NotifyWakeUps
+
+        return NotifyWakeUps(store_name)
+    return LocalWakeUps()
+
+
+def bound_socket(listen: str) -> socket.socket:
+    """Return a socket that listens on HOST:PORT; port 0 takes a free one."""
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit():
+        raise CommandError(f"`{listen}` is no address: give HOST:PORT, such as 127.0.0.1:8080")
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host.strip("[]"), int(port)), family=family, backlog=2048)
+    except OSError as error:
+        raise CommandError(f"cannot listen on {listen}: {error.strerror}") from None
+
+
+def serve(store_name: str, listen: str, resolve: Resolve, *, wake: str | None, on_ready: Callable[[str], None]) -> int:
+    """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
+    import uvicorn
+
+    from noetlvm.service.app import service_app
+    from noetlvm.service.driver import Driver
+
+    class Process(uvicorn.Server):
+        """Says when it accepts connections, and ends in good order by a signal instead of dying of it."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                on_ready(url)
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, self.handle_exit)
+            yield
+
+    store, results = open_store(store_name)
+    try:
+        bound = bound_socket(listen)
+        host, port = bound.getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        config = uvicorn.Config(
+            service_app(Driver(store, results, resolve, connect_wake_ups=lambda: connect_wake_ups(store_name, wake))),
+            log_config=None,
+            access_log=False,
+            ws="websockets-sansio",
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+        Process(config).run(sockets=[bound])
+    finally:
+        store.close()
+    return 0
+
+
+def log_to_stderr(level: str) -> None:
+    """Write structured logs: one JSON object a line."""
+    import logging
+
+    class Lines(logging.Formatter):
+        """Formats a record as JSON."""
+
+        def format(self, record: logging.LogRecord) -> str:
+            line = {"time": record.created, "level": record.levelname.lower(), "logger": record.name}
+            return json.dumps(line | {"message": record.getMessage()}, ensure_ascii=False)
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,0 +1,192 @@
+"""The worker protocol: one message each way over a WebSocket, or by requests where a proxy allows nothing else.
+
+A worker sends reports and the results that they refer to; a message without reports renews its leases. It gets
+answers to its reports, commands to stop, and new commands. Messages are msgpack, or JSON by request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response, WebSocket, WebSocketDisconnect
+from pydantic import BaseModel, ConfigDict, Field
+
+from noetlvm.data.encoding import decode, encode, references_in
+from noetlvm.data.event import Event
+from noetlvm.service.access import Caller, TokenAccess, requires
+from noetlvm.service.driver import Driver
+from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.playbooks_api import driver_of
+from noetlvm.service.problems import ProblemError, documented
+from noetlvm.store.interface import DEFAULT_POOL, StoreError
+
+worker_router = APIRouter(tags=["workers"])
+
+MESSAGE_BYTES_MAX = 32 * 1024 * 1024
+SLOTS_MAX = 10_000
+RESULT = "application/octet-stream"
+UNAUTHORIZED, MALFORMED = 4401, 4400
+"""Codes that close a WebSocket."""
+
+ResultKey = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+
+
+class Hello(BaseModel):
+    """The first message of a worker."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    worker: str = Field(min_length=1, max_length=100, description="Identifier, new for each process.")
+    pools: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field([DEFAULT_POOL], max_length=100)
+    slots: int = Field(1, ge=1, le=SLOTS_MAX)
+
+
+class ReportModel(BaseModel):
+    """Events of one command."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    number: int = Field(ge=0)
+    execution_id: str
+    run: int = Field(ge=1)
+    iteration: str
+    lease: int = Field(ge=1)
+    events: list[list[Any]]
+
+
+class WorkerMessage(BaseModel):
+    """What a worker sends; an empty one renews its leases."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reports: list[ReportModel] = []
+    results: list[tuple[str, bytes]] = Field([], description="Keys and bytes of results that reports refer to.")
+    slots: int | None = Field(None, ge=0, le=SLOTS_MAX, description="0: the worker takes no more commands.")
+
+
+@worker_router.websocket("/worker")
+async def connect_worker(socket: WebSocket) -> None:
+    """Exchange messages with a worker until it leaves."""
+    driver: Driver = socket.app.state.driver
+    access: TokenAccess = socket.app.state.access
+    scheme, _, token = socket.headers.get("authorization", "").partition(" ")
+    await socket.accept()
+    if scheme.lower() != "bearer" or "worker" not in access.allowed(token):
+        await socket.close(UNAUTHORIZED, "a token with the scope `worker` is needed")
+        return
+    news = asyncio.Event()
+    try:
+        hello = Hello.model_validate(_decoded(await socket.receive_bytes()))
+    except (ValueError, KeyError, WebSocketDisconnect):
+        with contextlib.suppress(RuntimeError):
+            await socket.close(MALFORMED, "the first message says who the worker is")
+        return
+    worker = ConnectedWorker(hello.worker, hello.pools, hello.slots, news.set)
+    await driver.join(worker)
+    sender = asyncio.create_task(_send(socket, worker, news))
+    try:
+        while True:
+            data = await socket.receive_bytes()
+            if len(data) > MESSAGE_BYTES_MAX:
+                raise ValueError("the message is too large")
+            accept_message(driver, worker, WorkerMessage.model_validate(_decoded(data)))
+    except (ValueError, KeyError):
+        await socket.close(MALFORMED, "the message is malformed")
+    except (WebSocketDisconnect, StoreError):
+        pass  # the leases of what it held are released, or end by themselves
+    finally:
+        sender.cancel()
+        driver.leave(worker)
+
+
+async def _send(socket: WebSocket, worker: ConnectedWorker, news: asyncio.Event) -> None:
+    while True:
+        await news.wait()
+        news.clear()
+        outbound = worker.take()
+        if not outbound.is_empty:
+            await socket.send_bytes(encode(outbound._asdict()))
+
+
+def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessage) -> None:
+    """Take what a worker sends. Raises ValueError for a malformed part; nothing of the message counts then."""
+    for key, data in message.results:
+        if sha256(data).hexdigest() != key:
+            raise ValueError("a result does not have the checksum that is its key")
+    reports = [(report, [_event(fields) for fields in report.events]) for report in message.reports]
+    if message.results:
+        driver.results.put(message.results)
+    if message.slots is not None:
+        worker.slots = message.slots
+    for report, events in reports:
+        part = (report.execution_id, report.run, report.iteration)
+        driver.report(worker, report.number, part, report.lease, events)
+    if not message.reports:
+        driver.renew(worker)
+    driver.claim_for(worker)
+
+
+def _event(fields: list[Any]) -> Event:
+    if len(fields) != len(Event._fields) or not isinstance(fields[0], str) or not isinstance(fields[1], dict):
+        raise ValueError("an event is malformed")
+    return Event(*fields)
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return decode(data)
+    except Exception as error:  # msgpack raises many kinds; the bytes come from outside
+        raise ValueError(f"the message cannot be decoded: {error}") from None
+
+
+@worker_router.put(
+    "/results/{key}",
+    status_code=204,
+    response_class=Response,
+    responses=documented(422),
+    openapi_extra={"requestBody": {"required": True, "content": {RESULT: {"schema": {"type": "string"}}}}},
+)
+async def put_result(request: Request, key: ResultKey, _caller: Annotated[Caller, requires("worker")]) -> Response:
+    """Store a result under the SHA-256 of its bytes, before the report that refers to it."""
+    data = await request.body()
+    if sha256(data).hexdigest() != key:
+        raise ProblemError(422, "the bytes do not have the checksum that is their key")
+    driver_of(request).results.put([(key, data)])
+    return Response(status_code=204)
+
+
+@worker_router.get(
+    "/results/{key}",
+    response_class=Response,
+    responses={200: {"content": {RESULT: {}}}, **documented(404, 422)},
+)
+def get_result(
+    request: Request, key: ResultKey, caller: Annotated[Caller, requires("worker")], worker: str = ""
+) -> Response:
+    """Return a stored result to a worker that holds a command which refers to it."""
+    driver = driver_of(request)
+    holder = driver.hub.workers.get(worker)
+    if holder is None or not is_readable(driver, holder, key):
+        raise ProblemError(404, "no command of this worker refers to such a result")
+    try:
+        return Response(driver.results.get(key), media_type=RESULT)
+    except LookupError:
+        raise ProblemError(404, f"there is no stored result {key}") from None
+
+
+def is_readable(driver: Driver, holder: ConnectedWorker, key: str) -> bool:
+    """Say whether a command of a worker refers to a result, directly or through another stored one."""
+    seen: set[str] = set()
+    waiting = list(holder.readable)
+    while waiting:
+        one = waiting.pop()
+        if one == key:
+            return True
+        if one not in seen:
+            seen.add(one)
+            with contextlib.suppress(LookupError, OSError, ValueError):
+                waiting += references_in(driver.results.get(one))
+    return False

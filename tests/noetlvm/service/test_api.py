@@ -1,0 +1,213 @@
+"""The API: what it does, and what it answers to requests that it refuses."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from noetlvm.service.access import BODY_BYTES_MAX
+from tests.noetlvm.service.conftest import HELLO, Service
+
+YAML = {"Content-Type": "application/yaml"}
+
+
+def register(service: Service, data: bytes = HELLO) -> Any:
+    return service.http.post("/api/v1/playbooks", content=data, headers=service.as_("run") | YAML)
+
+
+def start(service: Service, **more: Any) -> Any:
+    body = {"path": "tests/hello"} | more.pop("json", {})
+    return service.http.post("/api/v1/executions", json=body, headers=service.as_("run") | more.pop("headers", {}))
+
+
+def ended(service: Service, execution_id: str) -> dict[str, Any]:
+    while True:
+        view: dict[str, Any] = service.http.get(
+            f"/api/v1/executions/{execution_id}", headers=service.as_("read")
+        ).json()
+        if view["ended"] is not None:
+            return view
+        time.sleep(0.01)
+
+
+def test_a_registered_playbook_runs_to_its_end(service: Service) -> None:
+    registered = register(service)
+    assert registered.status_code == 201
+    assert registered.json() | {"registered": 0} == {
+        "path": "tests/hello",
+        "version": 1,
+        "bundle": registered.json()["bundle"],
+        "registered": 0,
+        "diagnostics": registered.json()["diagnostics"],
+    }
+    started = start(service)
+    assert started.status_code == 201
+    id = started.json()["execution_id"]
+    assert ended(service, id)["status"] == "success"
+    ending = service.http.get(f"/api/v1/executions/{id}/ending", headers=service.as_("read")).json()
+    assert (ending["status"], ending["failures"]) == ("success", [])
+    page = service.http.get(f"/api/v1/executions/{id}/events?limit=2", headers=service.as_("read")).json()
+    assert [event["seq"] for event in page["events"]] == [1, 2]
+    assert page["after"] == 2
+
+
+def test_a_playbook_that_has_not_changed_keeps_its_version(service: Service) -> None:
+    assert register(service).json()["version"] == 1
+    assert register(service).json()["version"] == 1
+    assert register(service, HELLO.replace(b"world", b"moon")).json()["version"] == 2
+    listed = service.http.get("/api/v1/playbooks", headers=service.as_("read")).json()
+    assert [entry["version"] for entry in listed["playbooks"]] == [2]
+    versions = service.http.get("/api/v1/playbooks/versions?path=tests/hello", headers=service.as_("read")).json()
+    assert [entry["version"] for entry in versions["versions"]] == [2, 1]
+
+
+def test_a_playbook_with_errors_is_refused_with_its_findings(service: Service) -> None:
+    answer = register(service, HELLO.replace(b"step: end }", b"step: nowhere }"))
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    found = answer.json()["diagnostics"]
+    assert [(row["severity"], row["line"]) for row in found if row["severity"] == "error"] == [("error", 7)]
+
+
+def test_equal_starts_with_one_key_are_one_execution(service: Service) -> None:
+    register(service)
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: start(service, headers={"Idempotency-Key": "k"}).json(), range(100)))
+    assert len({answer["execution_id"] for answer in answers}) == 1
+    assert len(service.driver.store.executions()) == 1
+
+
+def test_live_events_resume_after_the_last_one(service: Service) -> None:
+    register(service)
+    id = start(service).json()["execution_id"]
+    ended(service, id)
+    headers = service.as_("read") | {"Last-Event-ID": "2"}
+    text = service.http.get(f"/api/v1/executions/{id}/events/live", headers=headers).text
+    numbers = [int(line[4:]) for line in text.splitlines() if line.startswith("id: ")]
+    assert numbers == list(range(3, service.driver.store.executions()[0].seq + 1))
+
+
+def test_the_state_at_an_earlier_event_is_that_of_then(service: Service) -> None:
+    register(service)
+    id = start(service).json()["execution_id"]
+    ended(service, id)
+    early = service.http.get(f"/api/v1/executions/{id}/state?seq=3", headers=service.as_("read")).json()
+    late = service.http.get(f"/api/v1/executions/{id}/state", headers=service.as_("read")).json()
+    assert (early["status"], late["status"]) == ("running", "success")
+    too_late = service.http.get(f"/api/v1/executions/{id}/state?seq=999", headers=service.as_("read"))
+    assert too_late.status_code == 404
+
+
+ROUTES = [
+    ("GET", "/api/v1/playbooks", "read"),
+    ("POST", "/api/v1/playbooks", "run"),
+    ("GET", "/api/v1/playbooks/versions?path=x", "read"),
+    ("GET", "/api/v1/executions", "read"),
+    ("POST", "/api/v1/executions", "run"),
+    ("GET", "/api/v1/executions/x", "read"),
+    ("DELETE", "/api/v1/executions/x", "admin"),
+    ("GET", "/api/v1/executions/x/events", "read"),
+    ("GET", "/api/v1/executions/x/events/live", "read"),
+    ("GET", "/api/v1/executions/x/ending", "read"),
+    ("GET", "/api/v1/executions/x/result", "read"),
+    ("GET", "/api/v1/executions/x/state", "read"),
+    ("POST", "/api/v1/executions/x/cancel", "run"),
+    ("GET", "/api/v1/tokens", "admin"),
+    ("POST", "/api/v1/tokens", "admin"),
+    ("DELETE", "/api/v1/tokens/x", "admin"),
+    ("GET", "/api/v1/bundles/x", "worker"),
+    ("GET", f"/api/v1/results/{'0' * 64}", "worker"),
+    ("PUT", f"/api/v1/results/{'0' * 64}", "worker"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
+def test_every_route_needs_a_token_of_its_scope(service: Service, method: str, path: str, scope: str) -> None:
+    assert service.http.request(method, path).status_code == 401
+    assert service.http.request(method, path, headers={"Authorization": "Bearer nvt_x_y"}).status_code == 401
+    lacking = "worker" if scope != "worker" else "admin"
+    assert service.http.request(method, path, headers=service.as_(lacking)).status_code == 403
+    allowed = service.http.request(method, path, headers=service.as_(scope))
+    assert allowed.status_code not in (401, 403, 500)
+
+
+def test_no_route_is_without_a_check(service: Service) -> None:
+    described = service.http.get("/openapi.json").json()["paths"]
+    open_ = {"/healthz", "/readyz", "/metrics"}
+    for path, methods in described.items():
+        for method, route in methods.items():
+            assert path in open_ or route.get("security"), f"{method} {path}"
+
+
+def test_a_revoked_token_is_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlvm.service.access.CHECKED_SECONDS", -1.0)
+    created = service.http.post("/api/v1/tokens", json={"scopes": ["read"]}, headers=service.as_("admin")).json()
+    headers = {"Authorization": f"Bearer {created['token']}"}
+    assert service.http.get("/api/v1/executions", headers=headers).status_code == 200
+    gone = service.http.delete(f"/api/v1/tokens/{created['id']}", headers=service.as_("admin"))
+    assert gone.status_code == 204
+    assert service.http.get("/api/v1/executions", headers=headers).status_code == 401
+
+
+def test_the_store_holds_no_token_in_clear(service: Service) -> None:
+    for token in service.driver.store.tokens():
+        assert all(text.split("_")[2] not in repr(token) for text in service.tokens.values())
+
+
+def test_a_body_that_is_too_large_is_refused(service: Service) -> None:
+    headers = service.as_("run") | YAML | {"Content-Length": str(BODY_BYTES_MAX + 1)}
+    answer = service.http.post("/api/v1/playbooks", content=b"x", headers=headers)
+    assert answer.status_code == 413
+
+
+HOSTILE: dict[str, bytes] = {
+    "nothing": b"",
+    "a scalar": b"x",
+    "a bomb": b"a: &a [x]\nb: &b [*a, *a]\n" + b"[" * 10_000,
+    "a tag": b"kind: !!python/object/apply:os.system [id]",
+    "not UTF-8": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_playbooks_are_refused(service: Service, name: str) -> None:
+    assert register(service, HOSTILE[name]).status_code == 422
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"\x7fNBC", b"\x7fNBC" + b"\x00" * 100])
+def test_hostile_bundles_are_refused(service: Service, data: bytes) -> None:
+    headers = service.as_("run") | {"Content-Type": "application/vnd.noetl.bundle"}
+    assert service.http.post("/api/v1/playbooks", content=data, headers=headers).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b'{"path": 1}', b'{"path": "x", "unknown": 1}', b'{"payload": {}}', b"\xff"]
+)
+def test_malformed_starts_are_refused(service: Service, body: bytes) -> None:
+    headers = service.as_("run") | {"Content-Type": "application/json"}
+    answer = service.http.post("/api/v1/executions", content=body, headers=headers)
+    assert answer.status_code in (400, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("id", ["none", "..", "%2e%2e%2fetc", "x" * 5000, "%00"])
+def test_unknown_executions_are_not_found(service: Service, id: str) -> None:
+    assert service.http.get(f"/api/v1/executions/{id}/ending", headers=service.as_("read")).status_code == 404
+
+
+def test_more_requests_than_allowed_are_put_off(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlvm.service.access.BURST_REQUESTS", 5)
+    monkeypatch.setattr("noetlvm.service.access.REQUESTS_PER_SECOND", 0.001)
+    codes = [service.http.get("/api/v1/executions", headers=service.as_("read")).status_code for _ in range(8)]
+    assert codes == [200] * 5 + [429] * 3
+
+
+def test_metrics_count_and_name_no_data(service: Service) -> None:
+    register(service)
+    ended(service, start(service, json={"payload": {"name": "cAnary-42"}}).json()["execution_id"])
+    text = service.http.get("/metrics").text
+    assert 'noetlvm_executions_ended_total{status="success"} 1.0' in text
+    assert "cAnary-42" not in text

@@ -1,0 +1,110 @@
+"""Leases: what comes under an old one is refused, however often and in whatever form."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from noetlvm.bridge import compile_source
+from noetlvm.data.event import Event
+from noetlvm.machine.messages import LeaseLost, Work, from_data
+from noetlvm.results.memory import MemoryResults
+from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import no_credentials
+from noetlvm.service.driver import Driver
+from noetlvm.service.hub import ConnectedWorker
+from noetlvm.store.interface import QueuedCommand
+from noetlvm.store.memory import MemoryStore
+
+PLAYBOOK = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: one, path: tests/one }
+workflow:
+  - step: start
+    tool: [{ only: { kind: shell, command: ["true"] } }]
+"""
+STALE = 10_000
+
+
+def driven(test: Callable[[Driver], Coroutine[Any, Any, None]]) -> None:
+    """Run a test beside a driver."""
+
+    async def run() -> None:
+        driver = Driver(MemoryStore(), MemoryResults(), no_credentials, poll_seconds=0.02)
+        task = asyncio.create_task(driver.run())
+        try:
+            await test(driver)
+        finally:
+            driver.stop()
+            await task
+
+    asyncio.run(run())
+
+
+async def next_command(worker: ConnectedWorker, news: asyncio.Event) -> Work:
+    while True:
+        taken = worker.take()
+        if taken.commands:
+            work: Work = from_data(taken.commands[0]["work"])
+            return work
+        news.clear()
+        await asyncio.wait_for(news.wait(), 10)
+
+
+async def joined(driver: Driver, name: str) -> tuple[ConnectedWorker, asyncio.Event]:
+    news = asyncio.Event()
+    worker = ConnectedWorker(name, ["default"], 1, news.set)
+    await driver.join(worker)
+    return worker, news
+
+
+def ending(work: Work) -> list[Event]:
+    return [Event("step.done", {"result": None}, work.run, work.iteration)]
+
+
+def test_stale_reports_renewals_and_releases_are_refused() -> None:
+    async def test(driver: Driver) -> None:
+        bundle = Bundle.of(compile_source("one.yaml", PLAYBOOK)[0])
+        first, news = await joined(driver, "first")
+        id = await driver.start(bundle, {}, {})
+        stale = await next_command(first, news)
+        part = (id, stale.run, stale.iteration)
+        second, more_news = await joined(driver, "second")
+        first.slots = 0
+        driver.server.submit(driver.server.activate(id), LeaseLost(stale.run, stale.iteration, stale.lease))
+        driver.hub.withdrawn(part, stale.lease)
+        driver.wake()
+        current = await next_command(second, more_news)
+        assert current.lease > stale.lease
+        first.held[part] = stale.lease  # it does not know yet, or does not want to
+        before = driver.store.execution(id)
+        for number in range(STALE):
+            driver.report(first, number, part, stale.lease, ending(stale))
+        command = QueuedCommand(*part, stale.lease)
+        assert driver.store.renew("first", [command] * 100, driver.store.now() + 100) == []
+        assert driver.store.release("first", [command] * 100) == []
+        await asyncio.sleep(0.1)
+        assert {accepted for _, accepted in first.take().answers} == {False}
+        assert driver.store.execution(id) == before
+        driver.report(second, 1, part, current.lease, ending(current))
+        while driver.store.execution(id).ended is None:  # type: ignore[union-attr]
+            await asyncio.sleep(0.01)
+
+    driven(test)
+
+
+def test_work_of_a_worker_that_leaves_goes_to_another_at_once() -> None:
+    async def test(driver: Driver) -> None:
+        bundle = Bundle.of(compile_source("one.yaml", PLAYBOOK)[0])
+        first, news = await joined(driver, "first")
+        await driver.start(bundle, {}, {})
+        left = await next_command(first, news)
+        second, more_news = await joined(driver, "second")
+        driver.leave(first)
+        driver.wake()
+        taken = await next_command(second, more_news)
+        assert (taken.run, taken.lease) == (left.run, left.lease + 1)
+
+    driven(test)

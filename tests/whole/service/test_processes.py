@@ -1,0 +1,129 @@
+"""Servers and workers as processes: what they run ends as it does embedded, whichever of them is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetlvm.client import Client
+from tests.servers import nats_server, postgres_server
+from tests.whole.service.processes import Cluster, cluster, persistently, run_to_end, wait_for
+
+KILLS = int(os.environ.get("SERVICE_KILLS", "12"))
+
+WORKLOAD = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: mixed, path: tests/mixed }
+workload: { file: "", items: [1, 2, 3, 4, 5, 6, 7, 8] }
+workflow:
+  - step: start
+    tool:
+      - first: { kind: shell, command: [sh, -c, 'echo first >> "$0"; sleep 0.1', "{{ workload.file }}"] }
+      - second:
+          kind: shell
+          command: [sh, -c, 'echo second >> "$0"; head -c 100000 /dev/zero | tr "\\\\0" x', "{{ workload.file }}"]
+          spec:
+            policy:
+              rules:
+                - else: { then: { do: continue, set_ctx: { size: "{{ outcome.result.stdout | length }}" } } }
+    next: { arcs: [{ step: many }] }
+  - step: many
+    loop:
+      in: "{{ workload['items'] }}"
+      iterator: item
+      spec: { mode: parallel, max_in_flight: 3, policy: { reducers: { total: sum, seen: append } } }
+    tool:
+      - note:
+          kind: shell
+          command:
+            [sh, -c, 'echo "item $1" >> "$0"; sleep 0.05; echo "$1"', "{{ workload.file }}", "{{ iter.item | string }}"]
+      - write:
+          kind: noop
+          spec:
+            policy:
+              rules:
+                - else:
+                    then: { do: continue, set_ctx: { total: "{{ iter.item }}", seen: "{{ _prev.stdout | trim }}" } }
+    next: { arcs: [{ step: end, when: "{{ event.name == 'loop.done' }}" }] }
+  - step: end
+    tool:
+      - last: { kind: python, args: { total: "{{ ctx.total }}" }, code: "result = total * 2" }
+"""
+EXPECTED = {"size": 100_000, "total": 36, "seen": [str(number) for number in range(1, 9)]}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("service")
+    if request.param == "sqlite":
+        with cluster(f"sqlite:{folder / 'service.db'}", folder) as made:
+            yield made
+        return
+    with (
+        postgres_server() as store,
+        nats_server(folder / "nats") as wake,
+        cluster(store, folder, servers=2, workers=2, wake=wake) as made,
+    ):
+        yield made
+
+
+def checked(client: Client, ending: dict[str, Any], file: Path) -> None:
+    """Every token fired once, and what was accepted was not done again."""
+    assert (ending["status"], ending["ctx"], ending["result"]) == ("success", EXPECTED, 72)
+    events = persistently(lambda: list(client.events(ending["execution_id"])))
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    counts = Counter(event["name"] for event in events)
+    assert counts["loop.iteration.done"] == 8
+    assert counts["next.evaluated"] == 3
+    assert counts["workflow.finished"] == counts["playbook.processed"] == 1
+    lines = Counter(file.read_text(encoding="utf-8").splitlines())
+    assert set(lines) == {"first", "second", *(f"item {number}" for number in range(1, 9))}
+
+
+def test_a_playbook_runs_on_servers_and_workers(running: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "effects"
+    with running.client() as client:
+        ending = run_to_end(client, [WORKLOAD], {"file": str(file)})
+        checked(client, ending, file)
+    assert max(Counter(file.read_text(encoding="utf-8").splitlines()).values()) == 1
+
+
+def test_kills_change_no_result(running: Cluster, tmp_path: Path) -> None:
+    chance = random.Random(2026)
+    client = running.client()
+    registered = persistently(client.register, WORKLOAD)
+    kills = 0
+    while kills < KILLS:
+        files = [tmp_path / f"effects-{kills}-{number}" for number in range(2)]
+        ids = [
+            persistently(client.start, bundle=registered["bundle"], payload={"file": str(file)}, key=file.name)
+            for file in files
+        ]
+        for _ in range(2):
+            time.sleep(chance.random() * 0.5)
+            number = chance.randrange(len(running.servers) + len(running.workers))
+            kills += 1
+            if number < len(running.servers):
+                running.restart_server(number)
+            else:
+                worker = number - len(running.servers)
+                running.restart_worker(worker, running.servers[worker % len(running.servers)][1])
+        for id, file in zip(ids, files, strict=True):
+            checked(client, wait_for(client, id), file)
+    client.close()
+
+
+def test_pause_resume_and_cancel_reach_a_running_execution(running: Cluster, tmp_path: Path) -> None:
+    with running.client() as client:
+        bundle = client.register(WORKLOAD.replace(b"sleep 0.1", b"sleep 30"))["bundle"]
+        id = client.start(bundle=bundle, payload={"file": str(tmp_path / "effects")})
+        client.control(id, "cancel")
+        assert wait_for(client, id)["status"] == "cancelled"
