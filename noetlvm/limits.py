@@ -26,6 +26,12 @@ ARGS_BYTES_MAX = 64 * 1024
 TASK_RUNS_MAX = 100_000
 """Task runs of one pipeline (S20)."""
 
+STEP_RUNS_MAX = 1_000_000
+"""Step runs of one execution (S62)."""
+
+CHILDREN_MAX = 10_000
+"""Child executions under one request (S62)."""
+
 IDLE_INSTRUCTIONS_MAX = 1_000_000
 """Instructions of a pipeline from one tool call or wait to the next: a jump that meets no task must end too."""
 
@@ -46,6 +52,9 @@ LOOP_RESULTS_BYTES = 1024 * 1024
 
 LOOP_RESULTS_STORED = 10_000
 """Results that are put aside at once, at most: an event names them by number."""
+
+LOOP_FAILURES_LISTED = 100
+"""Failed iterations that the end of a loop lists; the rest is stored (S54)."""
 
 LOOP_ITEMS_MAX = 1_000_000
 """Items of one loop."""
@@ -83,6 +92,8 @@ class Limits(NamedTuple):
 
     max_payload_bytes: int = INLINE_BYTES
     max_transitions: int = TASK_RUNS_MAX
+    max_step_runs: int = STEP_RUNS_MAX
+    max_children: int = CHILDREN_MAX
 
     @classmethod
     def of(cls, executor: Mapping[str, Any]) -> Limits:
@@ -90,10 +101,13 @@ class Limits(NamedTuple):
 
         Payloads never become larger than the default: an event holds several, and its own limit is hard.
         """
-        found: Any = executor
-        for key in ("spec", "policy", "limits"):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        given = {key: value for key, value in (found or {}).items() if key in cls._fields and type(value) is int}
+        given: dict[str, int] = {}
+        for keys in (("spec", "limits"), ("spec", "policy", "limits")):
+            found: Any = executor
+            for key in keys:
+                found = found.get(key) if isinstance(found, Mapping) else None
+            if isinstance(found, Mapping):
+                given |= {key: value for key, value in found.items() if key in cls._fields and type(value) is int}
         limits = cls(**given)
         payload = max(min(limits.max_payload_bytes, INLINE_BYTES), INLINE_BYTES_MIN)
         return limits._replace(max_payload_bytes=payload)

@@ -107,7 +107,7 @@ class Model(Entity, cached=True):
     document: Document
     playbook: ast.Playbook
     problems: tuple[Problem, ...]
-    """What reading and parsing found; each kind has a rule that tells of it."""
+    """What reading and parsing found; each kind has a rule that reports it."""
     allowed_kinds: frozenset[str] = frozenset()
     """Tool kinds that the user's configuration allows besides those that are installed."""
     allow_unknown_kinds: bool = False
@@ -211,7 +211,7 @@ class Model(Entity, cached=True):
         return {place: sorted(offsets) for place, offsets in found.items()}
 
     def is_reported(self, span: Span, *places: tuple[str, str]) -> bool:
-        """Return whether parsing found fault inside `span` with one of these, as (object, key): why it is not there."""
+        """True if parsing found a problem inside `span` with one of these, as (object, key), so that it is missing."""
         return any(holds_any(span, self._faults.get(place, [])) for place in places)
 
     @cached_property

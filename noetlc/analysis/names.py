@@ -125,12 +125,12 @@ class _Walk:
         self._compares: list[t.Compare] = []
         self._callable_loops: set[int] = set()
         self._optional: set[int] = set()
-        self._asked_for: set[int] = set()
+        self._tested: set[int] = set()
         self._recursive = False
 
     def names(self) -> TemplateNames:
-        asked = {use.path for use in self._uses if id(use.whole) in self._asked_for}
-        uses = tuple(_made_optional(use, asked) for use in self._uses) if asked else tuple(self._uses)
+        tested = {use.path for use in self._uses if id(use.whole) in self._tested}
+        uses = tuple(_made_optional(use, tested) for use in self._uses) if tested else tuple(self._uses)
         return TemplateNames(
             uses,
             tuple(self._for_loop_uses),
@@ -200,7 +200,7 @@ class _Walk:
         elif isinstance(node, t.Test):
             self._tests.append(node)
             if node.name in _ASKS_FOR_EXISTENCE:
-                self._asked_for.add(id(node.node))
+                self._tested.add(id(node.node))
         elif isinstance(node, t.Compare):
             self._compares.append(node)
         elif isinstance(node, t.Or):  # `ctx.limit or 10`: the last operand stands in for what is absent
@@ -280,10 +280,10 @@ def _targets(target: t.Expression) -> frozenset[str]:
     return frozenset(node.name for node in t.walk(target) if isinstance(node, t.Name))
 
 
-def _made_optional(use: Use, asked: set[tuple[str, ...]]) -> Use:
-    """A path that the template asks for somewhere, and all below it, may be absent."""
+def _made_optional(use: Use, tested: set[tuple[str, ...]]) -> Use:
+    """A path that the template tests somewhere, and all below it, may be absent."""
     path = use.path
-    if use.is_optional or not any(path[:length] in asked for length in range(1, len(path) + 1)):
+    if use.is_optional or not any(path[:length] in tested for length in range(1, len(path) + 1)):
         return use
     return changed(use, is_optional=True)
 

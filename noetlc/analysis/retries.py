@@ -30,7 +30,7 @@ def waits(then: ast.Then) -> Waits | None:
     delay = then.delay.value if then.delay else 0
     if not isinstance(attempts, int) or not isinstance(delay, int | float) or not delay > 0:
         return None
-    # Numbers may be as large, or as small, as somebody can write.
+    # Numbers may be as large, or as small, as an author can write.
     first = float(max(min(delay, 2 * WAIT_MAX), _DELAY_MIN))
     backoff = then.backoff.text if then.backoff else "none"
     return _sum(_GROWTH.get(backoff, _none)(first), first, backoff, min(max(0, attempts - 1), _RETRIES_MAX))

@@ -112,7 +112,7 @@ def _by_combination(group: list[int], guards: Sequence[Formula]) -> list[tuple[i
 def _by_constant(group: list[int], guards: Sequence[Formula]) -> list[tuple[int, ...]] | None:
     """Evaluate guards over one operand; None if there are more, or if they order it.
 
-    A guard can only tell its own constants apart: all other values with the same truth are alike to it. So a router
+    A guard can only distinguish its own constants: all other values with the same truth are alike to it. So a router
     of `n` arcs that compare one operand with `n` constants takes about `n` evaluations, not `n * n`.
     """
     tests = {index: list(tests_in(guards[index])) for index in group}

@@ -1,7 +1,7 @@
 """What a template's value is made of: the data that flows into what it puts out, and which of it is secret.
 
-A value is made of what it joins, picks, filters or repeats; not of what it only asks about: a test, a comparison or a
-length tells of its operand next to nothing. Nothing here reports.
+A value is made of what it joins, picks, filters or repeats; not of what it only tests: a test, a comparison or a
+length reveals next to nothing of its operand. Nothing here reports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = tuple[str, ...]
 
 _MEASURES = frozenset({"length", "count", "wordcount"})
-"""Filters that tell of a value no more than its size."""
+"""Filters that reveal no more of a value than its size."""
 
 _NUMBERS = _MEASURES | {"int", "float", "abs", "round"}
 """Filters whose value is a number, which is harmless in any text. Their arguments may be anything."""
@@ -207,7 +207,7 @@ class _Trace:
 
 
 def _receiver(call: t.Call) -> list[t.Node]:
-    """Return what a method is called on, unless the method only asks about it; a function has no receiver."""
+    """Return what a method is called on, unless the method only tests it; a function has no receiver."""
     if isinstance(call.node, t.Getattr):
         return [] if call.node.name in _MEASURING_METHODS else [call.node.node]
     return [] if isinstance(call.node, t.Name) else [call.node]

@@ -28,7 +28,7 @@ class Change(Record):
 
 
 def only_in(report: GraphReport, other: GraphReport) -> Change:
-    """Return what one report has and the other has not. Findings are told apart by what they say, not by lines."""
+    """Return what one report has and the other has not. Findings are compared by their messages, not by their lines."""
     names = {step.name for step in other.net.steps}
     arcs = Counter(_arcs(report)) - Counter(_arcs(other))
     known = {_said(finding) for finding in other.findings}

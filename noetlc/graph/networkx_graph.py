@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -57,6 +58,16 @@ def to_networkx(net: Net) -> Graph:
                 **_place(arc.where),
             )
     return graph
+
+
+def graphml(net: Net) -> str:
+    """Return a net as GraphML, which Gephi, yEd, Cytoscape and networkx read."""
+    return "\n".join(nx.generate_graphml(to_networkx(net), named_key_ids=True)) + "\n"
+
+
+def node_link(net: Net) -> str:
+    """Return a net as node-link JSON, which D3 and `networkx.node_link_graph` read."""
+    return json.dumps(nx.node_link_data(to_networkx(net), edges="edges"), indent=2, ensure_ascii=False) + "\n"
 
 
 def _place(where: Any) -> dict[str, object]:

@@ -40,7 +40,7 @@ class Box(Record):
     marks: tuple[str, ...] = ()
     """Kinds of the findings about it."""
     hint: str = ""
-    """Everything there is to say, for whoever points at it."""
+    """The tooltip: everything there is to say about it."""
     inner: Picture | None = None
     """What is drawn in it."""
 

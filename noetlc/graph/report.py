@@ -81,7 +81,7 @@ class GraphReport(Record):
     """How to get that many; empty where it would take too long to write down."""
     step_tokens: dict[str, int | None]
     """The same for each step that tokens come to; None where the number has no bound. A step may be missing where a
-    very large net is too intricate to tell in time."""
+    very large net is too intricate to compute in time."""
     cycles: tuple[tuple[str, ...], ...]
     """Strongly connected components with a cycle."""
     always_before: dict[str, str | None]

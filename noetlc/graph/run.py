@@ -115,9 +115,13 @@ def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str
         from noetlc.graph.formats import html
 
         return html.render(report, order.unfold, sources)
+    if order.format in (Format.GRAPHML, Format.NODE_LINK):
+        from noetlc.graph.networkx_graph import graphml, node_link
+
+        return graphml(report.net) if order.format is Format.GRAPHML else node_link(report.net)
     import importlib
 
-    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value.replace('-', '_')}")
+    module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")
     return str(module.render(report, order.unfold))
 
 

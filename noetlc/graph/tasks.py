@@ -134,12 +134,12 @@ class _Builder:
         edges: dict[TaskEdge, None] = {}
         ahead = [self._beyond(first)]
         edges[TaskEdge(0, self._place(ahead[0]))] = None
-        met = set()
+        done = set()
         while ahead:
             head = ahead.pop(0)
-            if head in met or head < 0:
+            if head in done or head < 0:
                 continue
-            met.add(head)
+            done.add(head)
             for way in self.exits[head]:
                 target = self._beyond(way.target)
                 edge = TaskEdge(self._place(head), self._place(target), way.label, target == _FAILED)

@@ -56,7 +56,7 @@ class Without:
 
 
 class Precedence:
-    """Whether one step can have run before another; where the net does not tell, it can."""
+    """Whether one step can have run before another; where the net does not decide it, it can."""
 
     def __init__(self, found: SourceNet | None) -> None:
         # With one token there is one order. Several tokens can overtake each other in any way.

@@ -8,7 +8,7 @@ from noetlc.analysis.inputs import inputs, is_unknown, typed_tasks
 from noetlc.analysis.misnamed import rewrite
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.p323_misplaced_patch import PATCHES
+from noetlc.rules.p324_misplaced_patch import PATCHES
 from noetlc.rules.rule import Rule
 from noetlc.syntax.ast import Task
 from noetlc.syntax.nodes import Scalar

@@ -48,7 +48,7 @@ class UnreadSetting(Rule):
     severity = Severity.WARNING
     summary = "A key of the `spec` of the executor, a step, a loop or `next` that nothing reads."
     why = (
-        "What it asks for does not happen: the gate that lets everything in, the limit that is not obeyed. It is an "
+        "What it says does not happen: the gate that lets everything in, the limit that is not obeyed. It is an "
         "error if the key belongs elsewhere or is almost a known one."
     )
     bad = """

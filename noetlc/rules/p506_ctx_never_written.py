@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.p323_misplaced_patch import may_write_ctx
+from noetlc.rules.p324_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlvm.nearest import nearest
 

@@ -9,7 +9,7 @@ from noetlc.analysis.state_use import KeyRead, ctx_written, needed
 from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Without
 from noetlc.net.source import SourceNet, source_net
-from noetlc.rules.p323_misplaced_patch import may_write_ctx
+from noetlc.rules.p324_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 

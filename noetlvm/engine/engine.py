@@ -42,6 +42,9 @@ HOLD_SECONDS = 0.005
 WORKER = "embedded"
 """Name of the worker in this process. Its claims are over at once for any other process that opens the store."""
 
+TURN_SECONDS = 0.05
+"""How long decisions may take before everything else in the event loop gets a turn."""
+
 _LONG_AGO = float("-inf")
 
 _TICKS_IN_A_ROW = 16
@@ -73,6 +76,7 @@ class Engine:
             ids=ids,
             observers=observers,
             assign=lambda _active, _work: (WORKER, self.clock.now()),
+            is_spent=self._is_spent,
             **server,
         )
         self._tools = tools
@@ -82,7 +86,7 @@ class Engine:
         """Work that must not begin before a time: execution, run, iteration and lease."""
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
         self._holds_back = store.durability == "relaxed"
-        self._written_at = _LONG_AGO
+        self._written_at = self._tick_started = _LONG_AGO
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -167,18 +171,20 @@ class Engine:
     # ---- the loop
 
     async def _drive(self, listens: bool) -> None:
-        ticks = 0
+        ticks, turn = 0, monotonic()
         while True:
             self._raise_failure()
-            if self.server.has_inputs():
+            if self.server.has_inputs() and not (self._is_stopping and self.server.only_continues()):
                 self._tick()
                 ticks += 1
-                if self._tasks or (listens and not ticks % _TICKS_IN_A_ROW):
+                is_long = monotonic() - turn > TURN_SECONDS
+                if self._tasks or is_long or (listens and not ticks % _TICKS_IN_A_ROW):
+                    turn = monotonic()
                     self._write()  # whatever gets a turn, be it to end the run, finds nothing that could be lost
                     await asyncio.sleep(0)
                 continue
             self._write()
-            if self.server.has_inputs():
+            if self.server.has_inputs() and not self._is_stopping:
                 continue
             if self._set_alarm():
                 await asyncio.sleep(0)  # it goes to sleep, and others may have something new
@@ -198,7 +204,11 @@ class Engine:
             return not self._runs
         return not self.server.active or not (self._tasks or listens)
 
+    def _is_spent(self, _events: int) -> bool:
+        return monotonic() - self._tick_started > TURN_SECONDS
+
     def _tick(self) -> None:
+        self._tick_started = monotonic()
         decided = self.server.decide_waiting()
         if not self._may_wait():
             self._write()

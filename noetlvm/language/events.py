@@ -148,7 +148,7 @@ _ROWS = (
         _payload(
             token="Number of the token.",
             step="Step that it waited for.",
-            reason="`denied`, `at_rest` or `template`.",
+            reason="`denied`, `at_rest`, `template` or `fuel`.",
             error="?Why the gate could not be tested.",
         ),
     ),

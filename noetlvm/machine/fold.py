@@ -6,6 +6,7 @@ of a loop opens next, is computed here, so that it needs no event of its own.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable
 from typing import Any
 
@@ -99,8 +100,13 @@ def _test_gates(state: State) -> None:
 
 def _fail(state: State, failure: dict[str, Any]) -> None:
     state.failure_count += 1
-    if len(state.failures) < FAILURES_KEPT:
-        state.failures.append(failure)
+    insort(state.failures, failure, key=_failure_position)
+    del state.failures[FAILURES_KEPT:]
+
+
+def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
+    """Order failures by step run and iteration, so that no schedule shows (S65)."""
+    return failure.get("run", 0), indices(failure.get("iteration") or "")
 
 
 # ---- tokens
@@ -338,6 +344,10 @@ def _iteration_failed(state: State, event: Event) -> None:
         _end_iteration(state, event, loop, around)
         return
     loop.failed += 1
+    _, index = split(event.iteration)
+    loop.failures[index] = event.data["error"]
+    if loop.parallel:
+        loop.patches.pop(index, None)  # what a failed iteration wrote does not count (S60)
     is_fatal = not loop.tolerant or event.data.get("fatal")
     is_first = run.failure is None
     if is_fatal and (run.failure is None or indices(event.iteration) < indices(run.failure[0])):

@@ -8,6 +8,7 @@ the log goes on as the first one would have.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.data.encoding import UnencodableError
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
     from noetlvm.machine.payload import Offload
     from noetlvm.machine.state import FrameState
 
-_PATIENCE = range(IDLE_INSTRUCTIONS_MAX)
+_INSTRUCTIONS_IN_A_ROW = 16
+"""Instructions between two looks at the time: each may evaluate an expensive template."""
 
 
 class Frame:
     """One pipeline, from where its saved state stands. It never changes what it was given."""
 
     __slots__ = (
-        "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result", "_rounds_moved", "_scope", "_wait",
+        "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result", "_rounds_moved", "_scope",
+        "_wait",
         "attempt", "binds", "events", "in_task", "inputs", "label", "labels", "names", "outcome",
         "pc", "prev", "rounds", "task",
     )  # fmt: skip
@@ -76,23 +79,32 @@ class Frame:
         """`prev` as the event carries it."""
         self._patches: dict[str, dict[str, Any]] = {}
         self._rounds_moved = False
+        self._idle = 0
+        """Instructions since the last effect."""
         self._wait = Wait(saved.waiting, saved.since) if saved.waiting else None
 
     # ---- for the driver
 
-    def advance(self) -> Effect:
-        """Run up to the next effect. Where a call has no outcome yet, it is asked for again."""
+    def advance(self, is_due: Callable[[], bool] | None = None) -> Effect:
+        """Run up to the next effect. Where a call has no outcome yet, it is requested again.
+
+        `is_due` tells when others need a turn: then the effect is an empty wait, and the next call goes on.
+        """
         if self._wait is not None:
             wait, self._wait = self._wait, None
             return wait
         if self.pc < 0:
             return self._ended_before()
         performs = self._pipeline.performs
-        for _ in _PATIENCE:
+        while self._idle < IDLE_INSTRUCTIONS_MAX:
+            self._idle += 1
             effect = performs[self.pc](self)
             if effect is not None:
+                self._idle = 0
                 return effect
-        message = f"{IDLE_INSTRUCTIONS_MAX:,} instructions ran without a tool: does a jump go round for ever?"
+            if is_due is not None and not self._idle % _INSTRUCTIONS_IN_A_ROW and is_due():
+                return Wait(0)
+        message = f"{IDLE_INSTRUCTIONS_MAX:,} instructions ran without a tool: does a jump form an endless cycle?"
         return self.give_up(failure("fuel", message), self.pc)
 
     def complete(self, outcome: dict[str, Any], *, repeatable: bool = False) -> None:

@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.bytecode.load import load
@@ -212,6 +212,8 @@ class LoadedPlaybook(Record):
     entry_step: str
     final_step: str | None
     no_next_is_error: bool
+    guards_success: bool
+    """Arcs without `when` hold on success only: `executor.spec.unguarded_arcs: success` (S55)."""
     workload: dict[str, Any]
     keychain: tuple[Credential, ...]
     steps: dict[str, LoadedStep]
@@ -232,6 +234,11 @@ class LoadedProgram(Record):
     playbooks: dict[str, LoadedPlaybook]
     """By path, the main one included."""
     places: Places
+
+
+def _executor_setting(executor: Mapping[str, Any], key: str) -> Any:
+    spec = executor.get("spec")
+    return spec.get(key) if isinstance(spec, Mapping) else None
 
 
 class _Setting(Record):
@@ -255,6 +262,7 @@ class _Setting(Record):
             entry_step=playbook.entry_step,
             final_step=playbook.final_step,
             no_next_is_error=playbook.no_next_is_error,
+            guards_success=_executor_setting(playbook.executor, "unguarded_arcs") == "success",
             workload=playbook.workload,
             keychain=playbook.keychain,
             steps=steps,

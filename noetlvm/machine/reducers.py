@@ -1,6 +1,6 @@
 """Merges what the iterations of a parallel loop wrote to `ctx`, in index order, so that no schedule shows (S26).
 
-What `ctx` held before the loop takes no part: a reducer sees only what iterations wrote.
+Reducers of the outermost loop continue from what `ctx` held when it began; inner merges start empty (S58).
 """
 
 from __future__ import annotations
@@ -27,24 +27,27 @@ def merge_patches(
     patches: Mapping[int, dict[str, Any]],
     reducers: Iterable[tuple[str, str]],
     read: Callable[[Any], Any] = lambda value: value,
+    start: Mapping[str, Any] = {},
 ) -> dict[str, Any]:
-    """Return one patch of all, given by index; `read` turns a reference into what it stands for."""
+    """Return one patch of all, given by index; `read` loads a reference, `start` is what reducers continue from."""
     writes: dict[str, list[tuple[int, Any]]] = {}
     for index in sorted(patches):
         for key, value in patches[index].items():
             writes.setdefault(key, []).append((index, value))
     by_key = dict(reducers)
-    return {key: _merge(key, by_key.get(key), writes[key], read) for key in sorted(writes)}
+    return {key: _merge(key, by_key.get(key), writes[key], read, start.get(key)) for key in writes}
 
 
-def _merge(key: str, reducer: str | None, writes: list[tuple[int, Any]], read: Callable[[Any], Any]) -> Any:
+def _merge(key: str, reducer: str | None, writes: list[tuple[int, Any]], read: Callable[[Any], Any], start: Any) -> Any:
     if reducer is None:
         return _agreed(key, writes, read)
     values = [value for _, value in writes]
     if reducer in _BY_CONTENT:
         values = [read(value) for value in values]
     try:
-        return REDUCERS[reducer](values)
+        if start is None:
+            return REDUCERS[reducer](values)
+        return _CONTINUED.get(reducer, _continued(reducer))(read(start), values)
     except TypeError as error:
         message = f"`{key}` cannot be reduced by `{reducer}`: {error}"
         raise MergeError(failure("reducer", message, key=key)) from None
@@ -110,6 +113,17 @@ REDUCERS: dict[str, Callable[[Values], Any]] = {
     "merge": _merge_mappings,
 }
 """Each gets what was written to one key, in index order; never nothing."""
+
+
+def _continued(reducer: str) -> Callable[[Any, Values], Any]:
+    return lambda start, values: REDUCERS[reducer]([start, *values])
+
+
+_CONTINUED: dict[str, Callable[[Any, Values], Any]] = {
+    "count": lambda start, values: sum(_numbers([start, len(values)])),
+    "append": lambda start, values: _extend([start, values]),
+}
+"""How reducers continue from a value, where that is not one more value in front of the others."""
 
 _BY_CONTENT = frozenset({"sum", "min", "max", "any", "all", "extend", "merge"})
 """Those that look at the values, so that a reference has to be read."""

@@ -78,7 +78,7 @@ class Routing(NamedTuple):
     def _holds(self, index: int) -> bool:
         guard = self.step.arcs[index].guard
         if guard is None:
-            return True
+            return not (self.failed and self.net.guards_success)
         try:
             return bool(guard(self.names, Fuel()))
         except ExpressionError as error:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noetlvm.data.event import Event
-from noetlvm.limits import ARGS_BYTES_MAX
+from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
 from noetlvm.machine.admission import AdmissionError, Verdict, judge
 from noetlvm.machine.completion import final_status, summary
 from noetlvm.machine.effects import failure
@@ -23,6 +23,9 @@ from noetlvm.machine.reducers import MergeError, merge_patches
 from noetlvm.machine.routing import Routing
 from noetlvm.machine.scope import server_names
 from noetlvm.machine.state import Loop, Run, Token, View
+
+FIRST_TOKEN = 1
+"""Number of the token that starts an execution."""
 
 MOVES_UNCUT = 64
 """A decision is cut after a multiple of so many moves only."""
@@ -120,6 +123,11 @@ class Settling:
 
     def _admit(self, number: int, token: Token) -> None:
         step = self._net.steps[token.step]
+        limit = self._net.limits.max_step_runs
+        if self._state.last_run >= limit:
+            message = f"the execution ran {limit:,} steps, as many as `limits.max_step_runs` allows"
+            self._reject(number, step, reason="fuel", error=failure("fuel", message))
+            return
         if step.admit is None:
             self._enter(number, step)
             return
@@ -213,18 +221,19 @@ class Settling:
         if path:
             self.journal.emit("loop.iteration.done", with_stored(run, path, data, self.offload), number, path)
         else:
-            self.journal.emit("loop.done", data | {"loop": _counts(loop)}, number)
+            self.journal.emit("loop.done", data | {"loop": self._with_failures(_counts(loop), loop)}, number)
 
     def _write(self, number: int, run: Run, path: str, loop: Loop) -> dict[str, Any]:
         """Write what a parallel loop's iterations wrote to `ctx`, or return it for the parallel iteration around it.
 
-        What an iteration wrote before it failed counts too, as it does in a sequential loop.
+        Reducers of the outermost parallel loop continue from what `ctx` held when it began (S58).
         """
         patches = all_patches(loop, self.offload)
         if not patches:
             return {}
         reducers = self._net.steps[run.step].loops[level_of(path)].reducers
-        merged = merge_patches(patches, reducers, self.offload.read)
+        start = {} if parallel_around(run, path) else self._state.ctx if path else run.view.ctx
+        merged = merge_patches(patches, reducers, self.offload.read, start)
         try:
             patch = self.offload.fit(merged, ARGS_BYTES_MAX)
         except TooLargeError as error:
@@ -235,6 +244,15 @@ class Settling:
         if problem:
             raise MergeError(problem)
         return {}
+
+    def _with_failures(self, counts: dict[str, int], loop: Loop) -> dict[str, Any]:
+        """Add the first failures of a loop, in the order of their indices, and a reference to the rest (S54)."""
+        if not loop.failures:
+            return counts
+        found = [{"index": index, "error": error} for index, error in sorted(loop.failures.items())]
+        first, rest = found[:LOOP_FAILURES_LISTED], found[LOOP_FAILURES_LISTED:]
+        made: dict[str, Any] = {**counts, "failures": self.offload.shrink(first)}
+        return made | {"more_failures": self.offload.store(rest)} if rest else made
 
     def _fail_loop(self, number: int, path: str, error: dict[str, Any], **more: Any) -> None:
         if path:
@@ -276,12 +294,20 @@ class Settling:
         if state.runs:
             return False
         for number, token in list(state.tokens.items()):
-            self._reject(number, self._net.steps[token.step], reason="at_rest")
+            self._reject(number, self._net.steps[token.step], reason="at_rest", **self._never_admitted(number, token))
         if self._net.final_step and not state.final_given:
             self.enqueue(self._net.final_step, self.offload.fit(summary(state), ARGS_BYTES_MAX), final=True)
             return True
         self._finish()
         return False
+
+    def _never_admitted(self, number: int, token: Token) -> dict[str, Any]:
+        """Return the error of an entry token that is never let in (S59); nothing for any other."""
+        if number != FIRST_TOKEN or token.final:
+            return {}
+        gate = self._net.locate(f"{token.step}/admit")
+        message = f"the entry step `{token.step}` never admits its token; see the rules of `admit`"
+        return {"error": failure("admission", f"{gate}: {message}" if gate else message, step=token.step)}
 
     def _finish(self) -> None:
         status = final_status(self._state)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 4
+LAYOUT = 5
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_KEPT = 100
@@ -170,7 +170,8 @@ class Loop:
     """One loop over one collection: a level of a loop step within one iteration of the level around it."""
 
     __slots__ = (
-        "base", "bytes", "ended", "failed", "items", "leaf", "next", "ok", "parallel", "patches", "results", "sizes",
+        "base", "bytes", "ended", "failed", "failures", "items", "leaf", "next", "ok", "parallel", "patches",
+        "results", "sizes",
         "stored", "tolerant", "total", "width",
     )  # fmt: skip
 
@@ -189,6 +190,8 @@ class Loop:
         self.ok = 0
         self.failed = 0
         """Pipelines that ended so, in all loops inside too."""
+        self.failures: dict[int, dict[str, Any]] = {}
+        """Errors of its own iterations, by index."""
         self.results: list[Any] = [None] * self.total
         self.patches: dict[int, dict[str, Any]] = {}
         """What the iterations wrote to `ctx`; only for a parallel loop."""
@@ -214,6 +217,7 @@ class Loop:
             "patches": [[index, self.patches[index]] for index in sorted(self.patches)],
             "sizes": [list(pair) for pair in self.sizes.items()],
             "stored": list(self.stored),
+            "failures": [[index, self.failures[index]] for index in sorted(self.failures)],
             "base": self.base and shared.view(self.base),
         }
 
@@ -226,6 +230,7 @@ class Loop:
         made.sizes = dict(data["sizes"])
         made.bytes = sum(made.sizes.values())
         made.stored = list(data["stored"])
+        made.failures = dict(data["failures"])
         made.base = data["base"] and _view(data["base"], mappings)
         return made
 

@@ -50,6 +50,7 @@ from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
+from noetlvm.tools.call import Outcome, error
 
 Observer = Callable[[Execution, Sequence[Recorded]], None]
 """Gets the events of an execution once they are durable, and its row."""
@@ -97,6 +98,8 @@ class Server:
         self.endings: dict[str, Ending] = {}
         """How executions ended that the caller started or resumed."""
         self._wanted: set[str] = set()
+        self._children: dict[str, int] = {}
+        """Child executions started here, by the execution at their root."""
         self._resolve = resolve
         self._now = now
         self._ids = ids
@@ -253,6 +256,10 @@ class Server:
     def has_inputs(self) -> bool:
         return bool(self._waiting)
 
+    def only_continues(self) -> bool:
+        """Tell whether all inputs that wait are decisions that were cut: those can wait for ever."""
+        return all(type(entry.input) is Continue for active in self._waiting for entry in active.inbox)
+
     @property
     def has_unwritten(self) -> bool:
         return bool(self._unwritten)
@@ -317,7 +324,7 @@ class Server:
             self._continue(id)
             return False
         payload = payload_of(child, active.offload)
-        refused = refusal(child, active.program, payload)
+        refused = self._too_many(active) or refusal(child, active.program, payload)
         if refused:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
             return False
@@ -325,6 +332,14 @@ class Server:
         request = Request(id, active.row.bundle, payload, active.execution_id, state.depth + 1, state.trace)
         active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
+
+    def _too_many(self, active: Active) -> Outcome:
+        """Count a child; return the outcome of a task that starts more than one request may have (S62)."""
+        trace, limit = active.state.trace, active.playbook.limits.max_children
+        self._children[trace] = number = self._children.get(trace, 0) + 1
+        if number <= limit:
+            return {}
+        return error("fuel", f"one request may start {limit:,} child executions; `limits.max_children` sets another")
 
     def _cancel_child(self, active: Active, cancel: CancelChild) -> bool:
         id = child_id(cancel.key)
@@ -489,6 +504,8 @@ class Server:
 
     def _close(self, active: Active) -> None:
         del self.active[active.execution_id]
+        if not active.row.parent:
+            self._children.pop(active.execution_id, None)
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 

@@ -116,7 +116,7 @@ class PipelineRun:
         frame, tools, clock = self._frame, self._ports.tools, self._ports.clock
         until = monotonic() + AT_ONCE_SECONDS
         while True:
-            effect = frame.advance()
+            effect = frame.advance(lambda: monotonic() >= until)
             if type(effect) is Call:
                 outcome = self._known_outcome() or tools.at_once(self._tool_call(effect))
                 if outcome is None:

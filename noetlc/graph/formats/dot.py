@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.graph.formats.xml_text import cleaned
+from noetlc.graph.formats.svg import cleaned
 from noetlc.graph.picture import Box, Line, Picture, picture_of
 from noetlc.graph.report import GraphReport
 

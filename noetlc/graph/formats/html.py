@@ -17,8 +17,7 @@ from zlib import compress
 from markupsafe import Markup, escape
 
 from noetlc.graph.formats.palette import asset, variables
-from noetlc.graph.formats.svg import svg
-from noetlc.graph.formats.xml_text import cleaned
+from noetlc.graph.formats.svg import cleaned, svg
 from noetlc.graph.grouping import LARGE, Grouping
 from noetlc.graph.picture import Picture, draw, has_flow, inside, picture_of
 from noetlc.graph.report import GraphFinding, GraphReport

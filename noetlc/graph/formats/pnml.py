@@ -4,7 +4,7 @@ A step is a place. Each way in which a step can end is a transition that takes t
 puts one on the place of every target. An ending at which several choices are made for themselves would need a
 transition for every combination; where these are many, each choice gets a place and transitions of its own.
 
-A place/transition net cannot wait until all is at rest, so nothing leads to the final step's place: to ask about what
+A place/transition net cannot wait until all is at rest, so nothing leads to the final step's place: to analyse what
 follows it, mark that place.
 """
 
@@ -17,7 +17,7 @@ from math import prod
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from noetlc.analysis.routers import Choice
-from noetlc.graph.formats.xml_text import cleaned
+from noetlc.graph.formats.svg import cleaned
 from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import Layout, Link, Size
 from noetlc.graph.picture import NOTE_EM, text_width

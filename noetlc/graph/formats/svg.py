@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from html import escape
 
 from noetlc.graph.formats.palette import standalone_style
-from noetlc.graph.formats.xml_text import attribute, text
 from noetlc.graph.layout.shapes import Area, Route
 from noetlc.graph.picture import HEADER, LINE_HEIGHT, Box, Drawing, Line, draw, picture_of, tag_texts
 from noetlc.graph.report import GraphReport
@@ -13,6 +14,23 @@ from noetlc.graph.report import GraphReport
 _MARGIN = 24.0
 _ROUND = {"begin": 8.0, "done": 14.0, "failed": 14.0, "decision": 14.0, "routing": 14.0}
 _CORNER = 5.0
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def cleaned(value: str) -> str:
+    """Return a text without characters that neither XML nor UTF-8 files can hold."""
+    return _FORBIDDEN.sub("\ufffd", value)
+
+
+def text(value: str) -> str:
+    """Return a text as content of an element."""
+    return escape(cleaned(value), quote=False)
+
+
+def attribute(value: str) -> str:
+    """Return a text as value of an attribute between double quotes."""
+    return escape(cleaned(value), quote=True).replace("\n", "&#10;")
 
 
 def render(report: GraphReport, unfold: bool = False) -> str:

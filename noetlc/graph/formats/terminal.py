@@ -1,4 +1,4 @@
-"""The text report where somebody looks at a terminal: the same words, drawn by rich in colours and tables."""
+"""The text report for a terminal: the same words, drawn by rich in colours and tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLORS = {
 
 
 def show(report: GraphReport, console: Console | None = None) -> None:
-    """Print a report to a terminal; standard output unless told."""
+    """Print a report to a terminal; standard output by default."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -36,7 +36,7 @@ def show(report: GraphReport, console: Console | None = None) -> None:
     console.print(Padding(_facts(report), (0, 0, 0, 2)))
     for finding in report.findings:
         console.print()
-        console.print(_told(finding))
+        console.print(_finding(finding))
         console.print(Padding(_witness(finding.witness), (0, 0, 0, 2)))
     for kind, count in report.left_out.items():
         console.print(Text.assemble("\n", (kind.value, _COLORS[kind]), f": {count} more"))
@@ -56,7 +56,7 @@ def _facts(report: GraphReport) -> RenderableType:
     return grid
 
 
-def _told(finding: GraphFinding) -> RenderableType:
+def _finding(finding: GraphFinding) -> RenderableType:
     from rich.text import Text
 
     where = f"  {finding.where}" if finding.where else ""

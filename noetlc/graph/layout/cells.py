@@ -28,7 +28,7 @@ class Cells:
     boxes: int
     sizes: list[Size]
     margins: list[float]
-    """Room kept free at the right of a cell, for lines from a box to itself."""
+    """Room left free at the right of a cell, for lines from a box to itself."""
     rows: list[list[int]]
     above: list[list[int]] = field(default_factory=list)
     below: list[list[int]] = field(default_factory=list)

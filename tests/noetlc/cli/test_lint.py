@@ -123,7 +123,7 @@ def test_bad_configuration_is_exit_code_2(noetlc: Noetlc, tmp_path: Path) -> Non
     assert "unknown key `failon`. Did you mean `fail-on`?" in answer.err
 
 
-def test_an_ignore_comment_silences_and_an_idle_one_is_told(noetlc: Noetlc, write: Write) -> None:
+def test_an_ignore_comment_silences_and_an_idle_one_is_reported(noetlc: Noetlc, write: Write) -> None:
     write("a.yaml", "a: bad # noetlc: ignore[P007]\nb: fine # noetlc: ignore[P007]\n")
     assert concise(noetlc) == ["P013"]
 

@@ -336,7 +336,7 @@ def test_plain_true_is_customary_as_the_last_alternative(value: str) -> None:
     assert lint(text, "P210") == []
 
 
-def test_plain_true_before_others_is_told() -> None:
+def test_plain_true_before_others_is_reported() -> None:
     text = ARC.format("true")
     assert len(lint(text, "P210")) == 1
     assert lint(text.replace("    arcs:", "    spec: { mode: inclusive }\n    arcs:"), "P210") == []

@@ -34,7 +34,7 @@ def test_a_step_behind_dead_arcs_only_never_runs() -> None:
     assert messages(text, "P410") == ["`lost` never runs: no arc that can fire leads to it"]
 
 
-def test_a_gate_that_never_opens_is_told() -> None:
+def test_a_gate_that_never_opens_is_reported() -> None:
     text = """
     - step: start
       spec: {policy: {admit: {rules: [{else: {then: {allow: false}}}]}}}

@@ -55,15 +55,15 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     "misspelt input": (task('kind: http, urll: "https://example.com"'), ["error P114"]),
     "set_ctx on a task": (
         playbook(f"  - step: start\n    tool: {{kind: noop, set_ctx: {{x: 1}}}}\n{TO_B}{READS_X}"),
-        ["error P323"],
+        ["error P324"],
     ),
     "set_ctx on a step": (
         playbook(f"  - step: start\n    tool: {{kind: noop}}\n    set_ctx: {{x: 1}}\n{TO_B}{READS_X}"),
-        ["error P323"],
+        ["error P324"],
     ),
     "set_ctx on an arc": (
         playbook("  - step: start\n    tool: {kind: noop}\n    next: {arcs: [{step: b, set_ctx: {x: 1}}]}\n" + READS_X),
-        ["error P323"],
+        ["error P324"],
     ),
     "a rule without then": (
         rules("{when: \"{{ outcome.status == 'ok' }}\", do: continue, set_ctx: {x: 1}}", "{else: {then: {do: fail}}}"),
@@ -110,7 +110,7 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     ),
     "arithmetic on a text": (
         task('kind: shell, command: [echo, "{{ workload.n + 1 }}"]', "workload: {n: '5'}\n"),
-        ["warning P219"],
+        ["warning P220"],
     ),
     "a misspelt name under default": (
         task('kind: shell, command: [echo, "{{ api_ulr | default(1) }}"]', "workload: {api_url: x}\n"),

@@ -96,7 +96,7 @@ def test_quiet_says_nothing_of_a_success(noetlvm: Command) -> None:
 
 def test_ctx_begins_with_what_the_request_brings(noetlvm: Command, tmp_path: Path) -> None:
     (tmp_path / "ctx.yaml").write_text("mood: fine\ntotal: 1\n")
-    assert noetlvm("run", "counting.yaml", "--ctx", "ctx.yaml", "--json").data["ctx"] == {"mood": "fine", "total": 6}
+    assert noetlvm("run", "counting.yaml", "--ctx", "ctx.yaml", "--json").data["ctx"] == {"mood": "fine", "total": 7}
     assert noetlvm("ctx", "--at", "4").data == {"mood": "fine", "total": 1}
     assert "decided again: success" in noetlvm("replay").out
     (tmp_path / "list.yaml").write_text("[1]")

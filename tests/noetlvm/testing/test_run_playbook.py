@@ -71,12 +71,12 @@ def test_a_list_must_be_long_enough() -> None:
 @pytest.mark.parametrize(
     "answer", ["okay", 7, {"takes": 3}, "http", "http many", "http 200 {", "ok {bad", "bulk x", ""]
 )
-def test_an_answer_that_cannot_be_read_is_told(answer: object) -> None:
+def test_an_answer_that_cannot_be_read_is_reported(answer: object) -> None:
     with pytest.raises(ScriptError, match="`fetch` is to answer"):
         run_playbook(FETCH, {"fetch": answer})
 
 
-def test_a_control_that_there_is_not_is_told() -> None:
+def test_a_control_that_there_is_not_is_reported() -> None:
     with pytest.raises(ScriptError, match="`stop` is no control; there are pause, resume, cancel"):
         run_playbook(FETCH, {"fetch": "http 200", "save": "ok"}, controls=[(1, "stop")])
 

@@ -69,12 +69,15 @@ class Hand:
 
     def give(self, given: Input) -> list[Event]:
         """Decide on an input, to its end."""
-        made, effects, rest = self._decide(self.net, self.state, given, self.now, self.offload)
-        self._effects += [effect for effect in effects if type(effect) is not CloseWork]
-        self._due = next((effect.at for effect in effects if type(effect) is WakeAt), None)
-        for left in rest:
-            made += self.give(left)
-        return list(made)
+        made: list[Event] = []
+        inputs = [given]
+        while inputs:
+            events, effects, rest = self._decide(self.net, self.state, inputs.pop(0), self.now, self.offload)
+            made += events
+            inputs += rest
+            self._effects += [effect for effect in effects if type(effect) is not CloseWork]
+            self._due = next((effect.at for effect in effects if type(effect) is WakeAt), None)
+        return made
 
     def set_time(self, now: float) -> None:
         self.now = now

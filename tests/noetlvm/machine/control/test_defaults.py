@@ -27,7 +27,7 @@ def test_admit_with_rules_of_which_none_holds_lets_nobody_in() -> None:
     drive = Drive(f"- {{ step: start, spec: {gate}, tool: {{ kind: noop }} }}").run()
     assert drive.steps() == []
     assert drive.last("token.rejected").data["reason"] == "at_rest"
-    assert drive.state.status == "success"
+    assert drive.state.status == "failed"
 
 
 def test_mode_omitted_is_exclusive() -> None:

@@ -145,7 +145,7 @@ def test_a_while_that_goes_round_more_often_fails_for_want_of_fuel() -> None:
 
 
 def test_a_jump_that_meets_no_task_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame, "_PATIENCE", range(1_000))
+    monkeypatch.setattr(frame, "IDLE_INSTRUCTIONS_MAX", 1_000)
     spinning = program(playbook(step("start", code=pipeline(("MARK", "again"), ("GOTO", 0)))))
     verify(spinning)
     code = prepare(spinning).main.steps["start"].pipeline
@@ -153,10 +153,10 @@ def test_a_jump_that_meets_no_task_ends(monkeypatch: pytest.MonkeyPatch) -> None
     ran = run(code)
     assert ran.error["kind"] == "fuel"
     assert "without a tool" in ran.error["message"]
-    assert len(frame._PATIENCE) < IDLE_INSTRUCTIONS_MAX
+    assert frame.IDLE_INSTRUCTIONS_MAX < IDLE_INSTRUCTIONS_MAX
 
 
 def test_tasks_without_end_are_no_idling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame, "_PATIENCE", range(10))
+    monkeypatch.setattr(frame, "IDLE_INSTRUCTIONS_MAX", 10)
     ran = run(pipeline_of(rules("else: { then: { do: jump, to: fetch } }"), limits="{ max_transitions: 500 }"))
     assert len(ran.calls) == 500

@@ -1,4 +1,4 @@
-"""P219: arithmetic on a workload value whose default is text."""
+"""P220: arithmetic on a workload value whose default is text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noetlc.syntax.template_ast import walk
 
 
 class TextArithmetic(Rule):
-    code = "P219"
+    code = "P220"
     name = "text-arithmetic"
     severity = Severity.WARNING
     summary = "A template calculates with a workload value whose default is text."

@@ -1,4 +1,4 @@
-"""P323: `set_ctx` or `set_iter` outside the `then` of a rule."""
+"""P324: `set_ctx` or `set_iter` outside the `then` of a rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HELP = {
 
 
 class MisplacedPatch(Rule):
-    code = "P323"
+    code = "P324"
     name = "misplaced-patch"
     severity = Severity.ERROR
     summary = "`set_ctx` or `set_iter` is on a step, an arc or a task instead of in the `then` of a rule."
