@@ -16,6 +16,7 @@ from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
 from noetlvm.data.json_text import as_json
+from noetlvm.data.references import Reference
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ def resolver(options: tuple[str, ...]) -> Resolve:
 
 
 def _print_ending(options: RunOptions, store: Store, ending: Ending, folder: Path | None) -> None:
+    if type(ending.result) is Reference and not options.quiet:
+        print(f"the result is stored: `noetlvm result {ending.execution_id}` prints it", file=sys.stderr)
     if options.as_json:
         print(as_json(_as_data(ending)), flush=True)
         return
