@@ -12,7 +12,7 @@ from noetlvm.bridge import compile_texts
 
 _STEPS = 101
 _EXECUTIONS = 11
-_EVENTS_MAX, _BYTES_MAX = 5, 1_500
+_EVENTS_MAX, _BYTES_MAX = 7, 1_500
 
 
 class Volume(NamedTuple):

@@ -172,7 +172,7 @@ _ROWS = (
         "TaskStarted",
         _WORKER,
         Entity.TASK,
-        "An attempt of a task began; one that has ended in the same report has only `task.done`.",
+        "An attempt of a task began.",
         _GOING,
         _payload(
             ts="?When it began.",
@@ -271,7 +271,7 @@ _ROWS = (
         "LoopIterationStarted",
         _WORKER,
         Entity.LOOP,
-        "An iteration began; one that has ended in its first report has only its end.",
+        "An iteration began.",
         _GOING,
     ),
     EventKind(

@@ -22,10 +22,16 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of the machine."""
+    """The clock of the machine: its wall clock at the start, and monotonic time since.
+
+    A wall clock that is set while the process runs changes no wait and no limit.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.time() - time.monotonic()
 
     def now(self) -> float:
-        return time.time()
+        return self._start + time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -118,10 +118,13 @@ class PipelineRun:
         while True:
             effect = frame.advance(lambda: monotonic() >= until)
             if type(effect) is Call:
-                outcome = self._known_outcome() or tools.at_once(self._tool_call(effect))
+                now, outcome = clock.now(), self._known_outcome()
                 if outcome is None:
-                    return effect
-                frame.complete({**outcome, "meta": {"duration_ms": 0, "ts": clock.now()}})
+                    outcome = tools.at_once(self._tool_call(effect))
+                    if outcome is None:
+                        return effect
+                    frame.events.append(frame.started(ts=now))
+                frame.complete({**outcome, "meta": {"duration_ms": 0, "ts": now}})
             elif type(effect) is not Wait or effect.seconds or monotonic() >= until:
                 return effect
             if monotonic() >= until:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pytest
+
 from noetlvm.server.identity import child_id, new_ids
-from noetlvm.worker.clock import FakeClock
+from noetlvm.worker.clock import FakeClock, SystemClock
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -63,3 +66,11 @@ def test_two_processes_make_different_identifiers_in_the_same_millisecond() -> N
 
 def test_a_child_has_the_same_identifier_whenever_it_is_asked_for() -> None:
     assert child_id("e/1#2.1") == child_id("e/1#2.1") != child_id("e/1#2.2")
+
+
+def test_a_wall_clock_that_is_set_back_changes_no_time_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SystemClock()
+    before = clock.now()
+    day_ago = time.time() - 86_400
+    monkeypatch.setattr(time, "time", lambda: day_ago)
+    assert before <= clock.now() < before + 3_600

@@ -49,12 +49,12 @@ def test_executions_at_once_share_their_commits(tmp_path: Path) -> None:
     assert cost.commits == 2 + 1
 
 
-def test_a_loop_leaves_three_events_an_item(tmp_path: Path) -> None:
+def test_a_loop_leaves_four_events_an_item(tmp_path: Path) -> None:
     few, many = (tmp_path / name for name in ("few", "many"))
     for folder in (few, many):
         folder.mkdir()
     events = [run_once(bundle_of(folder, loop(items)), folder).events for folder, items in ((few, 3), (many, 8))]
-    assert events[1] - events[0] == 3 * 5
+    assert events[1] - events[0] == 4 * 5
 
 
 def test_a_run_that_fails_is_no_figure(tmp_path: Path) -> None:
