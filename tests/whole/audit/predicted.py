@@ -245,6 +245,9 @@ def nets() -> Cases:
         ]
         steps = [step("a", sets("t", n="{{ args.n | default(0) }}"), to=arcs)]
         yield Case(f"a cycle of {hops}", playbook(*steps), success({"n": hops}))
+    endless = step("a", sets("t", n="{{ args.n | default(0) }}"), to=[{"step": "a", "when": "{{ workload.go }}"}])
+    limited = playbook(endless, executor={"spec": {"limits": {"max_step_runs": 20}}}, workload={"go": True})
+    yield Case("a net out of fuel", limited, failed("fuel"))
     for width in (2, 3, 5):
         router = {"spec": {"mode": "inclusive"}, "arcs": [{"step": "s", "args": {"n": n}} for n in range(width)]}
         steps = [
