@@ -42,7 +42,8 @@ FORMAL_NAMES = {
 """The names of formal §10.2."""
 OPENING = ["playbook.execution.requested", "playbook.request.evaluated"]
 CLOSING = ["workflow.finished", "playbook.processed"]
-ENDED = {"success", "failed", "cancelled"}
+NOT_CALLED = {"template"}
+"""Errors of inputs: the tool is not called, and no attempt begins."""
 CASES = [case for case in read_cases("run") if case.expect["status"] != "refused"]
 
 
@@ -99,6 +100,13 @@ def _ids(event: Envelope) -> list[str]:
     return [f"lacks {field}" for field in wanted if not event.get(field)]
 
 
+def _ran(event: Envelope) -> bool:
+    """Return whether the tool was called: not where a rule skips it, or its inputs cannot be made."""
+    data = event["data"]
+    kind = (data["outcome"].get("error") or {}).get("kind")
+    return data["do"] != "skip" and kind not in NOT_CALLED
+
+
 def _names(log: list[Envelope]) -> list[str]:
     return [event["name"] for event in log]
 
@@ -112,7 +120,7 @@ def _server_set(log: list[Envelope]) -> list[str]:
     runs = {event["step_run_id"] for event in log if event["name"] in BOUNDARY and "iteration_id" not in event}
     for name in ("step.scheduled", "next.evaluated"):
         told = {event["step_run_id"] for event in log if event["name"] == name}
-        if "execution.cancelled" not in names and not runs <= told:
+        if CLOSING[-1] in names and "execution.cancelled" not in names and not runs <= told:
             found.append(f"a step run ended without {name}")
     return found
 
@@ -121,11 +129,12 @@ def _worker_set(log: list[Envelope]) -> list[str]:
     """The worker's minimal set: every attempt and every iteration begins before it ends, with the same identifiers."""
     found = []
     begun: set[tuple[str, ...]] = set()
+    outer = {event.get("iteration_id") for event in log if event["name"] == "loop.started"}
     for event in log:
         name = event["name"]
         if name == "task.started":
             begun.add(("task", event["task_run_id"], str(event["attempt"])))
-        if name == "task.done" and ("task", event["task_run_id"], str(event["attempt"])) not in begun:
+        if name == "task.done" and _ran(event) and ("task", event["task_run_id"], str(event["attempt"])) not in begun:
             found.append(f"{event['task_run_id']} attempt {event['attempt']} ends without task.started")
         if name == "task.done" and "outcome" not in event["data"]:
             found.append(f"{event['task_run_id']} ends without an outcome")
@@ -134,6 +143,7 @@ def _worker_set(log: list[Envelope]) -> list[str]:
         if (
             name in ("loop.iteration.done", "loop.iteration.failed")
             and not event["data"].get("cancelled")
+            and event["iteration_id"] not in outer  # what is inside them begins by `loop.started`
             and ("iteration", event["iteration_id"]) not in begun
         ):
             found.append(f"{event['iteration_id']} ends without loop.iteration.started")
