@@ -81,12 +81,14 @@ def read_answer(written: Any, call: Call) -> Answer:
 
 
 def _tried(answers: list[Any], takes: float, call: Call) -> Answer:
-    """Try as a tool that retries on its own: once, and again after a retryable error as often as `spec.retries` says."""
-    for tried, written in enumerate(answers[: 1 + call.spec.get("retries", 0)], 1):
-        outcome = read_answer(written, call).outcome
+    """Try once, and again after each retryable error as often as `spec.retries` says."""
+    spent = 0.0
+    outcome: Outcome = error("script", f"`{call.label}` has no tries")
+    for written in answers[: 1 + call.spec.get("retries", 0)]:
+        outcome, spent = read_answer(written, call).outcome, spent + takes
         if not (outcome.get("error") or {}).get("retryable"):
             break
-    return Answer(outcome, takes * tried)
+    return Answer(outcome, spent)
 
 
 def _in_words(text: str, call: Call) -> Answer:
