@@ -94,7 +94,7 @@ def _is_failure(data: dict[str, Any]) -> bool:
 
 
 def _entity_id(execution_id: str, event: Event, entity: Entity) -> str:
-    if entity is Entity.TOKEN:
+    if event.name.startswith("token."):
         return f"{execution_id}/token/{event.data['token']}"
     if entity is Entity.TASK:
         return task_run_id(execution_id, event.run, event.iteration, event.task)

@@ -18,7 +18,7 @@ class Plane(StrEnum):
 
 
 class Entity(StrEnum):
-    """What an event is about."""
+    """What an event is about: the set of formal §10.1. A token is about the step that it waits for (S61)."""
 
     PLAYBOOK = "playbook"
     WORKFLOW = "workflow"
@@ -26,7 +26,6 @@ class Entity(StrEnum):
     TASK = "task"
     LOOP = "loop"
     NEXT = "next"
-    TOKEN = "token"
 
 
 class Status(StrEnum):
@@ -119,7 +118,7 @@ _ROWS = (
         "token.enqueued",
         "TokenEnqueued",
         _SERVER,
-        Entity.TOKEN,
+        Entity.STEP,
         "The first or the final token was put in front of a step; tokens between them are part of `next.evaluated`.",
         _GOING,
         _payload(
@@ -133,7 +132,7 @@ _ROWS = (
         "token.claimed",
         "TokenClaimed",
         _SERVER,
-        Entity.TOKEN,
+        Entity.STEP,
         "A step consumed a token.",
         _WELL,
         folded_into="step.scheduled",
@@ -142,7 +141,7 @@ _ROWS = (
         "token.rejected",
         "TokenRejected",
         _SERVER,
-        Entity.TOKEN,
+        Entity.STEP,
         "A token was not let in: it is dropped, its gate cannot be tested, or nothing is left that could open it.",
         None,
         _payload(

@@ -68,14 +68,27 @@ class Script:
 
 
 def read_answer(written: Any, call: Call) -> Answer:
-    """Return an answer as it is written: in words, as an outcome, or as `{answer, takes}`."""
+    """Return an answer as it is written: in words, as an outcome, as `{answer, takes}` or as `{tries, takes}`."""
     if isinstance(written, str):
         return _in_words(written, call)
     if isinstance(written, Mapping) and "status" in written:
         return Answer(dict(written))
     if isinstance(written, Mapping) and "answer" in written:
         return read_answer(written["answer"], call)._replace(takes=written.get("takes", 0))
-    raise ScriptError(f"`{call.label}` is to answer {written!r}; write words, an outcome or `answer` and `takes`")
+    if isinstance(written, Mapping) and "tries" in written:
+        return _tried(written["tries"], written.get("takes", 0), call)
+    raise ScriptError(f"`{call.label}` is to answer {written!r}; write words, an outcome, `answer` or `tries`")
+
+
+def _tried(answers: list[Any], takes: float, call: Call) -> Answer:
+    """Try once, and again after each retryable error as often as `spec.retries` says."""
+    spent = 0.0
+    outcome: Outcome = error("script", f"`{call.label}` has no tries")
+    for written in answers[: 1 + call.spec.get("retries", 0)]:
+        outcome, spent = read_answer(written, call).outcome, spent + takes
+        if not (outcome.get("error") or {}).get("retryable"):
+            break
+    return Answer(outcome, spent)
 
 
 def _in_words(text: str, call: Call) -> Answer:

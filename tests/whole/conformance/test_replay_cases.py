@@ -18,6 +18,8 @@ FIELDS = {
     *("event_id", "execution_id", "seq", "timestamp", "source", "name", "entity", "entity_id", "status", "data"),
 }
 PLANES, ENTITIES, STATUSES = set(Plane), set(Entity), set(Status)
+RENAMED = {"token": "step"}
+"""Entities of logs that were recorded before tokens were events of their step."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -40,6 +42,7 @@ def test_an_envelope_tells_what_an_event_is_made_of(case: Case) -> None:
         assert set(told) >= FIELDS
         assert told["name"] in EVENTS
         assert told["source"] in PLANES
+        told["entity"] = RENAMED.get(told["entity"], told["entity"])
         assert told["entity"] in ENTITIES
         assert told["status"] in STATUSES
         recorded = Recorded(
