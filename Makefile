@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo kill test check format bench docs update wheel fuzz oracle clean
+.PHONY: audit demo kill test check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at one that reads an API page by page.
 	@$(BIN)/python examples/demo.py
@@ -14,6 +14,9 @@ test: $(READY)  ## Run all tests.
 
 kill: $(READY)  ## Kill -9 running executions 2,000 times, and let each go on to its end.
 	KILL_SEEDS=200 $(BIN)/python -m pytest -n auto tests/whole/kill/test_kill.py
+
+audit: $(READY)  ## Predicted results, sandbox, hostile input, secrets, templates, mutants, kills: make audit TIMES=10
+	$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)
 
 check: $(READY)  ## Format, lint, types, stale docs.
 	$(BIN)/ruff format --check .

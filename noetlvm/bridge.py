@@ -5,7 +5,9 @@ Running a bundle needs no compiler, so the import is lazy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 
@@ -27,10 +29,13 @@ def compile_playbooks(paths: Sequence[str], *, quiet: bool = False) -> bytes:
         raise CompilationError(message) from None
     session = Session(paths)
     compiled = session.compile()
-    if compiled.program is None or not quiet:
-        session.report(compiled.files)
     if compiled.program is None:
+        session.report(compiled.files)
         raise CompilationError("")
+    if not quiet:
+        with suppress(OSError):  # a run does not end because its warnings cannot be written
+            session.report(compiled.files)
+            sys.stderr.flush()
     return compiled.data
 
 

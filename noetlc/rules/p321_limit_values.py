@@ -11,6 +11,13 @@ from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlvm.limits import INLINE_BYTES, INLINE_BYTES_MIN
 
+_UNITS = {
+    "max_payload_bytes": "bytes",
+    "max_transitions": "task runs",
+    "max_step_runs": "step runs",
+    "max_children": "child executions",
+}
+
 
 class LimitValues(Rule):
     code = "P321"
@@ -41,11 +48,11 @@ class LimitValues(Rule):
             if step.lifecycle:
                 yield from self._check_lifecycle(step.lifecycle)
         spec = model.playbook.executor.spec if model.playbook.executor else None
-        limits = spec.policy.limits if spec and spec.policy else None
-        if limits:
-            yield from self._check_value("max_payload_bytes", limits.max_payload_bytes, "bytes")
-            yield from self._check_range("max_payload_bytes", limits.max_payload_bytes)
-            yield from self._check_value("max_transitions", limits.max_transitions, "task runs")
+        for limits in (spec.limits, spec.policy.limits if spec.policy else None) if spec else ():
+            if limits:
+                yield from self._check_range("max_payload_bytes", limits.max_payload_bytes)
+                for key, unit in _UNITS.items():
+                    yield from self._check_value(key, getattr(limits, key), unit)
 
     def _check_lifecycle(self, lifecycle: ast.Lifecycle) -> Iterator[Finding]:
         timeout, deadline = lifecycle.timeout_s, lifecycle.deadline_s

@@ -70,6 +70,8 @@ class Limits(Struct):
 
     max_payload_bytes: Scalar | None = None
     max_transitions: Scalar | None = None
+    max_step_runs: Scalar | None = None
+    max_children: Scalar | None = None
 
 
 class ExecutorPolicy(Struct):
@@ -90,6 +92,7 @@ class ExecutorSpec(Struct):
     final_step: Scalar | None = None
     no_next_is_error: Scalar | None = None
     unguarded_arcs: Scalar | None = None
+    limits: Limits | None = None
     policy: ExecutorPolicy | None = None
 
 

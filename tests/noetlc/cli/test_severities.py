@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from pathlib import Path
@@ -90,9 +91,13 @@ def test_compiling_is_linear_in_findings() -> None:
     def seconds(count: int) -> float:
         keys = "".join(f"    key_{number}: 1  # noetlc: ignore[P020]\n" for number in range(count))
         data = f"{HEADER}workflow:\n  - step: start\n{keys}    tool: {{kind: noop}}\n".encode()
-        begun = time.process_time()
-        assert compile_playbooks([("a.yaml", data)]).program is not None
-        return time.process_time() - begun
+        times = []
+        for _ in range(3):  # the best of three: the garbage collector of a large test process interferes
+            gc.collect()
+            begun = time.process_time()
+            assert compile_playbooks([("a.yaml", data)]).program is not None
+            times.append(time.process_time() - begun)
+        return min(times)
 
     seconds(10)  # imports
     assert seconds(4_000) < 8 * max(seconds(1_000), 0.02)

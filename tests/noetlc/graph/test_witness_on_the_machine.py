@@ -11,7 +11,6 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from noetlvm.machine.control import Control
 
 from noetlc.graph.analyse import analyse
 from noetlc.graph.report import Firing, Witness
@@ -20,7 +19,7 @@ from noetlvm.bytecode.program import Program
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep, prepare
 from noetlvm.record import changed
 from tests.noetlc.graph.random_playbooks import random_playbook
-from tests.noetlvm.machine.control.drive import Drive, bad, ok
+from tests.noetlvm.machine.control.drive import Drive, Hand, bad, ok
 
 NETS_PER_BATCH = 40
 
@@ -62,7 +61,7 @@ class Script:
 
     def play(self) -> dict[str, list[tuple[str, ...]]]:
         """Return where tokens went from each step, firing by firing."""
-        drive = Drive(self.net, {}, control=Control).start()
+        drive = Drive(self.net, {}, control=Hand).start()
         for firing in self.moves:
             if self.net.steps[firing.step].pipeline is None:
                 continue  # the server has fired it by itself

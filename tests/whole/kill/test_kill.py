@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from noetlc.compile import PlaybookFile, compile_playbooks
-from noetlvm.cli.replay import replay_execution
+from noetlvm.cli.replay import replay
 from noetlvm.data.event import Event
 from noetlvm.server.recovery import folded
 from noetlvm.store.interface import StoreError
@@ -257,7 +257,7 @@ def check_log(place: Place) -> None:
         for row in rows:
             assert folded(reader, row.execution_id).status == row.status == "success"
             check_events([recorded.event for recorded in reader.events(row.execution_id)])
-            assert replay_execution(row.execution_id, None, str(place.database), as_json_object=True) == 0
+            assert replay(row.execution_id, db=str(place.database), as_json_object=True) == 0
     finally:
         reader.close()
 
