@@ -68,7 +68,7 @@ def problems(log: list[Envelope]) -> list[str]:
         found.append("an event_id is used twice")
     if len({event["execution_id"] for event in log}) != 1:
         found.append("execution_id changes")
-    return found + _server_set(log) + _worker_set(log)
+    return found or _server_set(log) + _worker_set(log)
 
 
 def _of_one(event: Envelope) -> list[str]:
@@ -132,6 +132,10 @@ def _worker_set(log: list[Envelope]) -> list[str]:
     outer = {event.get("iteration_id") for event in log if event["name"] == "loop.started"}
     for event in log:
         name = event["name"]
+        if name == "step.started":
+            begun.add(("step", event["step_run_id"]))
+        if name in ("task.started", "task.done") and ("step", event["step_run_id"]) not in begun:
+            found.append(f"{event['step_run_id']} runs tasks without step.started")
         if name == "task.started":
             begun.add(("task", event["task_run_id"], str(event["attempt"])))
         if name == "task.done" and _ran(event) and ("task", event["task_run_id"], str(event["attempt"])) not in begun:

@@ -1,0 +1,172 @@
+"""Cases that can fail: each passes as the machine is, and does not when the sentence that it checks is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from noetlvm.data import event as envelopes
+from noetlvm.data.event import Event
+from noetlvm.language.events import EVENTS
+from noetlvm.machine import fold, instructions, settling
+from noetlvm.machine.journal import Journal
+from noetlvm.machine.settling import Settling
+from noetlvm.record import changed
+from noetlvm.testing import script
+from noetlvm.testing.script import Answer
+from tests.whole.conformance.suite import Case, read_cases
+from tests.whole.conformance.test_run_cases import IN_ANY_ORDER, told
+from tests.whole.conformance.test_run_envelopes import emitted, problems
+from tests.whole.conformance.verdict import complaints
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+CASES = {case.id: case for case in read_cases("run")}
+
+
+def replaced(target: Any, name: str, value: Any) -> Break:
+    return lambda monkeypatch: monkeypatch.setattr(target, name, value)
+
+
+def first_try(answers: list[Any], takes: float, call: Any) -> Answer:
+    """A tool that does not try again."""
+    return script.read_answer(answers[0], call)._replace(takes=takes)
+
+
+def reducers_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    merge = settling.merge_patches
+    monkeypatch.setattr(
+        settling, "merge_patches", lambda patches, reducers, read, _start: merge(patches, reducers, read, {})
+    )
+
+
+def failed_writes_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = fold.HANDLERS["loop.iteration.failed"]
+
+    def keep(state: Any, event: Event) -> None:
+        around, index = fold.split(event.iteration)
+        loop = state.runs[event.run].loops[around]
+        patch = loop.patches.get(index)
+        failed(state, event)
+        if patch:
+            loop.patches[index] = patch
+
+    monkeypatch.setitem(fold.HANDLERS, "loop.iteration.failed", keep)
+
+
+def newest_ctx(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread sees what others wrote after it was scheduled."""
+    patched = fold.HANDLERS["ctx.patched"]
+
+    def show(state: Any, event: Event) -> None:
+        patched(state, event)
+        for run in state.runs.values():
+            for thread in run.threads.values():
+                thread.view = state.view
+
+    monkeypatch.setitem(fold.HANDLERS, "ctx.patched", show)
+
+
+ON_CASES: dict[str, tuple[str, Break]] = {
+    "step-9.1-01": ("tool-retries-before-policy", replaced(script, "_tried", first_try)),
+    "S52-1": ("numbers-as-text", replaced(instructions, "number_of", lambda value: value)),
+    "S57-1": ("step-sees-ctx-of-its-scheduling", newest_ctx),
+    "S58-1": ("reducers-continue-from-ctx", reducers_from_nothing),
+    "S59-1": ("admit-entry-never", replaced(Settling, "_never_admitted", lambda *_: {})),
+    "S60-1": ("loop-writes-of-failed-iterations", failed_writes_count),
+    "brief-7.2-01": ("log-of-a-whole-run", lambda monkeypatch: unrecorded("ctx.patched")(monkeypatch)),
+    "S65-1": ("failures-in-the-order-of-the-log", replaced(fold, "_failure_position", lambda _: (0, ()))),
+}
+"""By requirement: the case that checks it, and how the sentence is broken."""
+
+
+def all_complaints(case: Case) -> Iterator[str]:
+    """Judge a case as it is, and under its schedules."""
+    yield from complaints(case.expect, told(case))
+    expect = {key: value for key, value in case.expect.items() if key in IN_ANY_ORDER}
+    for seed in range(case.expect.get("given", {}).get("schedules", 0)):
+        yield from complaints(expect, told(case, seed))
+
+
+def is_passed(case: Case) -> bool:
+    """Return whether a case passes; an execution that breaks down passes none."""
+    try:
+        return not any(all_complaints(case))
+    except AssertionError:
+        return False
+
+
+@pytest.mark.parametrize("requirement", ON_CASES)
+def test_a_case_fails_when_its_sentence_is_broken(requirement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, breaks = ON_CASES[requirement]
+    assert requirement in CASES[name].expect["requirement"]
+    assert is_passed(CASES[name])
+    breaks(monkeypatch)
+    assert not is_passed(CASES[name])
+
+
+WHOLE = "log-of-a-whole-run"
+
+
+def unrecorded(name: str) -> Break:
+    """Break: an event is neither recorded nor applied."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        record = Journal.record
+
+        def forget(journal: Journal, event: Event) -> None:
+            if event.name != name:
+                record(journal, event)
+
+        monkeypatch.setattr(Journal, "record", forget)
+
+    return breaks
+
+
+def kind(name: str, **other: Any) -> Break:
+    """Break: the catalogue describes an event otherwise."""
+    return lambda monkeypatch: monkeypatch.setitem(EVENTS, name, changed(EVENTS[name], **other))
+
+
+def identifiers_without(name: str) -> Break:
+    made = envelopes._identifiers
+    return replaced(
+        envelopes, "_identifiers", lambda *given: {key: made(*given)[key] for key in made(*given) if key != name}
+    )
+
+
+class Foreign:
+    """A value outside the closed sets."""
+
+    value = "foreign"
+
+
+ON_ENVELOPES: dict[str, tuple[str, Break]] = {
+    "formal-10.1-01": ("without step.started", unrecorded("step.started")),
+    "formal-10.1-02": ("entity_id", replaced(envelopes, "_entity_id", lambda *_: "")),
+    "formal-10.1-03 source": ("source foreign", kind("step.done", plane=Foreign)),
+    "formal-10.1-03 entity": ("entity foreign", kind("step.done", entity=Foreign)),
+    "formal-10.1-03 status": ("status foreign", kind("step.done", status=Foreign)),
+    "brief-11-01": ("the end is not recorded last", unrecorded("workflow.finished")),
+    "brief-11-02": ("without task.started", unrecorded("task.started")),
+    "brief-11-03 task": ("lacks task_run_id", identifiers_without("task_run_id")),
+    "brief-11-03 step": ("lacks step_run_id", identifiers_without("step_run_id")),
+    "brief-11-03 attempt": ("lacks attempt", identifiers_without("attempt")),
+    "step-8-02": ("without loop.iteration.started", unrecorded("loop.iteration.started")),
+}
+"""By requirement: what is then wrong with the log, and how the sentence is broken."""
+
+
+@pytest.mark.parametrize("requirement", ON_ENVELOPES)
+def test_envelopes_that_a_run_emits_are_refused_when_the_sentence_is_broken(
+    requirement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, breaks = ON_ENVELOPES[requirement]
+    assert requirement.partition(" ")[0] in CASES[WHOLE].expect["requirement"]
+    (log,) = emitted(CASES[WHOLE], monkeypatch).values()
+    assert problems(log) == []
+    breaks(monkeypatch)
+    (log,) = emitted(CASES[WHOLE], monkeypatch).values()
+    assert any(problem in found for found in problems(log))
