@@ -65,14 +65,14 @@ def _do(path: Path, row: Execution, action: Action) -> None:
     from noetlvm.server.server import NotFoundError
     from noetlvm.tools.runner import ToolRunner
 
-    async def meet() -> None:
+    async def control() -> None:
         # Nothing is run, so nothing needs a credential.
-        Engine(store, results_of(path), ToolRunner(), resolve=lambda _declared: Credentials()).meet(
+        Engine(store, results_of(path), ToolRunner(), resolve=lambda _declared: Credentials()).control_idle(
             row.execution_id, action
         )
 
     with writing(path) as store:
         try:
-            asyncio.run(meet())
+            asyncio.run(control())
         except (BundleError, NotFoundError) as problem:
             raise CommandError(f"what is stored of {row.execution_id} cannot be read: {problem}") from None

@@ -123,13 +123,13 @@ class Engine:
         self.server.resume(execution_id)
         return execution_id
 
-    def ask(self, execution_id: str, action: Action) -> None:
+    def control(self, execution_id: str, action: Action) -> None:
         """Cancel, pause or resume an execution that runs here."""
         active = self.server.active.get(execution_id)
         if active is not None:
             self.submit(active, CONTROLS[action])
 
-    def meet(self, execution_id: str, action: Action) -> None:
+    def control_idle(self, execution_id: str, action: Action) -> None:
         """Perform a control on an execution that no process runs. Nothing else moves; the engine is used up."""
         self._is_stopping = True
         active = self.server.activate(execution_id)

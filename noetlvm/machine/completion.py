@@ -1,4 +1,4 @@
-"""How an execution ends: what the final step is told, and what the last events say (S4, S34)."""
+"""How an execution ends: the args of the final step, and what the last events say (S4, S34)."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def _close_thread(state: State, number: int, run: Run, path: str) -> None:
 
 
 def _replace_lease(state: State, event: Event) -> None:
-    """Give all threads of a unit the next lease: whoever held them is gone."""
+    """Give all threads of a unit the next lease: their holder is gone."""
     run, unit, lease = state.runs[event.run], event.iteration, event.data["lease"]
     run.leases[unit] = lease
     for path, thread in run.threads.items():

@@ -1,6 +1,6 @@
-"""A pipeline while it runs: program counter, `_prev`, `iter`, attempts, and the events it tells.
+"""A pipeline while it runs: program counter, `_prev`, `iter`, attempts, and the events it reports.
 
-It is pure. It asks for effects and is told their outcomes; clocks, tools and identifiers are its driver's business. The
+It is pure. It requests effects and takes their outcomes; clocks, tools and identifiers are its driver's business. The
 driver calls `advance`, performs the effect, gives a call's outcome to `complete`, and reports `events` as they come.
 Whatever comes after a `task.done` depends on that event and on what the scope gives, so a frame that is restored from
 the log goes on as the first one would have.
@@ -88,7 +88,7 @@ class Frame:
     def advance(self, is_due: Callable[[], bool] | None = None) -> Effect:
         """Run up to the next effect. Where a call has no outcome yet, it is requested again.
 
-        `is_due` tells when others need a turn: then the effect is an empty wait, and the next call goes on.
+        `is_due` is true when others need a turn: then the effect is an empty wait, and the next call goes on.
         """
         if self._wait is not None:
             wait, self._wait = self._wait, None
@@ -108,26 +108,26 @@ class Frame:
         return self.give_up(failure("fuel", message), self.pc)
 
     def complete(self, outcome: dict[str, Any], *, repeatable: bool = False) -> None:
-        """Take the outcome of the call that was asked for: `{status, result, error, meta, …}`.
+        """Take the outcome of the call that was requested: `{status, result, error, meta, …}`.
 
         `repeatable`: the tool changed nothing, so the task may run again for a result that could not be recorded.
         """
         meta = {**outcome.get("meta", {}), "attempt": self.attempt}
-        told = {"result": None, **outcome, "meta": meta}
-        error = told.get("error")
+        reported = {"result": None, **outcome, "meta": meta}
+        error = reported.get("error")
         if error:
             # Secrets go before the rest does: what a cut leaves of one may not be known as one.
-            told["error"] = error | {"message": shortened(self._scope.offload.redacted(error["message"]))}
+            reported["error"] = error | {"message": shortened(self._scope.offload.redacted(error["message"]))}
         try:
-            recorded = self._small(told)
+            recorded = self._small(reported)
         except (UnencodableError, TooLargeError) as problem:
             error = failure("encoding", f"the result cannot be recorded: {problem}")
-            told = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
-        # The log knows the trace from its first event, so only templates are told of it again.
-        seen = {**told, "meta": {**meta, "trace_id": self._scope.trace_id}}
+            reported = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
+        # The log knows the trace from its first event, so only templates get it again.
+        seen = {**reported, "meta": {**meta, "trace_id": self._scope.trace_id}}
         self.outcome = self.names["outcome"] = readable(seen, self._scope.offload.load)
         self._recorded = recorded
-        offload, result = self._scope.offload, told["result"]
+        offload, result = self._scope.offload, reported["result"]
         self._masked, self._repeatable = offload.redacts and offload.redacted(result) is not result, repeatable
         self.pc += 1
 
@@ -246,7 +246,7 @@ class Frame:
         self.pc = FAILED
         return self._failed(error, self._pipeline.locate(at))
 
-    # ---- telling
+    # ---- events
 
     def _event(self, name: str, data: dict[str, Any]) -> Event:
         scope = self._scope
@@ -272,8 +272,8 @@ class Frame:
             return outcome if small is large else {**outcome, **small}
         large = {name: value for name, value in outcome.items() if name not in ("status", "meta", "error")}
         small = offload.fit({**large, "details": error.get("details"), "message": error["message"]})
-        told = {**error, "details": small.pop("details"), "message": small.pop("message")}
-        return {**outcome, **small, "error": told}
+        reported = {**error, "details": small.pop("details"), "message": small.pop("message")}
+        return {**outcome, **small, "error": reported}
 
     def _shown_inputs(self) -> dict[str, Any]:
         """Return the rendered inputs for people to see why the task failed, as far as they can be recorded."""

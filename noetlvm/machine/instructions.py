@@ -4,8 +4,8 @@ Binding an instruction gives a function of the frame: operands, targets and expr
 pipeline is first run. A function moves the frame on and returns None, or the effect that has to happen first.
 
 A template that fails is the task's failure (S10). Where inputs are rendered it becomes the outcome, and the task's
-rules decide. Where a rule itself fails (its guard, its patch or its delay) nobody is left to decide: the task fails,
-with `error.kind: template`, not retryable. Between tasks, where `choose`, `while` or `until` ask, the pipeline does.
+rules decide. Where a rule itself fails (its guard, its patch or its delay) nothing is left to decide: the task fails,
+with `error.kind: template`, not retryable. Between tasks, in `choose`, `while` and `until`, the pipeline fails.
 """
 
 from __future__ import annotations

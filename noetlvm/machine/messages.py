@@ -131,7 +131,7 @@ class CloseWork(NamedTuple):
 
 
 class StopWork(NamedTuple):
-    """Withdraw the offer, and tell the worker that has it to stop: nothing it reports is accepted any more."""
+    """Withdraw the offer, and stop the worker that has it: nothing it reports is accepted any more."""
 
     run: int
     iteration: str

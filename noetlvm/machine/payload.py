@@ -1,8 +1,8 @@
 """Data on its way into events and back: what is too large for an event is stored elsewhere (S46).
 
 A large value is replaced by a reference to what the result store keeps under the hash of its bytes. Here it is only
-decided and encoded: whoever commits the events writes `take_blobs()` to the store first, and gives `fetch` to read it.
-In state, a value either holds no reference or is one; what is stored may refer to other stored values.
+decided and encoded: the caller that commits the events writes `take_blobs()` to the store first, and gives `fetch` to
+read it. In state, a value either holds no reference or is one; what is stored may refer to other stored values.
 """
 
 from __future__ import annotations

@@ -42,21 +42,21 @@ def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = No
 
 def main() -> int:
     """Answer one question of the suite."""
-    asked = _arguments()
+    arguments = _arguments()
     try:
-        if asked.stage == "replay":
-            _print(state_view(fold_log(read_log(_text(asked.files[0]).splitlines()))))
+        if arguments.stage == "replay":
+            _print(state_view(fold_log(read_log(_text(arguments.files[0]).splitlines()))))
             return 0
-        ran = run_given([_text(file) for file in asked.files], _given(asked.given))
+        ran = run_given([_text(file) for file in arguments.files], _given(arguments.given))
     except CompilationError:
         _print(REFUSED)
         return 1
     except ScriptError as error:
         print(error, file=sys.stderr)
         return 2
-    if asked.stage == "record":
+    if arguments.stage == "record":
         lines = list(write_log(ran.execution_id, ran.events, ran.times))
-        print("\n".join(lines[: asked.events]))
+        print("\n".join(lines[: arguments.events]))
         return 0
     _print(ran.to_data())
     return 0 if ran.status == "success" else 1

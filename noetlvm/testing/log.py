@@ -19,8 +19,8 @@ _REFERENCE_KEYS = {"store", "key", "checksum", "size", "schema_hint"}
 def write_log(execution_id: str, events: Sequence[Event], times: Sequence[float]) -> Iterator[str]:
     """Yield the lines of a log; identifiers of events are made of their numbers."""
     for seq, (event, time) in enumerate(zip(events, times, strict=True), 1):
-        told = envelope(execution_id, Recorded(seq, f"{execution_id}-{seq}", time, event))
-        yield json.dumps(shown(told), ensure_ascii=False)
+        found = envelope(execution_id, Recorded(seq, f"{execution_id}-{seq}", time, event))
+        yield json.dumps(shown(found), ensure_ascii=False)
 
 
 def read_log(lines: Iterable[str]) -> list[dict[str, Any]]:
@@ -28,21 +28,21 @@ def read_log(lines: Iterable[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.strip()]
 
 
-def event_of(told: Mapping[str, Any]) -> Event:
-    """Return the event that an envelope tells of."""
-    prefix = f"{told['execution_id']}/"
-    run = int(told["step_run_id"].removeprefix(prefix)) if "step_run_id" in told else 0
-    iteration = told["iteration_id"].removeprefix(f"{prefix}{run}/") if "iteration_id" in told else ""
-    task = int(told["task_run_id"].rpartition("#")[2]) if "task_run_id" in told else 0
-    data = _with_references(told["data"])
-    return Event(told["name"], data, run, iteration, task, told.get("task_label", ""), told.get("attempt", 0))
+def event_of(found: Mapping[str, Any]) -> Event:
+    """Return the event of an envelope."""
+    prefix = f"{found['execution_id']}/"
+    run = int(found["step_run_id"].removeprefix(prefix)) if "step_run_id" in found else 0
+    iteration = found["iteration_id"].removeprefix(f"{prefix}{run}/") if "iteration_id" in found else ""
+    task = int(found["task_run_id"].rpartition("#")[2]) if "task_run_id" in found else 0
+    data = _with_references(found["data"])
+    return Event(found["name"], data, run, iteration, task, found.get("task_label", ""), found.get("attempt", 0))
 
 
 def fold_log(envelopes: Iterable[Mapping[str, Any]], state: State | None = None) -> State:
     """Return the state after the last event, from the first on or from a state that knows those before."""
     state = state or State()
-    for told in envelopes:
-        apply(state, event_of(told), datetime.fromisoformat(told["timestamp"]).timestamp())
+    for found in envelopes:
+        apply(state, event_of(found), datetime.fromisoformat(found["timestamp"]).timestamp())
     return state
 
 
@@ -83,8 +83,8 @@ def _run_view(number: int, run: Run) -> dict[str, Any]:
 
 def _thread_view(thread: Thread) -> dict[str, Any]:
     frame = thread.frame
-    told = {"task_runs": frame.task, "task": frame.label, "attempt": frame.attempt, "prev": frame.prev}
-    return told | {"iter": frame.iter, "retry_after": frame.waiting, "child": _child_path(thread)}
+    found = {"task_runs": frame.task, "task": frame.label, "attempt": frame.attempt, "prev": frame.prev}
+    return found | {"iter": frame.iter, "retry_after": frame.waiting, "child": _child_path(thread)}
 
 
 def _child_path(thread: Thread) -> str | None:

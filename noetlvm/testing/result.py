@@ -1,4 +1,4 @@
-"""How a run in a test went, with everything that can be asked about it afterwards."""
+"""How a run in a test went, with everything that a test may check afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CallMade(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """One execution, as its log and its calls tell of it."""
+    """One execution, as its log and its calls show it."""
 
     execution_id: str
     status: str

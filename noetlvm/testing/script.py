@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     takes: float = 0
     """Seconds that it lasts."""
     fate: str = ""
-    """`lost`: the worker is gone, and another takes over. `late`: so it seems, but it tells of the outcome later."""
+    """`lost`: the worker is gone, and another takes over. `late`: so it seems, but it reports the outcome later."""
 
 
 class Script:

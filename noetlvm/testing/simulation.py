@@ -103,8 +103,8 @@ class ScriptedTools:
 
     async def run(self, call: ToolCall) -> Outcome:
         execution, step, run, iteration = self._position(call)
-        asked = Call(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
-        answer = self._script.answer(step, iteration, asked)
+        wanted = Call(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
+        answer = self._script.answer(step, iteration, wanted)
         if answer is None:
             raise ScriptError(f"the script does not say what `{call.label}` of the step `{step}` answers")
         assert self.engine is not None  # it was made with these tools
@@ -195,7 +195,7 @@ class Simulation:
 
     async def _control(self, engine: Engine, execution_id: str, time: float, action: Action) -> None:
         await self._clock.sleep(time)
-        engine.ask(execution_id, action)
+        engine.control(execution_id, action)
 
     def _result(self, row: Execution) -> RunResult:
         id = row.execution_id

@@ -15,13 +15,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 DEBT: dict[str, frozenset[str]] = {
-    "words": frozenset(
-        [
-            "noetlvm/engine",
-            "noetlvm/machine",
-            "noetlvm/testing",
-        ]
-    ),
     "lines": frozenset(
         [
             "noetlvm/bytecode",
@@ -30,22 +23,12 @@ DEBT: dict[str, frozenset[str]] = {
             "noetlvm/server",
         ]
     ),
-    "exceptions": frozenset(
-        [
-            "noetlvm/engine",
-            "noetlvm/machine",
-            "noetlvm/testing",
-        ]
-    ),
     "names": frozenset(
         [
-            "Answer",
             "Arc",
             "Area",
             "Branch",
             "Call",
-            "Clock",
-            "Command",
             "Credential",
             "Ending",
             "Entity",
@@ -59,27 +42,19 @@ DEBT: dict[str, frozenset[str]] = {
             "Limits",
             "Loop",
             "Operand",
-            "Options",
-            "Order",
             "Origin",
-            "Pipeline",
-            "Place",
             "Playbook",
             "Position",
             "Program",
-            "Progress",
             "Reader",
             "Router",
             "Row",
-            "Run",
             "Shape",
             "Source",
             "Step",
-            "Surroundings",
             "Test",
             "Token",
             "Use",
-            "Verdict",
         ]
     ),
 }

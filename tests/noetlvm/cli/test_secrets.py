@@ -87,7 +87,7 @@ def _left_unfinished(folder: Path) -> str:
     async def leave() -> str:
         engine = Engine(store, MemoryResults(), ToolRunner(), resolve=lambda _declared: Credentials())
         id = engine.start(Bundle.of(compile_playbooks([str(folder / "keyed.yaml")])), {})
-        engine.meet(id, "resume")
+        engine.control_idle(id, "resume")
         return id
 
     with closing(SqliteStore(folder / "executions.db")) as store:

@@ -100,9 +100,9 @@ def test_whatever_happened_is_decided_again(seed: int) -> None:
 
     async def control(ask: str, execution_id: str) -> None:
         await asyncio.sleep(chance.random() * 0.02)
-        engine.ask(execution_id, "pause")
+        engine.control(execution_id, "pause")
         await asyncio.sleep(0.005)
-        engine.ask(execution_id, "cancel" if ask == "cancel" else "resume")
+        engine.control(execution_id, "cancel" if ask == "cancel" else "resume")
 
     async def go() -> Ending:
         execution_id = engine.start(bundle_of(steps_of(chance)), {})

@@ -123,7 +123,7 @@ def test_cancelling_a_parent_cancels_its_child() -> None:
 
         async def play(call: ToolCall) -> Outcome:
             if call.label == "greet":
-                engine.ask(parent, "cancel")
+                engine.control(parent, "cancel")
                 await asyncio.sleep(3600)
             return ok("x")
 
@@ -145,7 +145,7 @@ def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_
 
         async def play(call: ToolCall) -> Outcome:
             if call.label == "greet":
-                engine.ask(parent, "cancel")
+                engine.control(parent, "cancel")
                 await asyncio.sleep(3600)
             return ok("x")
 

@@ -34,7 +34,7 @@ async def _ask(engine: Engine, session: Session, execution_id: str, action: str,
     assert action in ("cancel", "pause")
     wanted = "cancel" if action == "cancel" else "pause"
     if not listens:
-        engine.ask(execution_id, wanted)  # type: ignore[arg-type]
+        engine.control(execution_id, wanted)  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
         return
     session.store.request(execution_id, wanted)  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def test_an_execution_that_nobody_runs_can_be_cancelled() -> None:
     left = _run_with(session, "pause")
 
     async def go() -> None:
-        session.engine().meet(left.execution_id, "cancel")
+        session.engine().control_idle(left.execution_id, "cancel")
 
     asyncio.run(go())
     row = session.store.execution(left.execution_id)

@@ -77,7 +77,7 @@ def test_cancelling_more_children_than_one_event_can_name() -> None:
     async def play(_call: ToolCall) -> Outcome:
         (engine,) = engines
         root = next(row for row in session.store.executions() if not row.parent)
-        engine.ask(root.execution_id, "cancel")
+        engine.control(root.execution_id, "cancel")
         return error("late", "it is cancelled meanwhile")
 
     session.tools.play = play

@@ -124,7 +124,7 @@ def test_a_paused_execution_does_not_wait_for_its_limit() -> None:
         engine = session.engine()
 
         async def play(_call: ToolCall) -> Outcome:
-            engine.ask(execution_id, "pause")
+            engine.control(execution_id, "pause")
             return ok()
 
         session.tools.play = play
