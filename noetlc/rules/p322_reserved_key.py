@@ -24,7 +24,7 @@ _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
     ast.ExecutorPolicy: {"placement": _LATER, "cost": _LATER, "backends": _LATER},
     ast.Emit: {"events": "every step is recorded anyway; to send a message, write a task"},
     ast.StepPolicy: {
-        "tracing": "every event has `trace_id`, `step_run_id` and a time already",
+        "tracing": "every event of a step has `step_run_id` and a time already",
         "quotas": "`lifecycle` limits time, `max_in_flight` how much runs at once",
         "compensation": "write an arc for `event.name == 'step.failed'` to a step that undoes it",
     },
