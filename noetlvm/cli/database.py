@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -51,19 +51,26 @@ def reading(given: str | None, server: str | None = None) -> Iterator[Reader]:
 
     A server is used if one is named, or if the environment names one and no database was given.
     """
-    reader: Reader
     if server is not None or (given is None and os.environ.get(SERVER)):
-        from noetlvm.client.reader import RemoteReader
+        with _remote_reading(server) as remote:
+            yield remote
+        return
+    from noetlvm.store.sqlite import SqliteReader
 
-        reader = cast("Reader", RemoteReader(remote_client(server, None)))
-    else:
-        from noetlvm.store.sqlite import SqliteReader
-
-        reader = SqliteReader(database_path(given))
-    try:
+    with closing(SqliteReader(database_path(given))) as reader:
         yield reader
-    finally:
-        reader.close()
+
+
+@contextmanager
+def _remote_reading(server: str | None) -> Iterator[Reader]:
+    from noetlvm.client.calls import ServiceError
+    from noetlvm.client.reader import RemoteReader
+
+    with closing(RemoteReader(remote_client(server, None))) as reader:
+        try:
+            yield cast("Reader", reader)
+        except ServiceError as error:
+            raise CommandError(str(error)) from None
 
 
 def results_of(path: Path, durability: Durability = "full") -> FileResults:

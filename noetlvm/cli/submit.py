@@ -92,10 +92,14 @@ def _refusing(call: Any, *arguments: Any, **options: Any) -> Any:
 
 def watch(client: Client, id: str, *, as_json: bool, quiet: bool) -> int:
     """Show an execution until it ends, print its ending, and return the exit code."""
-    for event in _refusing(lambda: client.follow(id)):
+    return int(_refusing(_watched, client, id, as_json=as_json, quiet=quiet))
+
+
+def _watched(client: Client, id: str, *, as_json: bool, quiet: bool) -> int:
+    for event in client.follow(id):
         if not (as_json or quiet) and event["name"] in _SHOWN:
             print(f"{event['name']}  {event['data'].get('step', '')}".rstrip(), file=sys.stderr)
-    ending = _refusing(client.ending, id)
+    ending = client.ending(id)
     if as_json:
         print(json.dumps(ending, ensure_ascii=False), flush=True)
     elif not (quiet and ending["status"] == "success"):

@@ -120,6 +120,7 @@ class Client:
         """Yield events as they come, until the execution ends; a broken connection is resumed without a gap."""
         import json
 
+        self.execution(id)  # a server that was never reached is an error; one that goes away is waited for
         lines = _Lines(after)
         while True:
             try:
@@ -199,6 +200,7 @@ class AsyncClient:
     async def follow(self, id: str, after: int = 0) -> AsyncIterator[Json]:
         import json
 
+        await self.execution(id)
         lines = _Lines(after)
         while True:
             try:
