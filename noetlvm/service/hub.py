@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from noetlvm.machine.messages import OpenWork
-from noetlvm.store.interface import QueuedCommand
 
 Part = tuple[str, int, str]
 """Execution, run and iteration of a command."""
@@ -31,7 +30,7 @@ class Outbound(NamedTuple):
 
 
 class ConnectedWorker:
-    """A worker with an open connection, or one that exchanges messages by requests."""
+    """A worker with an open connection."""
 
     def __init__(self, id: str, pools: Iterable[str], slots: int, notify: Callable[[], None]) -> None:
         self.id = id
@@ -92,9 +91,3 @@ class Hub:
         """Let the worker that holds a command leave it."""
         for worker in self.workers.values():
             worker.stop(part, lease)
-
-    def released(self, command: QueuedCommand) -> None:
-        """Forget a claim that came to nothing."""
-        for worker in self.workers.values():
-            if worker.held.get(command.part) == command.lease:
-                del worker.held[command.part]

@@ -1,7 +1,7 @@
-"""The worker protocol: one message each way over a WebSocket, or by requests where a proxy allows nothing else.
+"""The worker protocol: messages over one WebSocket.
 
 A worker sends reports and the results that they refer to; a message without reports renews its leases. It gets
-answers to its reports, commands to stop, and new commands. Messages are msgpack, or JSON by request.
+answers to its reports, commands to stop, and new commands. Messages are msgpack.
 """
 
 from __future__ import annotations
