@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import logging
 import random
-import ssl
-from collections.abc import Coroutine
-from time import monotonic
+from collections.abc import Callable, Coroutine
 from typing import Any
-from urllib.parse import urlsplit
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
@@ -24,6 +20,7 @@ from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
+from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools
 from noetlvm.worker.clock import Clock, SystemClock
 from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
@@ -34,7 +31,6 @@ MARGIN_SECONDS = 2.0
 """Work stops so long before its lease ends."""
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
-MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 BUNDLES_MAX = 100
 
 _LOG = logging.getLogger("noetlvm.worker")
@@ -42,17 +38,12 @@ _LOG = logging.getLogger("noetlvm.worker")
 Part = tuple[str, int, str]
 
 
-class RefusedError(Exception):
-    """The server refuses this worker: trying again does not help."""
-
-
 class RemoteWorker:
     """One worker process."""
 
     def __init__(
         self,
-        server: str,
-        token: str,
+        link: ServerLink,
         tools: Tools,
         *,
         id: str,
@@ -60,10 +51,12 @@ class RemoteWorker:
         slots: int,
         clock: Clock | None = None,
         lease_seconds: float = LEASE_SECONDS,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
+        """`jitter` gives numbers below 1 that spread the reconnection of many workers."""
         self.id = id
-        self._server = server.rstrip("/")
-        self._token = token
+        self._link = link
+        self._jitter = jitter
         self._tools = tools
         self._pools = pools
         self._slots = slots
@@ -80,7 +73,7 @@ class RemoteWorker:
         self._news = asyncio.Event()
         self._is_draining = False
         self._leaves = asyncio.Event()
-        self._contact = monotonic()
+        self._contact = self._clock.monotonic()
         """When the server last answered: leases are good for that long and one lease more."""
         self._ports = PipelinePorts(
             tools,
@@ -96,8 +89,6 @@ class RemoteWorker:
 
     async def run(self) -> None:
         """Work until `drain` has come to its end. Raises RefusedError."""
-        from websockets.exceptions import WebSocketException
-
         watch = asyncio.create_task(self._watch_leases())
         wait = RETRY_SECONDS[0]
         try:
@@ -105,11 +96,11 @@ class RemoteWorker:
                 try:
                     await self._connected()
                     wait = RETRY_SECONDS[0]
-                except (OSError, WebSocketException) as error:
-                    _LOG.warning("no connection to %s: %s", self._server, error)
+                except OSError as error:
+                    _LOG.warning("no connection to %s: %s", self._link, error)
                 if not self._is_done:
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._leaves.wait(), wait * (0.5 + random.random()))
+                        await asyncio.wait_for(self._leaves.wait(), wait * (0.5 + self._jitter()))
                     wait = min(wait * 2, RETRY_SECONDS[1])
         finally:
             watch.cancel()
@@ -130,32 +121,25 @@ class RemoteWorker:
         return self._is_draining and not self._runs and not self._reports
 
     async def _connected(self) -> None:
-        from websockets.asyncio.client import connect
-
-        address = self._server.replace("http", "ws", 1) + "/api/v1/worker"
-        headers = {"Authorization": f"Bearer {self._token}"}
-        async with connect(address, additional_headers=headers, max_size=MESSAGE_BYTES_MAX, compression=None) as socket:
-            await socket.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
+        async with self._link.connect() as exchange:
+            await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             # Reports without an answer are sent again: the server takes each once.
-            sender = asyncio.create_task(self._send(socket))
+            sender = asyncio.create_task(self._send(exchange))
             self._news.set()
             try:
                 while not self._is_done:
-                    receiving = asyncio.ensure_future(socket.recv())
+                    receiving = asyncio.ensure_future(exchange.receive())
                     leaving = asyncio.ensure_future(self._leaves.wait())
                     done, _ = await asyncio.wait({receiving, leaving}, return_when=asyncio.FIRST_COMPLETED)
                     leaving.cancel()
                     if receiving not in done:
                         receiving.cancel()
                         break
-                    data = receiving.result()
-                    self._take(decode(data if isinstance(data, bytes) else data.encode()))
+                    self._take(decode(receiving.result()))
             finally:
                 sender.cancel()
-            if socket.close_code == 4401:
-                raise RefusedError(socket.close_reason or "the token is refused")
 
-    async def _send(self, socket: Any) -> None:
+    async def _send(self, exchange: Exchange) -> None:
         sent = 0
         while True:
             with contextlib.suppress(TimeoutError):
@@ -167,10 +151,10 @@ class RemoteWorker:
             message: dict[str, Any] = {"reports": reports, "results": results}
             if self._is_draining:
                 message["slots"] = 0
-            await socket.send(encode(message))
+            await exchange.send(encode(message))
 
     def _take(self, message: dict[str, Any]) -> None:
-        self._contact = monotonic()
+        self._contact = self._clock.monotonic()
         for number, accepted in message["answers"]:
             self._answer(number, accepted)
         for execution_id, run, iteration, lease in message["stop"]:
@@ -218,7 +202,7 @@ class RemoteWorker:
         """Stop all work before its lease ends, if the server has not been reached for that long."""
         while True:
             await asyncio.sleep(0.5)
-            if monotonic() - self._contact > self._lease_seconds - MARGIN_SECONDS and self._runs:
+            if self._clock.monotonic() - self._contact > self._lease_seconds - MARGIN_SECONDS and self._runs:
                 _LOG.warning("leases could not be renewed: stopping %d pipelines", len(self._runs))
                 for run in list(self._runs.values()):
                     run.stop(now=True)
@@ -277,26 +261,9 @@ class RemoteWorker:
         if found is None:
             while len(self._bundles) >= BUNDLES_MAX:
                 self._bundles.pop(next(iter(self._bundles)))
-            found = self._bundles[id] = Bundle.of(self._get(f"/api/v1/bundles/{id}"))
+            found = self._bundles[id] = Bundle.of(self._link.get(f"/api/v1/bundles/{id}"))
         return found
 
     def _fetch(self, reference: Reference) -> bytes:
-        return self._get(f"/api/v1/results/{reference.key}?worker={self.id}")
-
-    def _get(self, path: str) -> bytes:
-        """Read from the server. It blocks: a pipeline reads large results rarely, and needs them at once."""
-        url = urlsplit(self._server)
-        port = url.port or (443 if url.scheme == "https" else 80)
-        host = url.hostname or ""
-        connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(host, port, timeout=30, context=ssl.create_default_context())
-            if url.scheme == "https"
-            else http.client.HTTPConnection(host, port, timeout=30)
-        )
-        with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
-            answer = connection.getresponse()
-            data = answer.read()
-        if answer.status != 200:
-            raise LookupError(f"the server answers {answer.status} for {path}")
-        return data
+        # It blocks: a pipeline reads large results rarely, and needs them at once.
+        return self._link.get(f"/api/v1/results/{reference.key}?worker={self.id}")
