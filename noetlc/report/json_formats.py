@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from noetlc.finding import Severity
-from noetlc.report.report import Report
 from noetlc.report.located_finding import LocatedFinding, fingerprint, with_ordinals
+from noetlc.report.report import Report
 
 _GITLAB_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
-from noetlc.report.report import Report
 from noetlc.report.located_finding import LocatedFinding
+from noetlc.report.report import Report
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans(

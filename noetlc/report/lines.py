@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
-from noetlc.report.report import Report, visible
 from noetlc.report.located_finding import LocatedFinding
+from noetlc.report.report import Report, visible
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _IN_MESSAGE = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})

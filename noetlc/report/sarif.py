@@ -7,8 +7,8 @@ import os
 from typing import Any
 from urllib.parse import quote
 
-from noetlc.report.report import Report
 from noetlc.report.located_finding import FixRow, LocatedFinding, Range, fingerprint, with_ordinals
+from noetlc.report.report import Report
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.finding import Severity
-from noetlc.report.report import Report, summary, visible
 from noetlc.report.located_finding import FixRow, LocatedFinding, Range
+from noetlc.report.report import Report, summary, visible
 from noetlc.syntax.span import Source
 
 _TAB = 4

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
-from noetlc.report.report import Report
 from noetlc.report.located_finding import EditRow, FixRow, LocatedFinding, Range, RelatedRow
+from noetlc.report.report import Report
 from noetlc.syntax.span import Source
 
 TEXTS = {

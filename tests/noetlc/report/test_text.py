@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from noetlc.finding import Severity
-from noetlc.report.report import Report
 from noetlc.report.located_finding import LocatedFinding, Range
+from noetlc.report.report import Report
 from noetlc.report.text import BLOCKS_MAX, render
 from noetlc.syntax.span import Source
 from tests.noetlc.report.sample import REPORT
