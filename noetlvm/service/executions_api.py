@@ -14,7 +14,9 @@ from noetlvm.data.event import envelope
 from noetlvm.data.json_text import plain
 from noetlvm.server.active import Ending
 from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
+from noetlvm.server.retry import PreparedRetry, RefusedRetryError
 from noetlvm.server.server import BadRequestError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
@@ -28,6 +30,7 @@ from noetlvm.service.models import (
     ExecutionView,
     PageSize,
     PlaybookPath,
+    RetryRequest,
     Started,
     StartRequest,
 )
@@ -39,6 +42,7 @@ from noetlvm.testing.log import state_view
 executions_router = APIRouter(tags=["executions"])
 
 Seq = Annotated[int, Query(ge=0, le=2**53)]
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 Status = Literal["running", "paused", "success", "failed", "cancelled"]
 
 
@@ -48,7 +52,7 @@ Status = Literal["running", "paused", "success", "failed", "cancelled"]
 async def start_execution(
     request: Request,
     wanted: StartRequest,
-    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Started:
     """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
     driver = driver_of(request)
@@ -70,7 +74,11 @@ def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:
             version = f" in version {wanted.version}" if wanted.version else ""
             raise ProblemError(404, f"no playbook is registered under `{wanted.path}`{version}")
         id = entry.bundle
-    data = driver.store.bundle(id or "")
+    return _stored_bundle(driver, id or "")
+
+
+def _stored_bundle(driver: Driver, id: str) -> Bundle:
+    data = driver.store.bundle(id)
     if data is None:
         raise ProblemError(404, f"there is no bundle {id}")
     return Bundle.of(data)
@@ -190,6 +198,31 @@ def _loaded(driver: Driver, value: Any) -> Any:
     from noetlvm.data.references import Reference
 
     return decode(driver.results.get(value.key)) if type(value) is Reference else value
+
+
+@executions_router.post(
+    "/executions/{execution_id}/retry",
+    status_code=201,
+    dependencies=[requires("run")],
+    responses=documented(404, 409, 422),
+)
+async def retry_execution(
+    request: Request, execution_id: str, wanted: RetryRequest | None = None, idempotency_key: IdempotencyKey = None
+) -> Started:
+    """Run the failed steps of a failed execution again, as a new execution whose log begins with the old one's."""
+    driver = driver_of(request)
+    row = await run_in_threadpool(_row, request, execution_id)
+    try:
+        prepared = await run_in_threadpool(_prepared_retry, driver, row, wanted or RetryRequest(bundle=None))
+        id = await driver.retry(prepared, idempotency_key or "")
+    except (RefusedRetryError, UnresolvedError) as error:
+        raise ProblemError(409, str(error)) from None
+    return Started(execution_id=id)
+
+
+def _prepared_retry(driver: Driver, row: Execution, wanted: RetryRequest) -> PreparedRetry:
+    bundle = None if wanted.bundle is None else _stored_bundle(driver, wanted.bundle)
+    return driver.server.prepare_retry(row.execution_id, bundle)
 
 
 @executions_router.post(
