@@ -95,6 +95,17 @@ def retry(id: str, bundle: str | None, key: str | None) -> ServiceCall[str]:
     )
 
 
+def recorded_events(id: str, after: int, limit: int) -> ServiceCall[bytes]:
+    """Read events as they are stored."""
+    call = execution(id, "/events", after=after, limit=limit)
+    return call._replace(headers={"Accept": "application/vnd.msgpack"})
+
+
+def stored(kind: str, key: str) -> ServiceCall[bytes]:
+    """Read a bundle or a stored result."""
+    return ServiceCall("GET", f"/{kind}/{quote(key, safe='')}", _same)
+
+
 def playbooks(after: str, limit: int) -> ServiceCall[Json]:
     """List playbooks."""
     return ServiceCall("GET", "/playbooks", _same, params={"after": after, "limit": limit})

@@ -228,7 +228,20 @@ class Work(NamedTuple):
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Start, Refuse, Retry, WorkerReport, ChildFinished, LeaseLost, Released, TimerDue, Pause, Resume, Cancel, Continue),
+        *(
+            Start,
+            Refuse,
+            Retry,
+            WorkerReport,
+            ChildFinished,
+            LeaseLost,
+            Released,
+            TimerDue,
+            Pause,
+            Resume,
+            Cancel,
+            Continue,
+        ),
         *(OpenWork, CloseWork, StopWork, StartChild, CancelChild, WakeAt, Work),
     )
 }

@@ -12,7 +12,7 @@ from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
 from noetlvm.machine.retry import RetryPlan
 from noetlvm.server.bundle import Bundle
-from noetlvm.store.interface import Execution, Reader
+from noetlvm.store.interface import Execution, StoreReader
 
 RETRY_EVENTS_MAX = 250_000
 """Events of an execution that can be retried: the new one's log begins with all of them, in one transaction."""
@@ -25,15 +25,13 @@ class RefusedRetryError(ValueError):
 class PreparedRetry(NamedTuple):
     """A retry that can start."""
 
-    row: Execution
-    """Of the execution that failed."""
     bundle: Bundle
     playbook: LoadedPlaybook
     log: list[Recorded]
     plan: RetryPlan
 
 
-def prepare_retry(reader: Reader, fetch: Callable[[str], bytes], row: Execution, bundle: Bundle) -> PreparedRetry:
+def prepare_retry(reader: StoreReader, fetch: Callable[[str], bytes], row: Execution, bundle: Bundle) -> PreparedRetry:
     """Read what a retry needs. It only reads, so any thread may run it. Raises RefusedRetryError.
 
     Another bundle than the execution's own is accepted if it decides the same on everything that happened so far.
@@ -52,12 +50,10 @@ def prepare_retry(reader: Reader, fetch: Callable[[str], bytes], row: Execution,
     plan = RetryPlan(log)
     if not plan.has_tokens:
         raise RefusedRetryError(f"{id} was refused before its first step: correct the request and start it again")
-    return PreparedRetry(row, bundle, playbook, log, plan)
+    return PreparedRetry(bundle, playbook, log, plan)
 
 
-def _require_same_decisions(
-    playbook: LoadedPlaybook, log: list[Recorded], fetch: Callable[[Reference], bytes]
-) -> None:
+def _require_same_decisions(playbook: LoadedPlaybook, log: list[Recorded], fetch: Callable[[Reference], bytes]) -> None:
     difference = replay(playbook, log, Offload(playbook.limits.max_payload_bytes, fetch))
     if difference is not None:
         place = f" at {difference.place}" if difference.place else ""

@@ -154,11 +154,9 @@ class Server:
             raise NotFoundError(f"there is no execution {execution_id}")
         return prepare_retry(self.store, self.results.get, row, bundle or self._bundle(row.bundle))
 
-    def retry(
-        self, prepared: PreparedRetry, *, start_key: str = "", done: Callable[[bool], None] | None = None
-    ) -> str:
+    def retry(self, prepared: PreparedRetry, *, start_key: str = "", done: Callable[[bool], None] | None = None) -> str:
         """Continue a failed execution as a new one, and return its identifier. Raises UnresolvedError."""
-        row, bundle, playbook, log, plan = prepared
+        bundle, playbook, log, plan = prepared
         credentials = self._resolve(playbook.keychain)
         id = self._ids(self._now(), 1)[0]
         self._use(bundle)

@@ -200,6 +200,7 @@ class Driver:
         entries = active.credentials.entries
         named = {name: entries[name] for name in work.keychain if name in entries}
         worker.readable |= set(referenced(work))
+        worker.bundles.add(work.bundle)
         worker.send(command={"work": to_data(work), "secrets": named})
         return True
 

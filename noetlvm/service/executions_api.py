@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from noetlvm.data.encoding import decode
+from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import envelope
 from noetlvm.data.json_text import plain
 from noetlvm.server.active import Ending
@@ -42,6 +42,7 @@ from noetlvm.testing.log import state_view
 executions_router = APIRouter(tags=["executions"])
 
 Seq = Annotated[int, Query(ge=0, le=2**53)]
+MSGPACK = "application/vnd.msgpack"
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 Status = Literal["running", "paused", "success", "failed", "cancelled"]
 
@@ -150,15 +151,31 @@ def show_state(request: Request, execution_id: str, seq: Seq | None = None) -> d
 
 
 @executions_router.get(
-    "/executions/{execution_id}/events", dependencies=[requires("read")], responses=documented(404, 422)
+    "/executions/{execution_id}/events",
+    dependencies=[requires("read")],
+    response_model=EventPage,
+    responses={200: {"content": {MSGPACK: {}}}, **documented(404, 422)},
 )
-def list_events(request: Request, execution_id: str, after: Seq = 0, limit: PageSize = DEFAULT_PAGE) -> EventPage:
-    """List the events of an execution after the one of this number."""
+def list_events(
+    request: Request,
+    execution_id: str,
+    after: Seq = 0,
+    limit: PageSize = DEFAULT_PAGE,
+    accept: Annotated[str, Header(max_length=200)] = "",
+) -> Any:
+    """List the events of an execution after the one of this number.
+
+    Accepting `application/vnd.msgpack` gives them as they are stored: JSON has no dates, and no times below a
+    millisecond.
+    """
     row = _row(request, execution_id)
     store = driver_of(request).store
     found = list(store.events(row.execution_id, after, min(after + limit, row.seq)))
-    envelopes = [plain(envelope(row.execution_id, recorded)) for recorded in found]
-    return EventPage(events=envelopes, after=found[-1].seq if found and found[-1].seq < row.seq else None)
+    last = found[-1].seq if found and found[-1].seq < row.seq else None
+    if MSGPACK in accept:
+        rows = [[*recorded[:3], list(recorded.event)] for recorded in found]
+        return Response(encode({"events": rows, "after": last}), media_type=MSGPACK)
+    return EventPage(events=[plain(envelope(row.execution_id, recorded)) for recorded in found], after=last)
 
 
 @executions_router.get(
