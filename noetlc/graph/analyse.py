@@ -127,7 +127,7 @@ class _Analysis:
             finding.arc.where if finding.arc else self._net.steps[finding.step].where,
             finding.arc.number if finding.arc else None,
             self._names(finding.steps),
-            finding.code,
+            "" if finding.is_consequence else finding.code,
             finding.help,
         )
 
