@@ -21,21 +21,23 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def render(report: Report) -> str:
     """Return the XML document."""
-    from xml.etree import ElementTree as XML  # only this format needs it
+    from xml.etree import ElementTree  # only this format needs it
 
     by_path = {path: list(rows) for path, rows in groupby(report.rows, key=lambda row: row.path)}
-    suites = XML.Element("testsuites", name="noetlc lint", tests="0", failures=_failures(report.rows, report))
+    suites = ElementTree.Element("testsuites", name="noetlc lint", tests="0", failures=_failures(report.rows, report))
     for path in dict.fromkeys((*report.paths, *by_path)):
         rows = by_path.get(path, [])
-        suite = XML.SubElement(suites, "testsuite", name=_clean(path), tests="0", failures=_failures(rows, report))
+        suite = ElementTree.SubElement(
+            suites, "testsuite", name=_clean(path), tests="0", failures=_failures(rows, report)
+        )
         for row in rows:
             _add_case(suite, row, report)
         if not rows:
-            XML.SubElement(suite, "testcase", name="lint", classname=_clean(path))
+            ElementTree.SubElement(suite, "testcase", name="lint", classname=_clean(path))
         suite.set("tests", str(len(suite)))
     suites.set("tests", str(sum(len(suite) for suite in suites)))
-    XML.indent(suites)
-    return XML.tostring(suites, encoding="UTF-8", xml_declaration=True).decode("utf-8") + "\n"
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="UTF-8", xml_declaration=True).decode("utf-8") + "\n"
 
 
 def _failures(rows: tuple[Row, ...] | list[Row], report: Report) -> str:
@@ -43,17 +45,17 @@ def _failures(rows: tuple[Row, ...] | list[Row], report: Report) -> str:
 
 
 def _add_case(suite: Element, row: Row, report: Report) -> None:
-    from xml.etree import ElementTree as XML
+    from xml.etree import ElementTree
 
     where = f"{row.range.line}:{row.range.column}"
-    case = XML.SubElement(suite, "testcase", name=_clean(f"{row.code} at {where}"), classname=_clean(row.path))
+    case = ElementTree.SubElement(suite, "testcase", name=_clean(f"{row.code} at {where}"), classname=_clean(row.path))
     if report.fails(row):
-        shown = XML.SubElement(case, "failure", type=row.severity.value, message=_clean(row.message))
+        shown = ElementTree.SubElement(case, "failure", type=row.severity.value, message=_clean(row.message))
     else:
-        shown = XML.SubElement(case, "system-out")
+        shown = ElementTree.SubElement(case, "system-out")
     shown.text = _clean(f"{row.path}:{where}: {row.severity} {row.code} {row.message}\n{row.help}")
 
 
 def _clean(text: str) -> str:
     """Replace what XML cannot hold at all."""
-    return _NOT_XML.sub("\ufffd", text)
+    return _NOT_ElementTree.sub("\ufffd", text)
