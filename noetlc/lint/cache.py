@@ -1,9 +1,9 @@
 """Results of earlier runs, so that an unchanged file is not checked again.
 
 A result depends on the file's content, on the cache's key (the compiler's own files, installed packages, limits) and on
-the files of loaded plugins; time stamps only save reading the file. Findings are stored before configuration and baseline
-are applied, so one result serves every command line. The cache is one JSON file for each working folder, replaced
-atomically: of two concurrent runs the later wins, and a damaged file counts as no cache.
+the files of loaded plugins; time stamps only save reading the file. Findings are stored before configuration and
+baseline are applied, so one result serves every command line. The cache is one JSON file for each working folder,
+replaced atomically: of two concurrent runs the later wins, and a damaged file counts as no cache.
 """
 
 # Paths stay text here: as the user wrote them, and cheap when there are thousands.

@@ -58,4 +58,4 @@ def _add_case(suite: Element, row: Row, report: Report) -> None:
 
 def _clean(text: str) -> str:
     """Replace what XML cannot hold at all."""
-    return _NOT_ElementTree.sub("\ufffd", text)
+    return _NOT_XML.sub("\ufffd", text)
