@@ -232,21 +232,37 @@ class Driver:
             del self.hub.workers[worker.id]
         held = [QueuedCommand(*part, lease) for part, lease in worker.held.items()]
         worker.held.clear()
+        self._release(worker, held)
+
+    def release(self, worker: ConnectedWorker, part: Part, lease: int) -> None:
+        """Open a command again that a worker returns."""
+        if worker.held.get(part) == lease:
+            del worker.held[part]
+        self._release(worker, [QueuedCommand(*part, lease)])
+
+    def _release(self, worker: ConnectedWorker, held: list[QueuedCommand]) -> None:
         if held:
             with contextlib.suppress(StoreError):  # the leases end by themselves
                 self.store.release(worker.id, held)
-            self._wake.set()
+            self.wake()
 
-    def renew(self, worker: ConnectedWorker) -> None:
-        """Extend the leases of a worker that is alive; it is to leave what it holds no more."""
-        held = [QueuedCommand(*part, lease) for part, lease in worker.held.items()]
+    def renew(self, worker: ConnectedWorker, leases: Sequence[tuple[Part, int]]) -> None:
+        """Extend the leases that a worker names; it leaves those that are lost.
+
+        A lease that it does not name ends by itself: the command did not reach it. One of another connection, which it
+        had to this server or to another one, is good as long as the store has it.
+        """
+        held = [QueuedCommand(*part, lease) for part, lease in leases]
         if not held:
             return
         until = self.store.now() + self.lease_seconds
         renewed = {(command.part, command.lease) for command in self.store.renew(worker.id, held, until)}
         for command in held:
-            if (command.part, command.lease) not in renewed:
-                worker.stop(command.part, command.lease)
+            if (command.part, command.lease) in renewed:
+                worker.held[command.part] = command.lease
+            elif worker.held.get(command.part, 0) <= command.lease:
+                worker.held.pop(command.part, None)
+                worker.refuse(command.part, command.lease)
 
     def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
         """Let an execution decide on a worker's report; the answer is sent once that is durable."""
