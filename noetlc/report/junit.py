@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
+from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import Report
-from noetlc.report.row import Row
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans(
@@ -29,7 +29,7 @@ def render(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _suite(path: str, rows: list[Row], report: Report) -> str:
+def _suite(path: str, rows: list[LocatedFinding], report: Report) -> str:
     name = _escaped(path)
     failures = sum(report.fails(row) for row in rows)
     cases = [_case(row, name, report) for row in rows] or [f'    <testcase name="lint" classname="{name}"/>']
@@ -37,7 +37,7 @@ def _suite(path: str, rows: list[Row], report: Report) -> str:
     return "\n".join([head, *cases, "  </testsuite>"])
 
 
-def _case(row: Row, name: str, report: Report) -> str:
+def _case(row: LocatedFinding, name: str, report: Report) -> str:
     place = f"{row.range.line}:{row.range.column}"
     body = _escaped(f"{row.path}:{place}: {row.severity} {row.code} {row.message}\n{row.help}")
     if report.fails(row):

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from noetlvm.data.event import Event, Recorded
-from noetlvm.machine.decide import work_for
+from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, UnresolvedError
-from noetlvm.server.identity import new_ids
-from noetlvm.server.server import NotFoundError, Server
+from noetlvm.server.identity import NewIds, new_ids
+from noetlvm.server.server import Decide, NotFoundError, Server
 from noetlvm.service.hub import ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
@@ -48,6 +48,8 @@ class Driver:
         connect_wake_ups: Callable[[], Awaitable[WakeUps]] | None = None,
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
+        ids: NewIds = new_ids,
+        decide: Decide = decide,
     ) -> None:
         self.store = store
         self.results = results
@@ -59,7 +61,8 @@ class Driver:
             results,
             resolve=resolve,
             now=store.now,
-            ids=new_ids,
+            ids=ids,
+            decide=decide,
             observers=[self._observe],
             assign=self._assign,
             is_shared=True,

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import logging
 import random
-import ssl
-from collections.abc import Coroutine
-from time import monotonic
+from collections.abc import Callable, Coroutine
 from typing import Any
-from urllib.parse import urlsplit
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
@@ -24,6 +20,7 @@ from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
+from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools
 from noetlvm.worker.clock import Clock, SystemClock
 from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
@@ -35,9 +32,6 @@ MARGIN = 0.15
 """Work stops before its lease ends, by this share of it."""
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
-CLOSE_SECONDS = 1.0
-"""How long to wait for a server to close a connection: it may be gone."""
-MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 BUNDLES_MAX = 100
 
 _LOG = logging.getLogger("noetlvm.worker")
@@ -45,27 +39,24 @@ _LOG = logging.getLogger("noetlvm.worker")
 Part = tuple[str, int, str]
 
 
-class RefusedError(Exception):
-    """The server refuses this worker: trying again does not help."""
-
-
 class RemoteWorker:
     """One worker process."""
 
     def __init__(
         self,
-        server: str,
-        token: str,
+        link: ServerLink,
         tools: Tools,
         *,
         id: str,
         pools: tuple[str, ...],
         slots: int,
         clock: Clock | None = None,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
+        """`jitter` gives numbers below 1 that spread the reconnection of many workers."""
         self.id = id
-        self._server = server.rstrip("/")
-        self._token = token
+        self._link = link
+        self._jitter = jitter
         self._tools = tools
         self._pools = pools
         self._slots = slots
@@ -104,8 +95,6 @@ class RemoteWorker:
 
     async def run(self) -> None:
         """Work until `drain` has come to its end. Raises RefusedError."""
-        from websockets.exceptions import WebSocketException
-
         watch = asyncio.create_task(self._watch_leases())
         wait = RETRY_SECONDS[0]
         try:
@@ -113,11 +102,11 @@ class RemoteWorker:
                 try:
                     await self._connected()
                     wait = RETRY_SECONDS[0]
-                except (OSError, WebSocketException) as error:
-                    _LOG.warning("no connection to %s: %s", self._server, error)
+                except OSError as error:
+                    _LOG.warning("no connection to %s: %s", self._link, error)
                 if not self._is_done:
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._leaves.wait(), wait * (0.5 + random.random()))
+                        await asyncio.wait_for(self._leaves.wait(), wait * (0.5 + self._jitter()))
                     wait = min(wait * 2, RETRY_SECONDS[1])
         finally:
             watch.cancel()
@@ -138,24 +127,19 @@ class RemoteWorker:
         return self._is_draining and not self._runs and not self._reports
 
     async def _connected(self) -> None:
-        from websockets.asyncio.client import connect
-
-        address = self._server.replace("http", "ws", 1) + "/api/v1/worker"
-        headers = {"Authorization": f"Bearer {self._token}"}
-        options: dict[str, Any] = {"max_size": MESSAGE_BYTES_MAX, "compression": None, "close_timeout": CLOSE_SECONDS}
-        async with connect(address, additional_headers=headers, **options) as socket:
-            self._contact = monotonic()
-            await socket.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
+        async with self._link.connect() as exchange:
+            self._contact = self._clock.monotonic()
+            await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             for report in list(self._reports):
-                # It may be in the log or not: the log knows, and whoever takes the command over continues from there.
+                # It may be in the log or not: the log knows, and who takes the command over continues from there.
                 self._give_up(_part(report), report["lease"])
             self._results.clear()
             self._beats.clear()
-            sender = asyncio.create_task(self._send(socket))
+            sender = asyncio.create_task(self._send(exchange))
             self._news.set()
             try:
                 while not self._is_done:
-                    receiving = asyncio.ensure_future(socket.recv())
+                    receiving = asyncio.ensure_future(exchange.receive())
                     leaving = asyncio.ensure_future(self._leaves.wait())
                     done, _ = await asyncio.wait({receiving, leaving, sender}, return_when=asyncio.FIRST_COMPLETED)
                     leaving.cancel()
@@ -164,17 +148,14 @@ class RemoteWorker:
                         if sender in done:
                             sender.result()
                         break
-                    data = receiving.result()
-                    self._take(decode(data if isinstance(data, bytes) else data.encode()))
+                    self._take(decode(receiving.result()))
             finally:
                 sender.cancel()
-            if socket.close_code == 4401:
-                raise RefusedError(socket.close_reason or "the token is refused")
 
-    async def _send(self, socket: Any) -> None:
-        sent, beaten = 0, 0.0
+    async def _send(self, exchange: Exchange) -> None:
+        sent, beaten = 0, float("-inf")
         while True:
-            until_beat = beaten + self._lease_seconds / HEARTBEATS_A_LEASE - monotonic()
+            until_beat = beaten + self._lease_seconds / HEARTBEATS_A_LEASE - self._clock.monotonic()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), max(0.0, until_beat))
             self._news.clear()
@@ -183,20 +164,20 @@ class RemoteWorker:
             reports = [report for report in self._reports if report["number"] > sent]
             sent = max((report["number"] for report in reports), default=sent)
             message: dict[str, Any] = {"reports": reports, "results": results, "released": released}
-            if monotonic() >= beaten + self._lease_seconds / HEARTBEATS_A_LEASE:
-                beaten = monotonic()
+            if self._clock.monotonic() >= beaten + self._lease_seconds / HEARTBEATS_A_LEASE:
+                beaten = self._clock.monotonic()
                 message["beat"] = self._beat()
                 message["held"] = [_lease(part, run.work.lease) for part, run in self._runs.items()]
             if self._is_draining:
                 message["slots"] = 0
-            await socket.send(encode(message))
+            await exchange.send(encode(message))
 
     def _beat(self) -> int:
         """Return the number of the renewal that is sent now. Raises ConnectionError if none is answered any more."""
-        if any(monotonic() - sent > self._lease_seconds for sent, _ in self._beats.values()):
+        if any(self._clock.monotonic() - sent > self._lease_seconds for sent, _ in self._beats.values()):
             raise ConnectionError("the server does not answer")
         self._last_beat += 1
-        self._beats[self._last_beat] = monotonic(), tuple(self._runs)
+        self._beats[self._last_beat] = self._clock.monotonic(), tuple(self._runs)
         return self._last_beat
 
     def _acknowledged(self, beat: int) -> None:
@@ -220,7 +201,7 @@ class RemoteWorker:
             work = from_data(command["work"])
             try:
                 self._begin(work, command["secrets"])
-            except (OSError, LookupError, http.client.HTTPException) as error:
+            except (OSError, LookupError) as error:
                 _LOG.warning("a command cannot begin here: %s", error)
                 self._give_up((work.execution_id, work.run, work.iteration), work.lease)
 
@@ -266,7 +247,7 @@ class RemoteWorker:
         """Stop work before its lease ends, if the server has not renewed it."""
         while True:
             await asyncio.sleep(min(0.5, self._lease_seconds * MARGIN / 2))
-            latest = monotonic() - self._lease_seconds * (1 - MARGIN)
+            latest = self._clock.monotonic() - self._lease_seconds * (1 - MARGIN)
             late = [(part, run) for part, run in self._runs.items() if self._leased[part] < latest]
             if late:
                 _LOG.warning("leases could not be renewed: stopping %d pipelines", len(late))
@@ -330,29 +311,12 @@ class RemoteWorker:
         if found is None:
             while len(self._bundles) >= BUNDLES_MAX:
                 self._bundles.pop(next(iter(self._bundles)))
-            found = self._bundles[id] = Bundle.of(self._get(f"/api/v1/bundles/{id}"))
+            found = self._bundles[id] = Bundle.of(self._link.get(f"/api/v1/bundles/{id}"))
         return found
 
     def _fetch(self, reference: Reference) -> bytes:
-        return self._get(f"/api/v1/results/{reference.key}?worker={self.id}")
-
-    def _get(self, path: str) -> bytes:
-        """Read from the server. It blocks: a pipeline reads large results rarely, and needs them at once."""
-        url = urlsplit(self._server)
-        port = url.port or (443 if url.scheme == "https" else 80)
-        host = url.hostname or ""
-        connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(host, port, timeout=30, context=ssl.create_default_context())
-            if url.scheme == "https"
-            else http.client.HTTPConnection(host, port, timeout=30)
-        )
-        with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
-            answer = connection.getresponse()
-            data = answer.read()
-        if answer.status != 200:
-            raise LookupError(f"the server answers {answer.status} for {path}")
-        return data
+        # It blocks: a pipeline reads large results rarely, and needs them at once.
+        return self._link.get(f"/api/v1/results/{reference.key}?worker={self.id}")
 
 
 def _lease(part: Part, lease: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Path, Request, Response, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,6 +22,7 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Part
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
+from noetlvm.service.server_link import UNAUTHORIZED
 from noetlvm.store.interface import DEFAULT_POOL, StoreError
 
 worker_router = APIRouter(tags=["workers"])
@@ -29,10 +30,23 @@ worker_router = APIRouter(tags=["workers"])
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024
 SLOTS_MAX = 10_000
 RESULT = "application/octet-stream"
-UNAUTHORIZED, MALFORMED = 4401, 4400
-"""Codes that close a WebSocket."""
+MALFORMED = 4400
+"""Code that closes a WebSocket."""
 
 ResultKey = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+
+
+class WorkerSocket(Protocol):
+    """What of a WebSocket the exchange with a worker uses. Reading raises WebSocketDisconnect if it is lost."""
+
+    async def receive_bytes(self) -> bytes:
+        """Return the next message."""
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a message."""
+
+    async def close(self, code: int = 1000, reason: str | None = None) -> None:
+        """Close it."""
 
 
 class Hello(BaseModel):
@@ -96,6 +110,11 @@ async def connect_worker(socket: WebSocket) -> None:
     if scheme.lower() != "bearer" or "worker" not in access.allowed(token):
         await socket.close(UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
+    await exchange_messages(driver, socket)
+
+
+async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
+    """Exchange messages with a worker that may work here, until it leaves."""
     news = asyncio.Event()
     try:
         hello = Hello.model_validate(_decoded(await socket.receive_bytes()))
@@ -121,7 +140,7 @@ async def connect_worker(socket: WebSocket) -> None:
         driver.leave(worker)
 
 
-async def _send(socket: WebSocket, worker: ConnectedWorker, news: asyncio.Event) -> None:
+async def _send(socket: WorkerSocket, worker: ConnectedWorker, news: asyncio.Event) -> None:
     while True:
         await news.wait()
         news.clear()
