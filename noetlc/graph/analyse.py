@@ -9,9 +9,9 @@ from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport, Unreachable, Witness
 from noetlc.net.completion import Completion, completion
 from noetlc.net.concurrency import concurrent_pairs
-from noetlc.net.findings import Kind, NetFinding, NetFindings
+from noetlc.net.findings import NetFinding, NetFindingKind, NetFindings
 from noetlc.net.moves import Move
-from noetlc.net.net import Arc, Net, Reason
+from noetlc.net.net import Net, NetArc, Reason
 from noetlc.net.reach import dead_arcs, why_never
 from noetlc.net.tokens import Growth, most_tokens, step_tokens
 
@@ -20,7 +20,7 @@ WITNESS_WORK_MAX = 200_000
 which takes thousands of steps, gets the first of each kind; the report says how many are left out.
 """
 
-_SEARCHED = (Kind.TRAP, Kind.UNBOUNDED, Kind.RACE)
+_SEARCHED = (NetFindingKind.TRAP, NetFindingKind.UNBOUNDED, NetFindingKind.RACE)
 """Kinds whose witnesses take a search of the net."""
 
 
@@ -95,7 +95,7 @@ class _Analysis:
     def _pairs(self, nearest: dict[int, int | None]) -> dict[str, str | None]:
         return {self._name(step): None if other is None else self._name(other) for step, other in nearest.items()}
 
-    def _dead_arc(self, arc: Arc, reason: Reason) -> DeadArc:
+    def _dead_arc(self, arc: NetArc, reason: Reason) -> DeadArc:
         by = None if arc.shadowed_by is None else arc.shadowed_by + 1
         return DeadArc(self._name(arc.source), arc.number, self._name(arc.target), reason, by)
 
@@ -108,10 +108,10 @@ class _Analysis:
 
     # ---- findings
 
-    def _findings(self) -> tuple[tuple[GraphFinding, ...], dict[Kind, int]]:
+    def _findings(self) -> tuple[tuple[GraphFinding, ...], dict[NetFindingKind, int]]:
         """Return the findings, each with its witness, and how many of each kind are left out."""
         found: list[GraphFinding] = []
-        left_out: dict[Kind, int] = {}
+        left_out: dict[NetFindingKind, int] = {}
         for kind, findings in self._found.all():
             work = 0
             for finding in findings:

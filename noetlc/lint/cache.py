@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noetlc.files import read_bounded, write_atomically
-from noetlc.report.row import Row
+from noetlc.report.located_finding import LocatedFinding
 from noetlc.settings import Settings
 from noetlc.syntax.tables import cache_folder
 
@@ -38,7 +38,7 @@ class Result(NamedTuple):
 
     digest: str
     is_playbook: bool
-    rows: tuple[Row, ...] | None
+    rows: tuple[LocatedFinding, ...] | None
     plugins: tuple[str, ...] = ()
     """Files of the plugins that it may depend on."""
 
@@ -67,7 +67,7 @@ class Cache:
                 return Result(digest, is_playbook, None)
             if rows is None:
                 return None
-            return Result(digest, is_playbook, tuple(Row.from_json(row, path) for row in rows))
+            return Result(digest, is_playbook, tuple(LocatedFinding.from_json(row, path) for row in rows))
         except (KeyError, TypeError, ValueError):  # the cache file was edited: check again
             return None
 

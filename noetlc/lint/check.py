@@ -13,7 +13,7 @@ from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding
 from noetlc.lint.dialects import about_the_dialect
 from noetlc.lint.ignores import apply_ignores, find_ignores
-from noetlc.report.row import Row, resolve
+from noetlc.report.located_finding import LocatedFinding, resolve
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
 from noetlc.settings import DialectChoice, Settings
@@ -39,7 +39,7 @@ class CheckedFile(Record):
     silenced: tuple[Finding, ...] = ()
     """What an ignore comment covers."""
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[LocatedFinding, ...]:
         """Return the findings with lines and columns instead of offsets."""
         paths = LabelPaths(self.document.root)
         return tuple(resolve(each, self.source, paths.at(each.span.start)) for each in self.findings)

@@ -10,8 +10,8 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import Report
-from noetlc.report.row import Row
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -37,14 +37,15 @@ def render(report: Report) -> str:
         suite.set("tests", str(len(suite)))
     suites.set("tests", str(sum(len(suite) for suite in suites)))
     ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="UTF-8", xml_declaration=True).decode("utf-8") + "\n"
+    data: bytes = ElementTree.tostring(suites, encoding="UTF-8", xml_declaration=True)
+    return data.decode("utf-8") + "\n"
 
 
-def _failures(rows: tuple[Row, ...] | list[Row], report: Report) -> str:
+def _failures(rows: tuple[LocatedFinding, ...] | list[LocatedFinding], report: Report) -> str:
     return str(sum(report.fails(row) for row in rows))
 
 
-def _add_case(suite: Element, row: Row, report: Report) -> None:
+def _add_case(suite: Element, row: LocatedFinding, report: Report) -> None:
     from xml.etree import ElementTree
 
     where = f"{row.range.line}:{row.range.column}"

@@ -14,7 +14,7 @@ from noetlvm.nearest import nearest
 
 if TYPE_CHECKING:
     from noetlvm.results.files import FileResults
-    from noetlvm.store.interface import Durability, Execution, Reader
+    from noetlvm.store.interface import Durability, Execution, StoreReader
     from noetlvm.store.sqlite import SqliteStore
 
 VARIABLE = "NOETLVM_DB"
@@ -46,7 +46,7 @@ def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore
 
 
 @contextmanager
-def reading(given: str | None, server: str | None = None) -> Iterator[Reader]:
+def reading(given: str | None, server: str | None = None) -> Iterator[StoreReader]:
     """Open a database, or a server, for reading, even while another process writes.
 
     A server is used if one is named, or if the environment names one and no database was given.
@@ -62,13 +62,13 @@ def reading(given: str | None, server: str | None = None) -> Iterator[Reader]:
 
 
 @contextmanager
-def _remote_reading(server: str | None) -> Iterator[Reader]:
+def _remote_reading(server: str | None) -> Iterator[StoreReader]:
     from noetlvm.client.calls import ServiceError
     from noetlvm.client.reader import RemoteReader
 
     with closing(RemoteReader(remote_client(server, None))) as reader:
         try:
-            yield cast("Reader", reader)
+            yield cast("StoreReader", reader)
         except ServiceError as error:
             raise CommandError(str(error)) from None
 
@@ -80,7 +80,7 @@ def results_of(path: Path, durability: Durability = "full") -> FileResults:
     return FileResults(path.with_name(f"{path.name}.results"), durability)
 
 
-def find_execution(reader: Reader, text: str | None) -> Execution:
+def find_execution(reader: StoreReader, text: str | None) -> Execution:
     """Return the execution that an identifier, or its beginning or end, names; without one, the latest."""
     if text is None:
         latest = [row for row in reader.executions(limit=20) if not row.parent] or reader.executions(limit=1)
@@ -97,7 +97,7 @@ def find_execution(reader: Reader, text: str | None) -> Execution:
     raise CommandError(f"there is no execution `{text}`; {_hint(reader, text)}")
 
 
-def _hint(reader: Reader, text: str) -> str:
+def _hint(reader: StoreReader, text: str) -> str:
     """Say what was probably meant: an identifier that is nearly the same, or a playbook's latest execution."""
     rows = reader.executions()
     for row in rows:

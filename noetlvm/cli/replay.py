@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from noetlvm.data.event import Event
     from noetlvm.machine.replay import Difference
     from noetlvm.server.bundle import Bundle
-    from noetlvm.store.interface import Execution, Reader
+    from noetlvm.store.interface import Execution, StoreReader
 
 _SHOWN_CHARS = 400
 
@@ -56,7 +56,7 @@ def replay(
     return FAILURE if found else SUCCESS
 
 
-def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
+def _bundle(reader: StoreReader, row: Execution, file: str | None) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.server.bundle import Bundle
 
@@ -76,7 +76,7 @@ def _bundle(reader: Reader, row: Execution, file: str | None) -> Bundle:
 # ---- comparing
 
 
-def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
+def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
     """Yield where the log, its snapshot and the overview do not agree."""
     from noetlvm.data.encoding import encode
     from noetlvm.server.recovery import folded, recovered
@@ -91,7 +91,7 @@ def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
         yield Disagreement(f"the log says {state.status}, the overview says {row.status}")
 
 
-def _of_the_decisions(reader: Reader, row: Execution, bundle: Bundle, database: Path) -> Iterator[Disagreement]:
+def _of_the_decisions(reader: StoreReader, row: Execution, bundle: Bundle, database: Path) -> Iterator[Disagreement]:
     """Yield where the bundle would have decided something else than the log says: the first place, or none."""
     from noetlvm.machine.payload import Offload
     from noetlvm.machine.replay import replay

@@ -13,7 +13,7 @@ from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import LockedError
 
 if TYPE_CHECKING:
-    from noetlvm.store.interface import Execution, Reader
+    from noetlvm.store.interface import Execution, StoreReader
 
 
 def resume(
@@ -48,7 +48,7 @@ def resume(
     return _request_resume(options, chosen[0])
 
 
-def _chosen(reader: Reader, text: str | None) -> list[Execution]:
+def _chosen(reader: StoreReader, text: str | None) -> list[Execution]:
     """Return what to go on with. A child comes with its parent, which waits for it, unless that has ended."""
     from noetlvm.server.recovery import is_orphan
 

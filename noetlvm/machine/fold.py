@@ -13,7 +13,7 @@ from typing import Any
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY
 from noetlvm.machine.payload import rough_bytes
-from noetlvm.machine.state import FAILURES_KEPT, Child, Loop, Run, State, Thread, Token, View
+from noetlvm.machine.state import FAILURES_KEPT, Child, LoopRun, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
@@ -288,7 +288,7 @@ def _task_done(state: State, event: Event) -> None:
 def _loop_started(state: State, event: Event) -> None:
     run, path = state.runs[event.run], event.iteration
     state.unstarted.pop((event.run, path), None)
-    loop = run.loops[path] = Loop(event.data)
+    loop = run.loops[path] = LoopRun(event.data)
     if loop.parallel and parallel_around(run, path) is None:
         loop.base = state.view if path else run.view
     _open_iterations(state, event.run, path)
@@ -331,7 +331,7 @@ def _iteration_done(state: State, event: Event) -> None:
     _end_iteration(state, event, loop, around)
 
 
-def held_bytes(loop: Loop, index: int, data: dict[str, Any]) -> int:
+def held_bytes(loop: LoopRun, index: int, data: dict[str, Any]) -> int:
     """Return about how much an iteration that ends adds to the state of its loop."""
     return rough_bytes(data.get("result")) + rough_bytes(data.get("ctx") or loop.patches.get(index))
 
@@ -359,7 +359,7 @@ def _iteration_failed(state: State, event: Event) -> None:
             state.complete[event.run, ""] = None
 
 
-def _end_iteration(state: State, event: Event, loop: Loop, around: str) -> None:
+def _end_iteration(state: State, event: Event, loop: LoopRun, around: str) -> None:
     run, key = state.runs[event.run], (event.run, event.iteration)
     _close_thread(state, event.run, run, event.iteration)
     for pending in (state.unstarted, state.complete):
@@ -381,7 +381,7 @@ def _store_patch(run: Run, path: str, patch: dict[str, Any]) -> None:
     loop.patches[index] = {**loop.patches.get(index, {}), **patch}
 
 
-def parallel_around(run: Run, path: str) -> tuple[Loop, int] | None:
+def parallel_around(run: Run, path: str) -> tuple[LoopRun, int] | None:
     """Return the innermost parallel loop around an iteration, and which of its iterations that is."""
     while path:
         path, index = split(path)

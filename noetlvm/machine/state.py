@@ -166,7 +166,7 @@ class Thread:
         return made
 
 
-class Loop:
+class LoopRun:
     """One loop over one collection: a level of a loop step within one iteration of the level around it."""
 
     __slots__ = (
@@ -251,7 +251,7 @@ class Run:
         """When a worker first reported something; None: it waits for a worker."""
         self.threads: dict[str, Thread] = {}
         """Open pipelines by iteration."""
-        self.loops: dict[str, Loop] = {}
+        self.loops: dict[str, LoopRun] = {}
         """Open loops by the iteration around them."""
         self.leases: dict[str, int] = {}
         """First lease of threads that open later, by unit, where it is not 1: the one before was lost."""
@@ -279,7 +279,7 @@ class Run:
         made = cls(data["step"], data["args"], data["final"], _view(data["view"], mappings))
         made.since = data["since"]
         made.threads = {path: Thread.from_data(thread, mappings) for path, thread in data["threads"]}
-        made.loops = {path: Loop.from_data(loop, mappings) for path, loop in data["loops"]}
+        made.loops = {path: LoopRun.from_data(loop, mappings) for path, loop in data["loops"]}
         made.leases = dict(data["leases"])
         made.failure, made.boundary = data["failure"], data["boundary"]
         return made

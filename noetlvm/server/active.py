@@ -32,7 +32,7 @@ class Ending(NamedTuple):
         return cls(execution_id, status, state.ctx, state.result, failures, state.failure_count, state.seq)
 
 
-class Entry(NamedTuple):
+class WaitingInput(NamedTuple):
     """An input that waits for its decision."""
 
     input: Input
@@ -66,7 +66,7 @@ class Active:
         self.state = state
         self.credentials = credentials
         self.offload = offload
-        self.inbox: list[Entry] = []
+        self.inbox: list[WaitingInput] = []
         self.due: float | None = None
         """Time of its next timer."""
         self.snapshot_seq = 0
@@ -80,7 +80,7 @@ class Active:
 
     def forget(self) -> None:
         """Drop what waits for a write."""
-        self.decided: list[Entry] = []
+        self.decided: list[WaitingInput] = []
         """Inputs of the decisions that are not written yet."""
         self.events: list[Event] = []
         self.opened: dict[Position, OpenWork] = {}

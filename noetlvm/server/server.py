@@ -43,7 +43,7 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, Entry
+from noetlvm.server.active import Active, Ending, WaitingInput
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
@@ -149,7 +149,7 @@ class Server:
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
-        active.inbox.append(Entry(given, 0, done))
+        active.inbox.append(WaitingInput(given, 0, done))
         self._waiting[active] = None
 
     def activate(self, execution_id: str) -> Active:
@@ -216,7 +216,7 @@ class Server:
         if active is None or any(entry.request == request.number for entry in active.inbox):
             return
         given = self._input_of(active, request)
-        active.inbox.append(Entry(given, request.number))
+        active.inbox.append(WaitingInput(given, request.number))
         self._waiting[active] = None
 
     def _input_of(self, active: Active, request: ExecutionRequest) -> Input:
@@ -281,7 +281,7 @@ class Server:
                 active.done.append((entry.done, accepted))
             if decision.rest:
                 # A decision that was cut goes on after what waits behind it: controls and timers come first.
-                active.inbox = [*entries[position + 1 :], *map(Entry, decision.rest), *active.inbox]
+                active.inbox = [*entries[position + 1 :], *map(WaitingInput, decision.rest), *active.inbox]
                 self._waiting[active] = None
                 break
         if active.state.is_over:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.bytecode.program import Credential
+from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.engine.engine import Engine
 from noetlvm.keychain.shapes import secret_texts
-from noetlvm.machine.effects import Call
+from noetlvm.machine.effects import CallTool
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
@@ -50,7 +50,7 @@ class ScriptedTools:
 
     async def run(self, call: ToolCall) -> Outcome:
         iteration = call.key.rpartition("#")[0].partition("/")[2].partition("/")[2]
-        asked = Call(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
+        asked = CallTool(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
         answer = self._script.answer("", iteration, asked)
         assert answer is not None
         await self._clock.sleep(answer.takes)
@@ -61,7 +61,7 @@ class ScriptedTools:
 
 
 def resolver(keychain: dict[str, Any]) -> Any:
-    def resolve(declared: tuple[Credential, ...]) -> Credentials:
+    def resolve(declared: tuple[KeychainEntry, ...]) -> Credentials:
         if any(one.name not in keychain for one in declared):
             raise UnresolvedError("it is not there")
         return Credentials(keychain, secret_texts(keychain)) if declared else Credentials()
