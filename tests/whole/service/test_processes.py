@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
@@ -130,66 +129,37 @@ def test_pause_resume_and_cancel_reach_a_running_execution(running: Cluster, tmp
         assert wait_for(client, id)["status"] == "cancelled"
 
 
-FLAKY = b"""\
+LONG = b"""\
 apiVersion: noetl.io/v2
 kind: Playbook
-metadata: { name: flaky, path: tests/flaky }
+metadata: { name: long, path: tests/long }
 workload: { file: "" }
 workflow:
   - step: start
     tool:
-      - once: { kind: shell, command: [sh, -c, 'echo once >> "$0.log"', "{{ workload.file }}"] }
-    next: { arcs: [{ step: fragile }] }
-  - step: fragile
-    tool:
-      - needs_file: { kind: shell, command: [cat, "{{ workload.file }}"] }
+      - only: { kind: shell, command: [sh, -c, 'echo began >> "$0"; sleep 3', "{{ workload.file }}"] }
 """
 
 
-def test_a_failed_execution_is_retried_over_the_service(running: Cluster, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    client = running.client()
-    first = run_to_end(client, [FLAKY], {"file": str(file)})
-    assert first["status"] == "failed"
-    file.write_text("here", encoding="utf-8")
-    words = ("retry", first["execution_id"], "--server", running.servers[-1][1], "--json")
-    second = json.loads(running.command(*words))
-    assert (second["status"], second["result"]["stdout"]) == ("success", "here")
-    assert Path(f"{file}.log").read_text(encoding="utf-8") == "once\n"
-    replayed = json.loads(running.command("replay", second["execution_id"], *words[2:]))
-    assert replayed["differences"] == []
-    shown = running.command("result", second["execution_id"], *words[2:4])
-    assert json.loads(shown) == second["result"]
+def test_a_task_may_take_longer_than_a_lease(tmp_path: Path) -> None:
+    file = tmp_path / "effects"
+    with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=1) as made, made.client() as client:
+        ending = run_to_end(client, [LONG], {"file": str(file)})
+        names = [event["name"] for event in client.events(ending["execution_id"])]
+    assert ending["status"] == "success"
+    assert file.read_text(encoding="utf-8") == "began\n"
+    assert names.count("step.scheduled") == 1
 
 
-def test_a_paused_execution_is_resumed_over_the_service(running: Cluster, tmp_path: Path) -> None:
-    client = running.client()
-    gate = tmp_path / "gate"
-    bundle = client.register(WAITING)["bundle"]
-    id = client.start(bundle=bundle, payload={"gate": str(gate)})
-    server = ("--server", running.servers[0][1])
-    running.command("pause", id, *server)
-    give_up = time.monotonic() + 60
-    while client.execution(id)["status"] != "paused":
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
-    gate.touch()
-    assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
-    assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
-
-
-WAITING = b"""\
-apiVersion: noetl.io/v2
-kind: Playbook
-metadata: { name: waiting, path: tests/waiting }
-workload: { gate: "" }
-workflow:
-  - step: start
-    tool:
-      - wait_for_file:
-          kind: shell
-          command: [sh, -c, 'while ! test -e "$0"; do sleep 0.05; done', "{{ workload.gate }}"]
-    next: { arcs: [{ step: end }] }
-  - step: end
-    tool: { kind: noop }
-"""
+def test_a_server_that_is_killed_and_started_again_finds_the_work_of_its_workers_going_on(tmp_path: Path) -> None:
+    file = tmp_path / "effects"
+    with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=10) as made, made.client() as client:
+        bundle = client.register(LONG)["bundle"]
+        id = client.start(bundle=bundle, payload={"file": str(file)})
+        while not file.exists():
+            time.sleep(0.02)
+        made.restart_server(0)
+        assert wait_for(client, id)["status"] == "success"
+        names = [event["name"] for event in client.events(id)]
+    assert file.read_text(encoding="utf-8") == "began\n"
+    assert names.count("step.scheduled") == 1
