@@ -7,7 +7,7 @@ import http.client
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 READ_SECONDS = 30
+CLOSE_SECONDS = 1.0
+"""How long to wait for a server to close a connection: it may be gone."""
 UNAUTHORIZED = 4401
 """Code that closes a WebSocket whose token is refused."""
 
@@ -62,10 +64,9 @@ class WebSocketLink:
 
         address = self._server.replace("http", "ws", 1) + "/api/v1/worker"
         headers = {"Authorization": f"Bearer {self._token}"}
+        options: dict[str, Any] = {"max_size": MESSAGE_BYTES_MAX, "compression": None, "close_timeout": CLOSE_SECONDS}
         try:
-            async with connect(
-                address, additional_headers=headers, max_size=MESSAGE_BYTES_MAX, compression=None
-            ) as socket:
+            async with connect(address, additional_headers=headers, **options) as socket:
                 yield _SocketExchange(socket)
         except WebSocketException as error:
             raise ConnectionError(str(error)) from None
@@ -80,9 +81,12 @@ class WebSocketLink:
             else http.client.HTTPConnection(host, port, timeout=READ_SECONDS)
         )
         with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
-            answer = connection.getresponse()
-            data = answer.read()
+            try:
+                connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
+                answer = connection.getresponse()
+                data = answer.read()
+            except http.client.HTTPException as error:
+                raise ConnectionError(f"the server broke off: {error}") from None
         if answer.status != _OK:
             raise LookupError(f"the server answers {answer.status} for {path}")
         return data
