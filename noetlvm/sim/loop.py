@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from asyncio import events
-from asyncio.tasks import _enter_task, _leave_task  # type: ignore[attr-defined]  # `block` must leave the task it is in
+from asyncio.tasks import _enter_task, _leave_task  # `block` must leave the task it is in
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
@@ -42,14 +42,16 @@ class Process:
     def stop(self) -> None:
         self._stops += 1
 
-    def hold(self, entry: _Entry) -> None:
+    def append(self, entry: _Entry) -> None:
         self._backlog.append(entry)
 
     def resume(self) -> list[_Entry]:
         """End one stop; return what waited, if it was the last."""
         self._stops -= 1
-        if self._stops:
-            return []
+        return [] if self._stops else self.release()
+
+    def release(self) -> list[_Entry]:
+        """Return what waits."""
         waited, self._backlog = self._backlog, []
         return waited
 
@@ -97,6 +99,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._ready: deque[_Entry] = deque()
         self._timers: list[tuple[float, int, _Entry]] = []
         self._order = count()
+        self._dropped: list[_Entry] = []
+        """What dead processes would have done. It runs when the loop is closed, so that every coroutine ends."""
         self._tasks: dict[asyncio.Task[Any], Process] = {}
 
     # ---- what asyncio uses
@@ -122,15 +126,21 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         task.add_done_callback(self._ended)
         return task
 
-    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
+    def call_soon(  # type: ignore[override]  # the handle has the methods that asyncio calls
+        self, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
         entry = _Entry(callback, args, context or copy_context(), self._now)
         self._ready.append(entry)
         return entry
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
         entry = _Entry(callback, args, context or copy_context(), when)
         heapq.heappush(self._timers, (when, next(self._order), entry))
         return entry
@@ -206,10 +216,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _run_entry(self, entry: _Entry) -> None:
         owner = entry.owner
-        if entry.is_cancelled or (owner.is_dead and not self.is_closing):
+        if entry.is_cancelled:
             return
-        if owner.is_stopped and not self.is_closing:
-            owner.hold(entry)
+        if not self.is_closing and (owner.is_dead or owner.is_stopped):
+            (self._dropped if owner.is_dead else owner).append(entry)
             return
         try:
             entry.context.run(entry.callback, *entry.args)
@@ -236,7 +246,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """End all tasks, those of dead processes too: what they do now counts no more."""
         self.is_closing = True
         try:
-            for _ in range(10):
+            self._ready.extend(self._dropped)
+            for owner in set(self._tasks.values()):
+                self._ready.extend(owner.release())
+            for _turn in range(10):
                 for task in list(self._tasks):
                     task.cancel()
                 self.run(lambda: not self._tasks, self._now + 1)

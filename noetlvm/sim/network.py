@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import WebSocketDisconnect
 
+from noetlvm.service.access import Caller
 from noetlvm.service.playbooks_api import get_bundle
 from noetlvm.service.problems import ProblemError
 from noetlvm.service.worker_api import exchange_messages, get_result
@@ -100,7 +101,7 @@ class Connection:
             raise WebSocketDisconnect(_LOST)
         self._network.transmit(self, self.at_worker, data)
 
-    async def close(self, code: int = 1000, reason: str | None = None) -> None:  # noqa: ARG002  # as WebSocket has it
+    async def close(self, code: int = 1000, reason: str | None = None) -> None:  # as WebSocket has it
         self._network.cut(self)
 
 
@@ -227,10 +228,9 @@ class Network:
         request = cast("Any", SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(driver=server.driver))))
         _, _, _, kind, name = path.split("/")
         key, _, query = name.partition("?")
+        handler = cast("Any", get_bundle if kind == "bundles" else get_result)
         try:
-            if kind == "bundles":
-                return bytes(get_bundle(request, key).body)
-            return bytes(get_result(request, key, cast("Any", None), query.removeprefix("worker=")).body)
+            return bytes(handler(request, key, Caller("", frozenset({"worker"})), query.removeprefix("worker=")).body)
         except ProblemError as problem:
             raise LookupError(str(problem)) from None
 
@@ -281,7 +281,7 @@ class SimulatedWakeUps:
     async def publish(self, topic: str, identifier: str) -> None:
         self._bus.publish(topic, identifier)
 
-    async def subscribe(self, topic: str, wake: Wake, group: str = "") -> None:  # noqa: ARG002  # as the port has it
+    async def subscribe(self, topic: str, wake: Wake, group: str = "") -> None:  # as the port has it
         self._bus.subscribe(self._process, topic, wake)
 
     async def close(self) -> None:

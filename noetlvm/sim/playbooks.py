@@ -208,7 +208,10 @@ class _Playbook:
             lambda: [{"when": RETRYABLE, "then": retry}, {"else": {"then": {"do": "continue"}}}],
             lambda: [{"when": FAILED.replace("event", "outcome"), "then": {"do": "skip"}}],
             lambda: [self._continue_on_error()],
-            lambda: [{"when": "{{ outcome.result == 3 }}", "then": {"do": "fail"}}, {"else": {"then": {"do": "break"}}}],
+            lambda: [
+                {"when": "{{ outcome.result == 3 }}", "then": {"do": "fail"}},
+                {"else": {"then": {"do": "break"}}},
+            ],
         )
         return random.choice(forms)()
 

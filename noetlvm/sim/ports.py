@@ -1,4 +1,4 @@
-"""What simulated processes get instead of the real thing: clocks, a store that fails, tools, identifiers, a keychain."""
+"""The ports of simulated processes: clocks, a store that fails, tools, identifiers and a keychain."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class World:
 
     def __init__(self, scenario: Scenario, bundle: Bundle) -> None:
         self.scenario = scenario
-        self.loop = SimulatedLoop()
+        self.loop = SimulatedLoop()  # type: ignore[abstract]  # nothing here uses files, sockets or signals
         self.store = MemoryStore()
         self.store_clock = SimulatedClock(self.loop)
         self.counts: Counter[str] = Counter()
@@ -221,8 +221,10 @@ class World:
     def _end_faults(self) -> None:
         self.network.heal()
         self.wake_ups.armed.clear()
-        for process in (*self.servers, *self.workers):
-            process.armed.clear()
+        for server in self.servers:
+            server.armed.clear()
+        for worker in self.workers:
+            worker.armed.clear()
         self.loop.spawn(WORLD, self._resume_paused())
 
     async def _resume_paused(self) -> None:
@@ -246,9 +248,7 @@ class World:
         left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]
         left += [f"start {number} has no answer" for number, ids in self._answers.items() if not ids]
         failures = [(name, error) for name, error in self.loop.failures if not isinstance(error, _EXPECTED)]
-        return History(
-            logs, self._calls, self._answers, self._results.blobs, left, failures, self.counts, ended, lines
-        )
+        return History(logs, self._calls, self._answers, self._results.blobs, left, failures, self.counts, ended, lines)
 
 
 def _expected() -> tuple[type[BaseException], ...]:
