@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.bytecode.load import load
@@ -146,6 +146,15 @@ class LoadedPipeline:
         if not isinstance(expression, Expression):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
+
+    def kinds(self) -> Iterator[tuple[str, str]]:
+        """Yield each task's label and the kind of its tool."""
+        label = ""
+        for instruction in self._code:
+            if instruction.opcode.name == "ENTER":
+                label = instruction.operands[0]
+            elif instruction.opcode.name == "CALL":
+                yield label, instruction.operands[0]
 
     def locate(self, at: int) -> str:
         """Return where an instruction was written, or its address if that is not known."""

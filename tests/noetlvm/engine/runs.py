@@ -12,7 +12,7 @@ from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import replay
+from noetlvm.replay.replay import replay
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.active import Ending

@@ -16,7 +16,7 @@ from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.effects import Call
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import replay
+from noetlvm.replay.replay import replay
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials, UnresolvedError

@@ -11,7 +11,7 @@ from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Recorded
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import Difference, replay
+from noetlvm.replay.replay import Difference, replay
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.result import RunResult
 from tests.whole.conformance.suite import Case, read_cases
@@ -206,14 +206,17 @@ def test_a_decision_that_is_not_in_the_log_is_found_there() -> None:
             assert (found and found.seq, found and found.found) == (one.seq, one.event)
 
 
-def test_what_workers_told_is_taken_as_it_is() -> None:
+def test_the_outcome_of_a_tool_is_taken_as_it_is_and_the_rest_of_its_event_is_decided_again() -> None:
     program = load_program(compile_texts([HEAD + ROUTE]))
     log = log_of(run_given([HEAD + ROUTE], OK))
-    told = [
-        one._replace(event=one.event._replace(data=one.event.data | {"odd": 1}))
-        if one.event.name == "task.done"
-        else one
-        for one in log
-    ]
-    assert told != log
-    assert replay(program.main, told, Offload()) is None
+    at, done = next((at, one) for at, one in enumerate(log) if one.event.name == "task.done")
+
+    def changed(data: dict[str, Any]) -> list[Recorded]:
+        return [*log[:at], done._replace(event=done.event._replace(data=done.event.data | data)), *log[at + 1 :]]
+
+    slower = done.event.data["outcome"] | {"meta": {"attempt": 1, "duration_ms": 7, "ts": 1.0}}
+    assert replay(program.main, changed({"outcome": slower}), Offload()) is None
+    for data in ({"odd": 1}, {"do": "jump"}, {"ctx": {"a": 1}}):
+        found = replay(program.main, changed(data), Offload())
+        assert found is not None
+        assert found.seq == done.seq
