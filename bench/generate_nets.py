@@ -7,7 +7,7 @@ from functools import cache
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION, PIPELINE
-from noetlvm.bytecode.program import Arc, Expression, Instruction, Pipeline, Playbook, Transition
+from noetlvm.bytecode.program import ArcCode, ExpressionCode, Instruction, Pipeline, PlaybookCode, Transition
 
 STEPS_PER_SEGMENT = 10
 _DONE = "event.name == 'step.done'"
@@ -16,7 +16,7 @@ _FORK_EVERY = 50
 """Segments between two forks; every fork adds a token."""
 
 
-def generate_net(steps: int) -> Playbook:
+def generate_net(steps: int) -> PlaybookCode:
     """Return a playbook of about that many steps: a choice, a cycle of retries, now and then a fork, one handler."""
     found: list[Transition] = []
     segments = max(1, steps // STEPS_PER_SEGMENT)
@@ -24,7 +24,7 @@ def generate_net(steps: int) -> Playbook:
         onward = f"s{number + 1}_0" if number + 1 < segments else "report"
         found += _segment(f"s{number}_", onward, forks=number % _FORK_EVERY == 0)
     found += [_step("report"), _step("handler")]
-    return Playbook("large", "bench/large", {}, {}, "s0_0", None, False, {}, (), tuple(found))
+    return PlaybookCode("large", "bench/large", {}, {}, "s0_0", None, False, {}, (), tuple(found))
 
 
 def _segment(prefix: str, onward: str, *, forks: bool) -> list[Transition]:
@@ -44,18 +44,18 @@ def _segment(prefix: str, onward: str, *, forks: bool) -> list[Transition]:
 
 
 def _step(name: str, *arcs: tuple[str, str | None], inclusive: bool = False) -> Transition:
-    ways = tuple(Arc(target, _guard(guard) if guard else None, None, guard is not None) for target, guard in arcs)
+    ways = tuple(ArcCode(target, _guard(guard) if guard else None, None, guard is not None) for target, guard in arcs)
     return Transition(name, None, False, (), False, _pipeline(), inclusive, ways, {})
 
 
 @cache
-def _guard(text: str) -> Expression:
+def _guard(text: str) -> ExpressionCode:
     return lower_template(parse_template("{{ " + text + " }}"), guard=True).expression
 
 
 @cache
 def _pipeline() -> Pipeline:
-    nothing = Expression((Instruction(EXPRESSION["CONST"], ({},)), Instruction(EXPRESSION["RETURN"])))
+    nothing = ExpressionCode((Instruction(EXPRESSION["CONST"], ({},)), Instruction(EXPRESSION["RETURN"])))
     return Pipeline(
         (
             Instruction(PIPELINE["ENTER"], ("get",)),

@@ -17,7 +17,7 @@ from bench.generate_nets import generate_net
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats.pnml import petri_net
 from noetlc.net.program import program_net as build_net
-from noetlvm.bytecode.program import Playbook
+from noetlvm.bytecode.program import PlaybookCode
 
 
 def main() -> int:
@@ -30,11 +30,11 @@ def main() -> int:
     return 0
 
 
-def _ours(playbook: Playbook) -> Callable[[], object]:
+def _ours(playbook: PlaybookCode) -> Callable[[], object]:
     return lambda: analyse(build_net(playbook))
 
 
-def _pm4py(playbook: Playbook) -> Callable[[], object]:
+def _pm4py(playbook: PlaybookCode) -> Callable[[], object]:
     kinds: Any = import_module("pm4py.objects.petri_net.obj")
     petri_utils: Any = import_module("pm4py.objects.petri_net.utils.petri_utils")
     reachability_graph: Any = import_module("pm4py.objects.petri_net.utils.reachability_graph")
@@ -52,7 +52,7 @@ def _pm4py(playbook: Playbook) -> Callable[[], object]:
     return lambda: reachability_graph.construct_reachability_graph(net, start)
 
 
-def _snakes(playbook: Playbook) -> Callable[[], object]:
+def _snakes(playbook: PlaybookCode) -> Callable[[], object]:
     snakes: Any = import_module("snakes.nets")
     drawn = petri_net(build_net(playbook))
     net = snakes.PetriNet("net")
@@ -72,7 +72,7 @@ def _snakes(playbook: Playbook) -> Callable[[], object]:
     return lambda: snakes.StateGraph(net).build()
 
 
-_PREPARE: dict[str, Callable[[Playbook], Callable[[], object]]] = {
+_PREPARE: dict[str, Callable[[PlaybookCode], Callable[[], object]]] = {
     "noetlc": _ours,
     "pm4py": _pm4py,
     "snakes": _snakes,

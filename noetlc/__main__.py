@@ -8,7 +8,7 @@ from noetlc import __version__
 from noetlvm.command_line.process import begin, leave, run_program
 
 if TYPE_CHECKING:
-    from noetlvm.command_line.declared import Program
+    from noetlvm.command_line.declared import CommandProgram
 
 
 def command() -> None:
@@ -22,7 +22,7 @@ def main() -> int:
     return run_program("noetlc", __version__, _load)
 
 
-def _load() -> Program:
+def _load() -> CommandProgram:
     from noetlc.cli.app import PROGRAM
 
     return PROGRAM

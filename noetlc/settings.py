@@ -20,7 +20,7 @@ from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import suggestion
 
 if TYPE_CHECKING:
-    from noetlc.report.row import Row
+    from noetlc.report.located_finding import LocatedFinding
 
 FILE_NAMES = ("noetlc.toml", "pyproject.toml")
 UNREADABLE = ("P002", "P003", "P004", "P005")
@@ -84,7 +84,7 @@ class Settings(NamedTuple):
         """A text that differs whenever the rules could find something else in the same file."""
         return repr((self.limits, sorted(self.tool_kinds), self.allow_unknown_kinds, self.dialect))
 
-    def apply(self, rows: Iterable[Row]) -> list[Row]:
+    def apply(self, rows: Iterable[LocatedFinding]) -> list[LocatedFinding]:
         """Return the findings to report, with the configured severities."""
         judged = ((row, self.judge(row.code, row.severity, row.path)) for row in rows)
         return [

@@ -54,7 +54,7 @@ def compile_texts(texts: Sequence[str]) -> bytes:
 def compile_source(path: str, data: bytes) -> tuple[bytes, list[dict[str, Any]]]:
     """Return the bundle of one playbook, and its findings as `noetlc lint --format json` prints them."""
     from noetlc.compile import compile_playbooks
-    from noetlc.report.row import resolve
+    from noetlc.report.located_finding import resolve
 
     compiled = compile_playbooks([(path, data)])
     findings = [resolve(one, file.source, "").to_json() for file in compiled.files for one in file.findings]

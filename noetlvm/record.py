@@ -90,7 +90,7 @@ class Record(metaclass=_RecordType):
         return type(self), tuple(getattr(self, field) for field in type(self)._fields)
 
 
-class Entity(Record):
+class IdentityRecord(Record):
     """A record that is equal to itself only: two tasks that read alike are still two tasks."""
 
     __eq__ = object.__eq__

@@ -12,7 +12,7 @@ from noetlc.syntax import template_ast as t
 from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import TESTS
-from noetlvm.record import Entity
+from noetlvm.record import IdentityRecord
 
 if TYPE_CHECKING:
     from noetlc.analysis.names import TemplateNames
@@ -29,7 +29,7 @@ _TABLES: dict[Sort, Mapping[str, Signature]] = {
 }
 
 
-class Application(Entity):
+class Application(IdentityRecord):
     """One filter, test, function or method with its arguments."""
 
     sort: Sort

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from noetlc.syntax import ast
-from noetlvm.record import Entity
+from noetlvm.record import IdentityRecord
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model
@@ -18,7 +18,7 @@ Choice: TypeAlias = ast.AdmitRule | ast.PolicyRule | ast.Branch
 """One entry of such a list."""
 
 
-class FirstMatch(Entity):
+class FirstMatch(IdentityRecord):
     """One such list."""
 
     object: Literal["admit_rule", "rule", "branch"]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from noetlc.analysis.formulas import ERROR_OUTCOME, OK_OUTCOME, UNDEFINED, Facts
 from noetlc.analysis.guards import constant_of, decide, names_read
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Entry, Mapping, scalars
+from noetlc.syntax.nodes import Mapping, MappingEntry, scalars
 from noetlvm.language.tool_kinds import find_kind
-from noetlvm.record import Entity, Record
+from noetlvm.record import IdentityRecord, Record
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Owner, TaskView
@@ -26,7 +26,7 @@ FAILED: Final = -2
 """The pipeline ends with a failure."""
 
 
-class Way(Entity):
+class Way(IdentityRecord):
     """An edge: to another point by its index, or to `DONE` or `FAILED`."""
 
     to: int
@@ -38,7 +38,7 @@ class Way(Entity):
     """From the test of an `until` back to its body."""
 
 
-class Point(Entity):
+class Point(IdentityRecord):
     """A task, or the test of a block."""
 
     entry: ast.PipelineEntry
@@ -162,11 +162,11 @@ def _tried(task: ast.Task, facts: Facts) -> Iterator[tuple[ast.PolicyRule, bool 
             return
 
 
-def _is_computed(entry: Entry) -> bool:
+def _is_computed(entry: MappingEntry) -> bool:
     return any(scalar.is_template and constant_of(scalar) is UNDEFINED for scalar in scalars(entry.value))
 
 
-def inputs_of(view: TaskView) -> Iterator[Entry]:
+def inputs_of(view: TaskView) -> Iterator[MappingEntry]:
     """Yield a task's inputs and settings, those that enclosing scopes give it included (S38)."""
     yield from (*view.task.extra, *(view.task.spec.extra if view.task.spec else ()))
     step = view.owner.step

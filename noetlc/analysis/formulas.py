@@ -52,7 +52,7 @@ HOLDS = "holds"
 TRUTHS = (TRUE, HOLDS)
 
 
-class Test(Record):
+class OperandTest(Record):
     """A test of one operand."""
 
     operand: str
@@ -66,7 +66,7 @@ class Test(Record):
         return hash((self.operand, self.relation, repr(self.constant)))
 
 
-class If(Record):
+class IfThenElse(Record):
     """`then` where the condition is true, `otherwise` where it is not."""
 
     condition: Formula
@@ -74,7 +74,7 @@ class If(Record):
     otherwise: Formula
 
 
-Formula: TypeAlias = bool | Test | If
+Formula: TypeAlias = bool | OperandTest | IfThenElse
 
 
 def if_(condition: Formula, then: Formula, otherwise: Formula) -> Formula:
@@ -85,7 +85,7 @@ def if_(condition: Formula, then: Formula, otherwise: Formula) -> Formula:
         otherwise = False
     if then == otherwise:
         return then
-    return condition if then is True and otherwise is False else If(condition, then, otherwise)
+    return condition if then is True and otherwise is False else IfThenElse(condition, then, otherwise)
 
 
 def not_(formula: Formula) -> Formula:
@@ -95,7 +95,7 @@ def not_(formula: Formula) -> Formula:
 
 def _repeats(condition: Formula, formula: Formula) -> bool:
     """True if the formula tests the truth that the condition has already established."""
-    if not isinstance(condition, Test) or not isinstance(formula, Test) or condition.relation != TRUE:
+    if not isinstance(condition, OperandTest) or not isinstance(formula, OperandTest) or condition.relation != TRUE:
         return False
     return formula.relation in TRUTHS and formula.operand == condition.operand
 
@@ -130,22 +130,22 @@ def compare(relation: str, value: object, constant: object) -> bool:
     return _is_number(value) and _is_number(constant) and ORDER[relation](value, constant)  # type: ignore[arg-type]
 
 
-def tests_in(formula: Formula) -> Iterator[Test]:
+def tests_in(formula: Formula) -> Iterator[OperandTest]:
     """Yield the tests of a formula; a test may come more than once."""
     pending = [formula]
     while pending:
         one = pending.pop()
-        if isinstance(one, Test):
+        if isinstance(one, OperandTest):
             yield one
-        elif isinstance(one, If):
+        elif isinstance(one, IfThenElse):
             pending += (one.condition, one.then, one.otherwise)
 
 
 def value_of(formula: Formula, samples: Mapping[str, object]) -> bool:
     """Return a formula's truth for these samples of its operands."""
-    while isinstance(formula, If):
+    while isinstance(formula, IfThenElse):
         formula = formula.then if value_of(formula.condition, samples) else formula.otherwise
-    if isinstance(formula, Test):
+    if isinstance(formula, OperandTest):
         return compare(formula.relation, samples[formula.operand], formula.constant)
     return formula
 
@@ -154,7 +154,7 @@ def verdict(formula: Formula) -> bool | None:
     """Return the constant that a formula equals, or None if it depends on data."""
     if isinstance(formula, bool):
         return formula
-    if isinstance(formula, Test):
+    if isinstance(formula, OperandTest):
         return False if formula.relation == "in" and not formula.constant else None
     worlds = combinations([formula])
     if worlds is None:
@@ -165,7 +165,7 @@ def verdict(formula: Formula) -> bool | None:
 
 def combinations(formulas: Iterable[Formula]) -> list[dict[str, object]] | None:
     """Return every combination of samples for the operands of some formulas; None if there are too many."""
-    tests: dict[str, list[Test]] = {}
+    tests: dict[str, list[OperandTest]] = {}
     for formula in formulas:
         for test in tests_in(formula):
             tests.setdefault(test.operand, []).append(test)
@@ -178,7 +178,7 @@ def combinations(formulas: Iterable[Formula]) -> list[dict[str, object]] | None:
     return [dict(zip(domains, values, strict=True)) for values in product(*domains.values())]
 
 
-def samples_for(tests: Iterable[Test]) -> list[object]:
+def samples_for(tests: Iterable[OperandTest]) -> list[object]:
     """Return values of one operand, one for each combination of results that its tests can have."""
     relations: set[str] = set()
     constants: list[object] = []
@@ -195,7 +195,7 @@ def samples_for(tests: Iterable[Test]) -> list[object]:
     return [*_distinct(constants), *others]
 
 
-def constants_of(test: Test) -> list[object]:
+def constants_of(test: OperandTest) -> list[object]:
     """Return the constants that a test compares its operand with."""
     if test.relation == "in":
         return list(test.constant) if isinstance(test.constant, list | tuple) else []
@@ -298,7 +298,7 @@ def compared(relation: str, left: Item, right: Item) -> Item:
     positive = _OPPOSITE.get(relation, relation)
     formula = _comparison(positive, left, right)
     if formula is None:
-        formula = Test(f"({item_text(left)} {positive} {item_text(right)})", TRUE)
+        formula = OperandTest(f"({item_text(left)} {positive} {item_text(right)})", TRUE)
     elif isinstance(formula, bool):
         return Known(formula == (positive == relation))
     return Truth(formula if positive == relation else not_(formula))
@@ -310,7 +310,7 @@ def _comparison(relation: str, left: Item, right: Item) -> Formula | None:
     if isinstance(left, Known):
         is_ordered = relation not in ORDER or _is_number(left.value)  # ordering anything else is an error at run time
         return compare(relation, left.value, right.value) if is_ordered else None
-    return Test(left.text, relation, right.value) if isinstance(left, Term) else None
+    return OperandTest(left.text, relation, right.value) if isinstance(left, Term) else None
 
 
 def _is_testable(relation: str, constant: object) -> bool:
@@ -333,7 +333,7 @@ def is_defined(positive: bool, item: Item) -> Item:
         return Known((item.value is not UNDEFINED) == positive)
     if isinstance(item, Truth) or item.is_something:
         return Known(positive)
-    test = Test(f"({item.text} is defined)", TRUE)
+    test = OperandTest(f"({item.text} is defined)", TRUE)
     return Truth(test if positive else not_(test))
 
 
@@ -343,7 +343,7 @@ def item_holds(item: Item) -> Formula:
         return holds(item.value)
     if isinstance(item, Truth):
         return item.formula
-    return True if item.is_something else Test(item.text, HOLDS)
+    return True if item.is_something else OperandTest(item.text, HOLDS)
 
 
 def item_is_true(item: Item) -> Formula:
@@ -352,7 +352,7 @@ def item_is_true(item: Item) -> Formula:
         return is_true(item.value)
     if isinstance(item, Truth):
         return item.formula
-    return True if item.is_something else Test(item.text, TRUE)
+    return True if item.is_something else OperandTest(item.text, TRUE)
 
 
 # ---- text
@@ -395,19 +395,19 @@ def text(formula: Formula) -> str:
     """Write a formula as a guard."""
     if isinstance(formula, bool):
         return str(formula).lower()
-    if isinstance(formula, Test):
+    if isinstance(formula, OperandTest):
         return formula.operand if formula.relation in TRUTHS else _relation(formula, formula.relation)
     return _conditional(formula)
 
 
-def _relation(test: Test, word: str) -> str:
+def _relation(test: OperandTest, word: str) -> str:
     return f"{test.operand} {word} {constant_text(test.constant)}"
 
 
-def _conditional(formula: If) -> str:
+def _conditional(formula: IfThenElse) -> str:
     condition, then, otherwise = formula.condition, formula.then, formula.otherwise
     if then is False and otherwise is True:
-        if isinstance(condition, Test) and condition.relation in ("==", "in"):
+        if isinstance(condition, OperandTest) and condition.relation in ("==", "in"):
             return _relation(condition, {"==": "!=", "in": "not in"}[condition.relation])
         return f"not {_part(condition)}"
     if otherwise is False:
@@ -419,4 +419,4 @@ def _conditional(formula: If) -> str:
 
 def _part(formula: Formula) -> str:
     written = text(formula)
-    return f"({written})" if isinstance(formula, If) and not written.startswith("not ") else written
+    return f"({written})" if isinstance(formula, IfThenElse) and not written.startswith("not ") else written

@@ -15,8 +15,8 @@ from noetlc.analysis.formulas import (
     Formula,
     Item,
     Known,
+    OperandTest,
     Term,
-    Test,
     Truth,
     compared,
     holds,
@@ -71,7 +71,7 @@ def _formula(text: str) -> Formula:
 
 def _read(text: str, facts: Facts) -> Formula:
     expression = _sole_expression(parse_template(text))
-    opaque = Test(" ".join(text.split()), HOLDS)
+    opaque = OperandTest(" ".join(text.split()), HOLDS)
     if expression is None:
         return opaque
     try:
@@ -92,7 +92,7 @@ def _names(text: str) -> frozenset[str]:
 
 def compares_only(guard: Scalar | None, path: str, value: object) -> bool:
     """True if a guard is exactly `path == value`."""
-    return guard_formula(guard) == Test(path, "==", value)
+    return guard_formula(guard) == OperandTest(path, "==", value)
 
 
 _Rule = TypeVar("_Rule")

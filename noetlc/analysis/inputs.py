@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from noetlc.syntax.nodes import Entry, Mapping, Node, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Sequence
 from noetlc.syntax.span import Span
 from noetlvm.language.tool_kind import SPEC
 from noetlvm.language.tool_kinds import find_kind
@@ -40,7 +40,7 @@ def typed_tasks(model: Model) -> Iterator[tuple[TaskView, ToolKind]]:
             yield view, kind
 
 
-def inputs(view: TaskView) -> Iterator[Entry]:
+def inputs(view: TaskView) -> Iterator[MappingEntry]:
     """Yield the inputs that are a kind's business."""
     for entry in view.task.extra:
         if entry.key.text not in ON_ANY_TASK:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from noetlc.finding import Edit, Fix
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlvm.language.tool_kinds import builtin_kinds, find_kind
 
@@ -36,7 +36,7 @@ def mappings_by_key(root: Node | None) -> dict[Span, Mapping]:
     return found
 
 
-def entry_at(model: Model, key_span: Span) -> Entry | None:
+def entry_at(model: Model, key_span: Span) -> MappingEntry | None:
     """Return the entry whose key stands at a place."""
     mapping = model.mappings_by_key.get(key_span)
     return next((entry for entry in mapping.entries if entry.key.span == key_span), None) if mapping else None
@@ -66,7 +66,7 @@ def rename_to_when(model: Model, key_span: Span) -> Fix | None:
     return rename(model, key_span, "when", safe=True)
 
 
-def old_inputs(model: Model, name: str) -> Iterator[Entry]:
+def old_inputs(model: Model, name: str) -> Iterator[MappingEntry]:
     """Yield the task inputs of that name that no tool takes."""
     for view in model.tasks:
         for entry in view.task.extra:
@@ -82,7 +82,7 @@ def _may_take(kind_name: str, input_name: str) -> bool:
     return kind.input(input_name) is not None or (kind.open and kind_name not in builtin_kinds())
 
 
-def old_evals(model: Model) -> Iterator[Entry]:
+def old_evals(model: Model) -> Iterator[MappingEntry]:
     """Yield the `eval` of every task that has one; of a tool that nobody here knows, only if it looks like rules."""
     for view in model.tasks:
         for entry in view.task.extra:

@@ -10,26 +10,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence, scalars
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
 from noetlc.syntax.problem import Problem
 from noetlc.syntax.scalar_offsets import Offsets, scalar_offsets, span_through
 from noetlc.syntax.span import Source, Span, holds_any
 from noetlc.syntax.template_ast import Template
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.yaml_reader import Document
-from noetlvm.language.scopes import Position
-from noetlvm.record import Entity
+from noetlvm.language.scopes import TemplatePosition
+from noetlvm.record import IdentityRecord
 
 if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
     from noetlc.analysis.inputs import Respelling
+    from noetlc.analysis.label_paths import LabelPaths
     from noetlc.analysis.names import Definitions, Reading
     from noetlc.analysis.taint import SecretRead
 
 Block: TypeAlias = ast.Choose | ast.Repeat
 
 
-class Owner(Entity):
+class Owner(IdentityRecord):
     """What a pipeline belongs to: a step, or an entry of the workbook that any step may use."""
 
     name: str
@@ -50,7 +51,7 @@ class Owner(Entity):
         return any(loop_mode(loop) == "parallel" for loop in self.loops)
 
 
-class TaskView(Entity):
+class TaskView(IdentityRecord):
     """One task in its pipeline."""
 
     task: ast.Task
@@ -71,11 +72,11 @@ class TaskView(Entity):
         return named.span if named else self.task.key_span("")
 
 
-class Site(Entity):
+class Site(IdentityRecord):
     """A scalar that is evaluated, or that a template could stand in, and what surrounds it."""
 
     scalar: Scalar
-    position: Position
+    position: TemplatePosition
     role: str
     """The field it belongs to: `when`, `delay`, an input's name, `set_ctx.total`, `args.page`."""
     owner: Owner | None = None
@@ -97,10 +98,10 @@ class Site(Entity):
     @property
     def input(self) -> str:
         """The name of the task input that the scalar is part of, or an empty string."""
-        return self.role.partition(".")[0] if self.position is Position.TASK_INPUT else ""
+        return self.role.partition(".")[0] if self.position is TemplatePosition.TASK_INPUT else ""
 
 
-class Model(Entity, cached=True):
+class Model(IdentityRecord, cached=True):
     """One playbook, ready to be checked."""
 
     source: Source
@@ -235,9 +236,11 @@ class Model(Entity, cached=True):
             offsets = self._offsets[site.scalar.span] = scalar_offsets(self.source.text, site.scalar)
         return span_through(offsets, span)
 
-    def label_path(self, offset: int) -> str:
-        """Return a path of names to what stands at `offset`, which survives edits elsewhere."""
-        return label_path(self.document.root, offset)
+    @cached_property
+    def label_paths(self) -> LabelPaths:
+        from noetlc.analysis.label_paths import LabelPaths
+
+        return LabelPaths(self.document.root)
 
 
 def loop_mode(loop: ast.Loop) -> str:
@@ -247,7 +250,7 @@ def loop_mode(loop: ast.Loop) -> str:
     return mode.text if mode else "sequential"
 
 
-def patches(then: ast.Then) -> Iterator[tuple[str, Entry]]:
+def patches(then: ast.Then) -> Iterator[tuple[str, MappingEntry]]:
     """Yield what a rule writes: `set_iter` or `set_ctx`, and the entry."""
     for name, patch in (("set_iter", then.set_iter), ("set_ctx", then.set_ctx)):
         for entry in patch.entries if patch else ():
@@ -260,41 +263,6 @@ def thens(task: ast.Task) -> Iterator[tuple[ast.PolicyRule, ast.Then]]:
         then = rule.else_.then if rule.else_ else rule.then
         if then:
             yield rule, then
-
-
-def label_path(root: Node | None, offset: int) -> str:
-    """Return the names on the way from the root of a document to what stands at `offset`."""
-    parts: list[str] = []
-    node = root
-    while node is not None and not isinstance(node, Scalar):
-        node = _descend(node, offset, parts)
-    return ".".join(parts)
-
-
-def _descend(node: Mapping | Sequence, offset: int, parts: list[str]) -> Node | None:
-    if isinstance(node, Mapping):
-        for entry in node.entries:
-            if entry.key.span.start <= offset <= max(entry.key.span.end, entry.value.span.end):
-                parts.append(entry.key.text)
-                return entry.value
-        return None
-    for index, item in enumerate(node.items):
-        if item.span.start <= offset <= item.span.end:
-            parts.extend(_item_name(item, index))
-            return item
-    return None
-
-
-def _item_name(item: Node, index: int) -> list[str]:
-    """A list item goes by its own name; a labelled task needs none, because its label is the next key."""
-    if isinstance(item, Mapping):
-        for key in ("step", "name"):
-            value = item.get(key)
-            if isinstance(value, Scalar):
-                return [value.text]
-        if len(item.entries) == 1 and isinstance(item.entries[0].value, Mapping):
-            return []
-    return [str(index + 1)]
 
 
 def _task_views(
@@ -320,13 +288,13 @@ def _all_sites(model: Model) -> Iterator[Site]:
 
 def _static_sites(playbook: ast.Playbook) -> Iterator[Site]:
     if playbook.workload:
-        yield from _value_sites(playbook.workload, Position.STATIC, "workload")
+        yield from _value_sites(playbook.workload, TemplatePosition.STATIC, "workload")
     for credential in playbook.keychain or ():
         for entry in credential.extra:
-            yield from _value_sites(entry.value, Position.STATIC, f"keychain.{entry.key.text}")
+            yield from _value_sites(entry.value, TemplatePosition.STATIC, f"keychain.{entry.key.text}")
     spec = playbook.executor.spec if playbook.executor else None
     for entry in spec.extra if spec else ():
-        yield from _value_sites(entry.value, Position.STATIC, f"executor.spec.{entry.key.text}")
+        yield from _value_sites(entry.value, TemplatePosition.STATIC, f"executor.spec.{entry.key.text}")
 
 
 def _step_sites(owner: Owner, step: ast.Step) -> Iterator[Site]:
@@ -334,15 +302,15 @@ def _step_sites(owner: Owner, step: ast.Step) -> Iterator[Site]:
     admit = policy.admit if policy else None
     for rule in (admit.rules or ()) if admit else ():
         if rule.when:
-            yield Site(rule.when, Position.ADMIT, "when", owner)
+            yield Site(rule.when, TemplatePosition.ADMIT, "when", owner)
     for depth, loop in enumerate(step.loops):
         if loop.in_ is not None:
-            yield from _value_sites(loop.in_, Position.LOOP_IN, "in", owner, loop_depth=depth)
+            yield from _value_sites(loop.in_, TemplatePosition.LOOP_IN, "in", owner, loop_depth=depth)
     for arc in (step.next.arcs or ()) if step.next else ():
         if arc.when:
-            yield Site(arc.when, Position.ARC_WHEN, "when", owner, arc=arc)
+            yield Site(arc.when, TemplatePosition.ARC_WHEN, "when", owner, arc=arc)
         for entry in arc.args.entries if arc.args else ():
-            yield from _value_sites(entry.value, Position.ARC_ARGS, f"args.{entry.key.text}", owner, arc=arc)
+            yield from _value_sites(entry.value, TemplatePosition.ARC_ARGS, f"args.{entry.key.text}", owner, arc=arc)
 
 
 def _pipeline_sites(
@@ -354,7 +322,7 @@ def _pipeline_sites(
             yield from _task_sites(owner, by_task[id(entry)], depth)
             continue
         for guard in block_guards(entry):
-            yield Site(guard, Position.SUGAR_WHEN, "when", owner, loop_depth=depth)
+            yield Site(guard, TemplatePosition.SUGAR_WHEN, "when", owner, loop_depth=depth)
         for body in ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
 
@@ -370,24 +338,24 @@ def block_guards(block: Block) -> Iterator[Scalar]:
 def _task_sites(owner: Owner, view: TaskView, depth: int) -> Iterator[Site]:
     task = view.task
     for entry in task.extra:
-        yield from _value_sites(entry.value, Position.TASK_INPUT, entry.key.text, owner, view, loop_depth=depth)
+        yield from _value_sites(entry.value, TemplatePosition.TASK_INPUT, entry.key.text, owner, view, loop_depth=depth)
     for entry in task.spec.extra if task.spec else ():
         role = f"spec.{entry.key.text}"
-        yield from _value_sites(entry.value, Position.TASK_INPUT, role, owner, view, loop_depth=depth)
+        yield from _value_sites(entry.value, TemplatePosition.TASK_INPUT, role, owner, view, loop_depth=depth)
     for rule in task.rules:
         if rule.when:
-            yield Site(rule.when, Position.TASK_POLICY, "when", owner, view, rule, loop_depth=depth)
+            yield Site(rule.when, TemplatePosition.TASK_POLICY, "when", owner, view, rule, loop_depth=depth)
     for rule, then in thens(task):
         if then.delay:
-            yield Site(then.delay, Position.TASK_DELAY, "delay", owner, view, rule, loop_depth=depth)
+            yield Site(then.delay, TemplatePosition.TASK_DELAY, "delay", owner, view, rule, loop_depth=depth)
         for name, entry in patches(then):
             role = f"{name}.{entry.key.text}"
-            yield from _value_sites(entry.value, Position.TASK_PATCH, role, owner, view, rule, loop_depth=depth)
+            yield from _value_sites(entry.value, TemplatePosition.TASK_PATCH, role, owner, view, rule, loop_depth=depth)
 
 
 def _value_sites(
     value: Node,
-    position: Position,
+    position: TemplatePosition,
     role: str,
     owner: Owner | None = None,
     task: TaskView | None = None,

@@ -12,8 +12,8 @@ from noetlc.analysis.inputs import ON_ANY_TASK
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
-from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, Position, given_fields
-from noetlvm.record import Entity, Record, changed
+from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, TemplatePosition, given_fields
+from noetlvm.record import IdentityRecord, Record, changed
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, Site
@@ -35,7 +35,7 @@ class Access(NamedTuple):
     span: Span
 
 
-class Use(Entity):
+class NameUse(IdentityRecord):
     """A name that a template reads from outside itself, with the fields read through it: `iter.parent.page`."""
 
     node: t.Name
@@ -57,11 +57,11 @@ class Use(Entity):
         return (self.node.name, *(field.name for field in self.fields))
 
 
-class TemplateNames(Entity):
+class TemplateNames(IdentityRecord):
     """All that one template reads and does, each list in no particular order."""
 
-    uses: tuple[Use, ...]
-    for_loop_uses: tuple[Use, ...]
+    uses: tuple[NameUse, ...]
+    for_loop_uses: tuple[NameUse, ...]
     """Uses of `loop` inside `{% for %}`."""
     accesses: tuple[Access, ...]
     """Every field that is read by a written name, whatever it is read from."""
@@ -72,14 +72,14 @@ class TemplateNames(Entity):
     callable_loops: frozenset[int]
     """Identities of the calls `loop(…)` inside a recursive `{% for %}`: the one variable that can be called."""
 
-    _by_whole: dict[int, Use]
+    _by_whole: dict[int, NameUse]
 
-    def use_of(self, node: t.Expression) -> Use | None:
+    def use_of(self, node: t.Expression) -> NameUse | None:
         """Return the use that an expression is, or None if it is something else."""
         return self._by_whole.get(id(node))
 
 
-class Reading(Entity):
+class Reading(IdentityRecord):
     """One evaluated template of a playbook with all it reads."""
 
     site: Site
@@ -96,7 +96,7 @@ def readings(model: Model) -> tuple[Reading, ...]:
     known: dict[str, TemplateNames] = {}
     found: list[Reading] = []
     for site, template in model.template_sites:
-        if site.position is Position.STATIC or site.input in ON_ANY_TASK:
+        if site.position is TemplatePosition.STATIC or site.input in ON_ANY_TASK:
             continue
         names = known.get(template.text)
         if names is None:
@@ -116,8 +116,8 @@ class _Walk:
     """Goes through one template with the names that are bound at each place of it."""
 
     def __init__(self) -> None:
-        self._uses: list[Use] = []
-        self._for_loop_uses: list[Use] = []
+        self._uses: list[NameUse] = []
+        self._for_loop_uses: list[NameUse] = []
         self._accesses: list[Access] = []
         self._filters: list[t.Filter] = []
         self._tests: list[t.Test] = []
@@ -260,7 +260,7 @@ class _Walk:
             if step is None:
                 break
             fields.append(step)
-        use = Use(name, tuple(fields), whole, len(fields) < len(steps), optional)
+        use = NameUse(name, tuple(fields), whole, len(fields) < len(steps), optional)
         if name.name not in scope:
             self._uses.append(use)
         elif name.name == FOR_LOOP:
@@ -280,7 +280,7 @@ def _targets(target: t.Expression) -> frozenset[str]:
     return frozenset(node.name for node in t.walk(target) if isinstance(node, t.Name))
 
 
-def _made_optional(use: Use, tested: set[tuple[str, ...]]) -> Use:
+def _made_optional(use: NameUse, tested: set[tuple[str, ...]]) -> NameUse:
     """A path that the template tests somewhere, and all below it, may be absent."""
     path = use.path
     if use.is_optional or not any(path[:length] in tested for length in range(1, len(path) + 1)):

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from noetlc.analysis.model import Model, Owner, patches, thens
 from noetlc.analysis.names import Access, Reading
 from noetlc.syntax.nodes import Scalar
-from noetlvm.language.scopes import Position
-from noetlvm.record import Entity
+from noetlvm.language.scopes import TemplatePosition
+from noetlvm.record import IdentityRecord
 
 if TYPE_CHECKING:
     pass
 
-GUARDS = (Position.ADMIT, Position.ARC_WHEN, Position.TASK_POLICY, Position.SUGAR_WHEN)
+GUARDS = (TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.TASK_POLICY, TemplatePosition.SUGAR_WHEN)
 """Positions where an undefined value is false (S10)."""
 
 
-class KeyRead(Entity):
+class KeyRead(IdentityRecord):
     """A template that needs a key: it has no default, and no guard tests whether it is defined."""
 
     key: str

@@ -15,7 +15,7 @@ from noetlc.syntax import ast
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.methods import METHODS
-from noetlvm.language.scopes import FIELDS, Position, Shape
+from noetlvm.language.scopes import FIELDS, Shape, TemplatePosition
 from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import Record
 
@@ -46,7 +46,7 @@ _LOCAL_ORIGINS_MAX = 3
 """How many origins are remembered for a `{% set %}` name: one for each kind of secret, so that none is forgotten."""
 
 
-class Origin(Record):
+class DataOrigin(Record):
     """A piece of data that a template's value is made of, and where the template reads it."""
 
     path: Path
@@ -74,12 +74,12 @@ class Splice(Record):
     """The data is all of the text."""
 
 
-def secrets_in(template: t.Template, also: frozenset[str] = frozenset()) -> list[Origin]:
+def secrets_in(template: t.Template, also: frozenset[str] = frozenset()) -> list[DataOrigin]:
     """Return the secrets that a template puts out; `also` names what is secret here besides `keychain`."""
     return _Trace(_MEASURES, lambda path: _is_secret(path, also)).parts(template.parts)
 
 
-def data_in(template: t.Template) -> list[Origin]:
+def data_in(template: t.Template) -> list[DataOrigin]:
     """Return the data that a template puts out and that could be any text at all."""
     return _Trace(_NUMBERS, _may_be_text).parts(template.parts)
 
@@ -89,7 +89,7 @@ def secret_reads(model: Model) -> tuple[SecretRead, ...]:
     secret_names = _secret_names(model)
     found: list[SecretRead] = []
     for site, template in model.template_sites:
-        if site.position not in (Position.TASK_INPUT, Position.TASK_PATCH) or site.task is None:
+        if site.position not in (TemplatePosition.TASK_INPUT, TemplatePosition.TASK_PATCH) or site.task is None:
             continue
         also = secret_names.get(id(site.task.task), frozenset())
         if "keychain" not in template.text and not also:
@@ -138,13 +138,13 @@ class _Trace:
     def __init__(self, ends: frozenset[str], wanted: Callable[[Path], bool]) -> None:
         self._ends = ends
         self._wanted = wanted
-        self._locals: dict[str, list[Origin]] = {}
+        self._locals: dict[str, list[DataOrigin]] = {}
 
-    def parts(self, parts: tuple[t.Part, ...]) -> list[Origin]:
+    def parts(self, parts: tuple[t.Part, ...]) -> list[DataOrigin]:
         """Return what the parts put out is made of."""
         return [origin for part in parts for origin in self._part(part)]
 
-    def _part(self, part: t.Part) -> list[Origin]:
+    def _part(self, part: t.Part) -> list[DataOrigin]:
         if isinstance(part, t.Output):
             return self._expression(part.expression)
         if isinstance(part, t.If):
@@ -159,7 +159,7 @@ class _Trace:
             self._bind(part.target, self.parts(part.body) + filtered)
         return []
 
-    def _for(self, part: t.For) -> list[Origin]:
+    def _for(self, part: t.For) -> list[DataOrigin]:
         outside = dict(self._locals)
         self._locals["loop"] = []
         self._bind(part.target, self._expression(part.iterable))
@@ -167,15 +167,15 @@ class _Trace:
         self._locals = outside
         return found + self.parts(part.otherwise)
 
-    def _bind(self, target: t.Expression, origins: list[Origin]) -> None:
+    def _bind(self, target: t.Expression, origins: list[DataOrigin]) -> None:
         """Add to what a name may hold: another branch may have set it too."""
         for node in t.walk(target):
             if isinstance(node, t.Name):
                 known = {origin.path[0]: origin for origin in [*origins, *self._locals.get(node.name, [])]}
                 self._locals[node.name] = list(known.values())[:_LOCAL_ORIGINS_MAX]
 
-    def _expression(self, root: t.Expression) -> list[Origin]:
-        found: list[Origin] = []
+    def _expression(self, root: t.Expression) -> list[DataOrigin]:
+        found: list[DataOrigin] = []
         waiting: list[t.Node] = [root]
         while waiting:
             node = waiting.pop()
@@ -187,10 +187,10 @@ class _Trace:
                 waiting.extend(reversed(self._carriers(node)))
         return found
 
-    def _read(self, path: Path, span: Span) -> list[Origin]:
+    def _read(self, path: Path, span: Span) -> list[DataOrigin]:
         if path[0] in self._locals:
             return self._locals[path[0]]
-        return [Origin(path, span)] if self._wanted(path) else []
+        return [DataOrigin(path, span)] if self._wanted(path) else []
 
     def _carriers(self, node: t.Node) -> list[t.Node]:
         """Return the nodes below that a node's value is made of."""

@@ -27,8 +27,8 @@ from noetlc.assembly.lexer import (
     STRINGS,
     WORD,
     AssemblyError,
+    AssemblyToken,
     Lexer,
-    Token,
 )
 from noetlc.syntax.lalr import END as END_OF_INPUT
 from noetlc.syntax.lalr import Parser, Production
@@ -36,16 +36,16 @@ from noetlc.syntax.tables import load_grammar
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import EXPRESSION, ISA_VERSION, PIPELINE, Opcode, OpcodeName, Operand
 from noetlvm.bytecode.program import (
-    Arc,
-    Credential,
+    ArcCode,
     DebugEntry,
     DebugMap,
-    Expression,
+    ExpressionCode,
     Instruction,
+    KeychainEntry,
     LoopHeader,
     Mark,
     Pipeline,
-    Playbook,
+    PlaybookCode,
     Program,
     Transition,
 )
@@ -77,7 +77,7 @@ def assemble(text: str) -> Program:
 # ---- directives
 
 
-def _feed_directive(lexer: Lexer, parser: Parser, token: Token) -> None:
+def _feed_directive(lexer: Lexer, parser: Parser, token: AssemblyToken) -> None:
     expected = parser.expected()
     wanted = next((name for name in expected if name in _VALUES), None)
     if wanted is not None:
@@ -98,7 +98,7 @@ def _terminal(word: str, expected: list[str]) -> str | None:
     return next((name for name in expected if re.fullmatch(grammar.patterns.get(name, "(?!)"), word)), None)
 
 
-def _unexpected(lexer: Lexer, parser: Parser, token: Token) -> AssemblyError:
+def _unexpected(lexer: Lexer, parser: Parser, token: AssemblyToken) -> AssemblyError:
     expected, found = parser.expected(), lexer.found(token)
     literals = load_grammar("assembly").literals
     missing = [word for word, name in literals.items() if name in expected]
@@ -126,32 +126,32 @@ _REQUIRED = {
 """Directives that cannot be left out, and how an error names them."""
 
 
-def _string(lexer: Lexer, token: Token, what: str) -> str:
+def _string(lexer: Lexer, token: AssemblyToken, what: str) -> str:
     if token.kind != JSON or not isinstance(token.value, str):
         raise lexer.error(f"expected {what} in double quotes, found {lexer.found(token)}", token.at)
     return token.value
 
 
-def _number(lexer: Lexer, token: Token, what: str) -> int:
+def _number(lexer: Lexer, token: AssemblyToken, what: str) -> int:
     if token.kind != WORD or not _NUMBER.fullmatch(token.value):
         raise lexer.error(f"expected {what} (a number), found {lexer.found(token)}", token.at)
     return int(token.value)
 
 
-def _strings(lexer: Lexer, token: Token, what: str) -> list[str]:
+def _strings(lexer: Lexer, token: AssemblyToken, what: str) -> list[str]:
     value = token.value if token.kind == JSON else None
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value
     raise lexer.error(f'expected {what}, a list of strings such as `["a", "b"]`', token.at)
 
 
-def _mapping(lexer: Lexer, token: Token, what: str) -> dict[str, Any]:
+def _mapping(lexer: Lexer, token: AssemblyToken, what: str) -> dict[str, Any]:
     if token.kind == JSON and isinstance(token.value, dict):
         return token.value
     raise lexer.error(f'expected {what}, a mapping such as `{{"key": 1}}`', token.at)
 
 
-def _pairs(lexer: Lexer, token: Token, what: str) -> tuple[tuple[str, str], ...]:
+def _pairs(lexer: Lexer, token: AssemblyToken, what: str) -> tuple[tuple[str, str], ...]:
     value = token.value if token.kind == JSON else None
     if isinstance(value, list) and all(_is_pair(pair) for pair in value):
         return tuple((key, reducer) for key, reducer in value)
@@ -162,7 +162,7 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(isinstance(item, str) for item in value)
 
 
-_READERS: dict[Callable[[Lexer, Token, str], Any], str] = {
+_READERS: dict[Callable[[Lexer, AssemblyToken, str], Any], str] = {
     _number: "VERSION LOOP_WIDTH SLOTS",
     _string: "PATH PLAYBOOK_NAME STEP STEP_NAME CREDENTIAL_NAME CREDENTIAL_KIND ITERATOR TARGET ADDRESS ENTRY_TITLE",
     _strings: "FILES",
@@ -207,7 +207,7 @@ class _Builder:
         if build is not None:
             return build(self, children)
         return (
-            _Part(production.label, children[0].value if type(children[0]) is Token else children[0])
+            _Part(production.label, children[0].value if type(children[0]) is AssemblyToken else children[0])
             if children
             else None
         )
@@ -215,7 +215,7 @@ class _Builder:
     # -- around the playbooks
 
     def start(self, children: list[Any]) -> Program:
-        program = Program(_of_type(children, Playbook))
+        program = Program(_of_type(children, PlaybookCode))
         spelled_out = _of_type(children, DebugMap)
         return Program(program.playbooks, spelled_out[0] if spelled_out else self._debug_map(program))
 
@@ -247,29 +247,29 @@ class _Builder:
 
     # -- playbooks and steps
 
-    def playbook(self, children: list[Any]) -> Playbook:
+    def playbook(self, children: list[Any]) -> PlaybookCode:
         path, name, *parts = children
         fields = {"metadata": {}, "executor": {}, "final_step": None, "workload": {}} | _fields(parts, PLAYBOOK_FLAGS)
-        keychain, steps = _of_type(parts, Credential), _of_type(parts, Transition)
-        return Playbook(name=name.value, path=path.value, keychain=keychain, steps=steps, **fields)
+        keychain, steps = _of_type(parts, KeychainEntry), _of_type(parts, Transition)
+        return PlaybookCode(name=name.value, path=path.value, keychain=keychain, steps=steps, **fields)
 
-    def credential(self, children: list[Any]) -> Credential:
+    def credential(self, children: list[Any]) -> KeychainEntry:
         name, kind, settings, _ = children
-        return Credential(name.value, kind.value, settings.value)
+        return KeychainEntry(name.value, kind.value, settings.value)
 
     def step(self, children: list[Any]) -> Transition:
         name, *parts = children
         fields = {"settings": {}, "admit": None, "pipeline": None} | _fields(parts, STEP_FLAGS)
-        return Transition(name=name.value, loops=_of_type(parts, LoopHeader), arcs=_of_type(parts, Arc), **fields)
+        return Transition(name=name.value, loops=_of_type(parts, LoopHeader), arcs=_of_type(parts, ArcCode), **fields)
 
     def loop(self, children: list[Any]) -> LoopHeader:
         iterator, width, *parts, _, collection, _ = children
         fields = {"reducers": ()} | _fields(parts, LOOP_FLAGS)
         return LoopHeader(collection=collection, iterator=iterator.value, width=width.value, **fields)
 
-    def arc(self, children: list[Any]) -> Arc:
+    def arc(self, children: list[Any]) -> ArcCode:
         target, *parts = children
-        return Arc(target=target.value, **({"guard": None, "args": None} | _fields(parts, ARC_FLAGS)))
+        return ArcCode(target=target.value, **({"guard": None, "args": None} | _fields(parts, ARC_FLAGS)))
 
     def flag(self, children: list[Any]) -> _Part:
         return _Part(children[0].value, True)
@@ -289,7 +289,7 @@ class _Builder:
     def annotation(self, children: list[Any]) -> None:
         self._trail_of_code.append(self._begin_trail(children))
 
-    def _begin_trail(self, children: list[Token]) -> _Trail:
+    def _begin_trail(self, children: list[AssemblyToken]) -> _Trail:
         found = {token.kind: token for token in children}
         mark = self.mark([found["MARK"]]) if "MARK" in found else None
         construct = found.get("CONSTRUCT")
@@ -303,7 +303,7 @@ class _Builder:
         self._trails.append(trail)
         return trail
 
-    def mark(self, children: list[Token]) -> Mark:
+    def mark(self, children: list[AssemblyToken]) -> Mark:
         token = children[0]
         if self._files is None:
             message = "there is no debug map to hold this mark; write `.files` after `.isa`"
@@ -325,8 +325,8 @@ class _Builder:
 
     # -- code
 
-    def expression(self, children: list[Any]) -> Expression:
-        return Expression(*self._code(children))
+    def expression(self, children: list[Any]) -> ExpressionCode:
+        return ExpressionCode(*self._code(children))
 
     def pipeline(self, children: list[Any]) -> Pipeline:
         return Pipeline(*self._code(children))
@@ -337,12 +337,12 @@ class _Builder:
     def pipeline_instruction(self, children: list[Any]) -> Instruction:
         return self._instruction(children, PIPELINE)
 
-    def operand(self, children: list[Any]) -> Token:
-        token: Token = children[0]
+    def operand(self, children: list[Any]) -> AssemblyToken:
+        token: AssemblyToken = children[0]
         return token
 
-    def label(self, children: list[Any]) -> Token:
-        token: Token = children[0]
+    def label(self, children: list[Any]) -> AssemblyToken:
+        token: AssemblyToken = children[0]
         if not LABEL_NAME.fullmatch(token.value):
             message = f"`{token.value[:SHOWN_CHARS_MAX]}` is no label: letters, digits and `_.-`, no digit first"
             raise self._lexer.error(message, token.at)
@@ -369,7 +369,7 @@ class _Builder:
         for item in children:
             if type(item) is Instruction:
                 code.append(item)
-            elif type(item) is Token and item.kind == LABEL:
+            elif type(item) is AssemblyToken and item.kind == LABEL:
                 if item.value in labels:
                     raise self._lexer.error(f"the label `{item.value}` stands in this code already", item.at)
                 labels[item.value] = len(code)
@@ -380,11 +380,12 @@ class _Builder:
         if Operand.TARGET not in instruction.opcode.operands:
             return instruction
         operands = (
-            self._index(operand, labels) if type(operand) is Token else operand for operand in instruction.operands
+            self._index(operand, labels) if type(operand) is AssemblyToken else operand
+            for operand in instruction.operands
         )
         return Instruction(instruction.opcode, tuple(operands))
 
-    def _index(self, label: Token, labels: dict[str, int]) -> int:
+    def _index(self, label: AssemblyToken, labels: dict[str, int]) -> int:
         if label.value not in labels:
             hint = _hint(label.value, labels) if labels else f"write `{label.value}:` in front of an instruction"
             raise self._lexer.error(f"there is no label `{label.value}` in this code; {hint}", label.at)
@@ -394,7 +395,7 @@ class _Builder:
 class _Operands:
     """Reads the operands of one instruction, in the order of its row in the table."""
 
-    def __init__(self, lexer: Lexer, opcode: Opcode, operands: list[Any], end: Token) -> None:
+    def __init__(self, lexer: Lexer, opcode: Opcode, operands: list[Any], end: AssemblyToken) -> None:
         self._lexer = lexer
         self._opcode = opcode
         self._left = operands
@@ -405,15 +406,15 @@ class _Operands:
             yield self._operand(kind, f"the operand `{kind}` of {self._opcode.name}")
         if self._left:
             token = self._left[0]
-            found = self._lexer.found(token) if type(token) is Token else "a code"
-            at = token.at if type(token) is Token else None
+            found = self._lexer.found(token) if type(token) is AssemblyToken else "a code"
+            at = token.at if type(token) is AssemblyToken else None
             raise self._lexer.error(f"{found} is more than belongs here; go on in a new line or after `;`", at)
 
     def _operand(self, kind: Operand, what: str) -> object:
         if kind is Operand.EXPR or kind is Operand.OPTIONAL_EXPR:
             return self._expression(kind, what)
         token = self._left.pop(0) if self._left else self._end
-        if type(token) is not Token:
+        if type(token) is not AssemblyToken:
             raise self._lexer.error(f"expected {what}, found a code")
         if kind in CHOICES:
             return self._choice(token, what, CHOICES[kind])
@@ -425,17 +426,17 @@ class _Operands:
             return _strings(self._lexer, token, what)
         return self._constant(token, what) if kind is Operand.CONST else self._target(token, what)
 
-    def _expression(self, kind: Operand, what: str) -> Expression | None:
+    def _expression(self, kind: Operand, what: str) -> ExpressionCode | None:
         found = self._left.pop(0) if self._left else self._end
-        if isinstance(found, Expression):
+        if isinstance(found, ExpressionCode):
             return found
         if kind is Operand.OPTIONAL_EXPR and found.kind == WORD and found.value == NO_EXPRESSION:
             return None
         raise self._lexer.error(f"expected {what}: expected `(`, found {self._lexer.found(found)}", found.at)
 
-    def _choice(self, token: Token, what: str, choices: tuple[str, ...]) -> str:
+    def _choice(self, token: AssemblyToken, what: str, choices: tuple[str, ...]) -> str:
         word = token.value if token.kind == WORD else ""
-        following = self._left[0] if self._left and type(self._left[0]) is Token else None
+        following = self._left[0] if self._left and type(self._left[0]) is AssemblyToken else None
         if following is not None and f"{word} {following.value}" in choices:
             word = f"{word} {self._left.pop(0).value}"
         if word not in choices:
@@ -443,12 +444,12 @@ class _Operands:
             raise self._lexer.error(message, token.at)
         return word
 
-    def _constant(self, token: Token, what: str) -> object:
+    def _constant(self, token: AssemblyToken, what: str) -> object:
         if token.kind == END:
             raise self._lexer.error(f"expected {what}, found {self._lexer.found(token)}", token.at)
         return token.value if token.kind == JSON else self._lexer.decoded(token.value, token.at)
 
-    def _target(self, token: Token, what: str) -> Token | int:
+    def _target(self, token: AssemblyToken, what: str) -> AssemblyToken | int:
         if token.kind == WORD and LABEL_NAME.fullmatch(token.value):
             return token
         # An index: the disassembler writes one only where it lies outside the code.

@@ -25,15 +25,15 @@ from noetlc.assembly.synopsis import Synopsis
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import ISA_VERSION, Area, Operand
 from noetlvm.bytecode.program import (
-    Arc,
+    ArcCode,
     DebugEntry,
     DebugMap,
-    Expression,
+    ExpressionCode,
     Instruction,
     LoopHeader,
     Mark,
     Pipeline,
-    Playbook,
+    PlaybookCode,
     Program,
     Transition,
 )
@@ -84,7 +84,7 @@ class _Text:
         self._construct: str | None = None
         """That of the address before, in the same step."""
 
-    def playbook(self, playbook: Playbook) -> Iterator[str]:
+    def playbook(self, playbook: PlaybookCode) -> Iterator[str]:
         yield _words(".playbook", _value(playbook.path), _value(playbook.name), *_flags(playbook, PLAYBOOK_FLAGS))
         yield from _settings(".metadata", playbook.metadata)
         yield from _settings(".executor", playbook.executor)
@@ -117,7 +117,7 @@ class _Text:
         yield _indented(head, "  ")
         yield from self._part("    ", ".in", loop.collection)
 
-    def arc(self, arc: Arc) -> Iterator[str]:
+    def arc(self, arc: ArcCode) -> Iterator[str]:
         yield "  " + _words(".arc", _value(arc.target), *_flags(arc, ARC_FLAGS), *self._place())
         yield from self._part("    ", ".when", arc.guard)
         yield from self._part("    ", ".args", arc.args)
@@ -127,17 +127,17 @@ class _Text:
         code = _Code(pipeline.code, pipeline.counters, Area.PIPELINE, trail, head)
         yield _indented(".tool " + code.block(self._operand_of(code)), "  ")
 
-    def _part(self, indent: str, directive: str, expression: Expression | None) -> Iterator[str]:
+    def _part(self, indent: str, directive: str, expression: ExpressionCode | None) -> Iterator[str]:
         if expression is not None:
             yield _indented(f"{directive} {self._expression(expression)}", indent)
 
     def _operand_of(self, code: _Code) -> Callable[[Operand, object], str]:
         def operand(kind: Operand, value: object) -> str:
-            return self._expression(value) if isinstance(value, Expression) else code.operand(kind, value)
+            return self._expression(value) if isinstance(value, ExpressionCode) else code.operand(kind, value)
 
         return operand
 
-    def _expression(self, expression: Expression) -> str:
+    def _expression(self, expression: ExpressionCode) -> str:
         trail, head = self._enter()
         code = _Code(expression.code, expression.slots, Area.EXPRESSION, trail, head)
         return code.inline() or code.block(code.operand)

@@ -62,7 +62,7 @@ class AssemblyError(Exception):
         super().__init__(f"line {line}, column {column}: {message}")
 
 
-class Token(NamedTuple):
+class AssemblyToken(NamedTuple):
     """A piece of the text. `value` is the word, the decoded JSON, the `Mark` or the name of a label."""
 
     kind: str
@@ -88,14 +88,14 @@ class Lexer:
         line = self._text.count("\n", 0, offset) + 1
         return AssemblyError(line, offset - self._text.rfind("\n", 0, offset), message)
 
-    def tokens(self) -> Iterator[Token]:
+    def tokens(self) -> Iterator[AssemblyToken]:
         """Yield all tokens. There is an END before each `)` and at the end of the text, and never two in a row."""
         text, at, ended = self._text, _end(_GAP, self._text, 0), True
         while True:
             self.at = at = _end(_BLANK, text, at)
             character = text[at : at + 1]
             if not ended and (character in ("", "\n", ";", "#", ")")):
-                yield Token(END, None, at)
+                yield AssemblyToken(END, None, at)
                 ended = True
                 at = _end(_GAP, text, at)
                 continue
@@ -103,13 +103,13 @@ class Lexer:
                 at = _end(_GAP, text, at)
                 continue
             if not character:
-                yield Token(END_OF_TEXT, None, at)
+                yield AssemblyToken(END_OF_TEXT, None, at)
                 return
             token, at = self._token(character, at)
             ended = False
             yield token
 
-    def found(self, token: Token) -> str:
+    def found(self, token: AssemblyToken) -> str:
         """Return a token as an error shows it."""
         if token.kind in (END, END_OF_TEXT):
             return "the end of the line" if self._text[token.at :].lstrip(" \t\r;") else "the end of the text"
@@ -124,28 +124,28 @@ class Lexer:
             raise self.error(f"this is no JSON: `{text[:SHOWN_CHARS_MAX]}`", at)
         return value
 
-    def _token(self, character: str, at: int) -> tuple[Token, int]:
+    def _token(self, character: str, at: int) -> tuple[AssemblyToken, int]:
         text = self._text
         if character in '"[{':
             value, end = self._json(text, at, at)
-            return Token(JSON, value, at), end
+            return AssemblyToken(JSON, value, at), end
         if character == "@":
             return self._annotation(at)
         found = _WORD.match(text, at)
         if not found:
-            return Token(SYMBOL, character, at), at + 1
+            return AssemblyToken(SYMBOL, character, at), at + 1
         if text.startswith(":", found.end()):
-            return Token(LABEL, found[0], at), found.end() + 1
-        return Token(SYMBOL if character == "." else WORD, found[0], at), found.end()
+            return AssemblyToken(LABEL, found[0], at), found.end() + 1
+        return AssemblyToken(SYMBOL if character == "." else WORD, found[0], at), found.end()
 
-    def _annotation(self, at: int) -> tuple[Token, int]:
+    def _annotation(self, at: int) -> tuple[AssemblyToken, int]:
         if self._text.startswith('"', at + 1):
             value, end = self._json(self._text, at + 1, at + 1)
-            return Token(CONSTRUCT, value, at), end
+            return AssemblyToken(CONSTRUCT, value, at), end
         found = _MARK.match(self._text, at)
         if not found:
             raise self.error("expected a place in the source: `@line:column`, or `@file:line:column`")
-        return Token(MARK, Mark(int(found[1] or 0), int(found[2]), int(found[3])), at), found.end()
+        return AssemblyToken(MARK, Mark(int(found[1] or 0), int(found[2]), int(found[3])), at), found.end()
 
     def _json(self, text: str, start: int, at: int) -> tuple[Any, int]:
         """Decode JSON that begins at `start`; `at` is where that is in the whole text."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.codec.container import bundle_id, sections
 from noetlvm.bytecode.isa import ISA_VERSION
-from noetlvm.bytecode.program import Expression, Instruction, Playbook, Program, Transition
+from noetlvm.bytecode.program import ExpressionCode, Instruction, PlaybookCode, Program, Transition
 from noetlvm.bytecode.verify.stack import count_taken
 from noetlvm.record import Record, fields_of
 
@@ -27,7 +27,7 @@ def inspect(program: Program, data: bytes) -> dict[str, Any]:
     }
 
 
-def _playbook(playbook: Playbook) -> dict[str, Any]:
+def _playbook(playbook: PlaybookCode) -> dict[str, Any]:
     steps = [_step(step) for step in playbook.steps]
     tools = Counter(task["kind"] for step in steps for task in step["tasks"])
     return {
@@ -67,9 +67,9 @@ def _tasks(code: Iterable[Instruction]) -> Iterator[dict[str, object]]:
             yield {"label": label, "kind": instruction.operands[0]}
 
 
-def _expressions(code: Iterable[Instruction]) -> Iterator[Expression]:
+def _expressions(code: Iterable[Instruction]) -> Iterator[ExpressionCode]:
     for instruction in code:
-        yield from (operand for operand in instruction.operands if isinstance(operand, Expression))
+        yield from (operand for operand in instruction.operands if isinstance(operand, ExpressionCode))
 
 
 def _secrets(code: Iterable[Instruction]) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _inputs(code: Iterable[Instruction], name: str) -> Iterator[str]:
     """Yield the constant texts of one input of the calls in a pipeline."""
     for call in code:
         inputs = call.operands[1] if call.opcode.name == "CALL" else None
-        if not isinstance(inputs, Expression):
+        if not isinstance(inputs, ExpressionCode):
             continue
         value = _constants(inputs.code).get(name)
         if isinstance(value, str):
@@ -177,7 +177,7 @@ def program_data(program: Program) -> dict[str, Any]:
 def _data(value: object) -> Any:
     if isinstance(value, Instruction):
         return [value.opcode.name, *(_data(operand) for operand in value.operands)]
-    if isinstance(value, Expression) and not value.slots:
+    if isinstance(value, ExpressionCode) and not value.slots:
         return _data(value.code)
     if isinstance(value, Record):
         return {field: _data(getattr(value, field)) for field in fields_of(type(value))}

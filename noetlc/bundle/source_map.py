@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from noetlvm.bytecode.program import DebugEntry, DebugMap, Instruction, Mark, Playbook, Program
+from noetlvm.bytecode.program import DebugEntry, DebugMap, Instruction, Mark, PlaybookCode, Program
 
 _LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>[0-9]+)\Z")
 _BLOCK = re.compile(r"(choose|while|until)_[0-9]+")
@@ -69,7 +69,7 @@ def _pipelines(program: Program) -> Iterator[tuple[str, tuple[Instruction, ...]]
                 yield f"{_prefix(playbook, index)}{step.name}/tool", step.pipeline.code
 
 
-def _prefix(playbook: Playbook, index: int) -> str:
+def _prefix(playbook: PlaybookCode, index: int) -> str:
     return f"{playbook.path}#" if index else ""
 
 

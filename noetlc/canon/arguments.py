@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from types import MappingProxyType
 
-from noetlc.analysis.names import FOR_LOOP, Use, names_in
+from noetlc.analysis.names import FOR_LOOP, NameUse, names_in
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError, require_shallow
 from noetlc.canon.synthesis import scalar
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
-from noetlc.syntax.nodes import Entry, Node, Scalar, scalars
+from noetlc.syntax.nodes import MappingEntry, Node, Scalar, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.template_printer import print_expression
@@ -54,7 +54,9 @@ class Arguments(Record):
         if isinstance(node, nodes.Sequence):
             return nodes.Sequence(node.span, tuple(self.in_node(item) for item in node.items))
         if isinstance(node, nodes.Mapping):
-            return nodes.Mapping(node.span, tuple(Entry(item.key, self.in_node(item.value)) for item in node.entries))
+            return nodes.Mapping(
+                node.span, tuple(MappingEntry(item.key, self.in_node(item.value)) for item in node.entries)
+            )
         return self._in_leaf(node) if node.is_template else node
 
     def in_scalar(self, leaf: Scalar) -> Scalar:
@@ -105,7 +107,7 @@ class Arguments(Record):
                 _require_unbound(overlay, bound, leaf)
                 yield use.node.span, print_expression(overlay)
 
-    def _argument_read(self, use: Use) -> tuple[t.Expression, Node] | None:
+    def _argument_read(self, use: NameUse) -> tuple[t.Expression, Node] | None:
         """Return the expression that reads a given argument, and the argument."""
         if use.name == ARGS and use.fields and use.fields[0].name in self.given:
             return _first_field(use), self.given[use.fields[0].name]
@@ -158,7 +160,7 @@ def as_expression(node: Node) -> t.Expression:
     return first.expression if isinstance(first, t.Output) else _text_of(template, node)
 
 
-def reads(node: Node) -> Iterator[Use]:
+def reads(node: Node) -> Iterator[NameUse]:
     """Yield every name that the templates of a value read."""
     for leaf in scalars(node):
         if leaf.is_template:
@@ -188,7 +190,7 @@ def _mapping(pairs: Mapping[str, t.Expression]) -> t.Dict:
     return t.Dict(_NOWHERE, tuple(t.Pair(_NOWHERE, t.Const(_NOWHERE, key), value) for key, value in pairs.items()))
 
 
-def _first_field(use: Use) -> t.Expression:
+def _first_field(use: NameUse) -> t.Expression:
     """Return the part of a path that reads its first field: `args.row` of `args.row.id`."""
     path = use.whole
     while (inner := _read_from(path)) is not use.node:

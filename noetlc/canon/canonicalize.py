@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
-from noetlc.canon.expansion import Origin, expand_pipeline
+from noetlc.canon.expansion import TaskOrigin, expand_pipeline
 from noetlc.canon.layering import outer_layers
 from noetlc.canon.spelling import canonical_spelling
 from noetlc.canon.synthesis import keys, scalar
@@ -46,10 +46,10 @@ class CanonicalPlaybook(Record):
     source: Source
     playbook: ast.Playbook
     """Every entry of every `tool` is a labelled `ast.Task`; there is no `workbook`."""
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, TaskOrigin]
     """By step and label: `fetch/save.insert`."""
 
-    def origin(self, step: str, label: str) -> Origin:
+    def origin(self, step: str, label: str) -> TaskOrigin:
         """Return what the author wrote for a label."""
         return self.origins[f"{step}/{label}"]
 
@@ -60,7 +60,7 @@ def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     workbook = _workbook_of(playbook)
     budget = ExpansionBudget()
     steps: list[ast.Step] = []
-    origins: dict[str, Origin] = {}
+    origins: dict[str, TaskOrigin] = {}
     for step in playbook.workflow or ():
         if step.tool is not None:
             pipeline = expand_pipeline(step.tool, workbook, outer_layers(playbook, step), budget)

@@ -20,7 +20,7 @@ from noetlvm.record import Record
 AnyEntry = TypeVar("AnyEntry", ast.Task, ast.Choose, ast.Repeat, ast.Choose | ast.Repeat)
 
 
-class Origin(Record):
+class TaskOrigin(Record):
     """What the author wrote for a canonical task."""
 
     construct: str
@@ -56,15 +56,15 @@ class ExpansionContext(Record):
         """Return an entry of the workbook with the call's arguments; the entries inside it are left to be expanded."""
         return ArgumentInliner(self.arguments, self.label).rewrite(entry) if self.caller else entry
 
-    def origin(self, construct: str, span: Span) -> Origin:
-        return Origin(f"workbook {self.workbook_task}" if self.workbook_task else construct, span, self.call)
+    def origin(self, construct: str, span: Span) -> TaskOrigin:
+        return TaskOrigin(f"workbook {self.workbook_task}" if self.workbook_task else construct, span, self.call)
 
 
 class ExpandedPipeline(Record):
     """A step's tasks in canonical form."""
 
     tasks: tuple[ast.Task, ...]
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, TaskOrigin]
     """By label."""
 
 
@@ -86,7 +86,7 @@ class _Expansion:
         self.workbook = workbook
         self.budget = budget
         self.tasks: list[ast.Task] = []
-        self.origins: dict[str, Origin] = {}
+        self.origins: dict[str, TaskOrigin] = {}
 
     def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, context: ExpansionContext) -> None:
         """Expand one list; `prefix` begins the labels that are generated in it."""
@@ -135,7 +135,7 @@ class _Expansion:
             path=(*context.path, name),
         )
         if not is_lone:
-            self._emit(sugar.mark(call.span, label), Origin(f"workbook {name}", call.span, inner.call))
+            self._emit(sugar.mark(call.span, label), TaskOrigin(f"workbook {name}", call.span, inner.call))
         self.entries(entries, "", inner)
 
     def _called(self, call: ast.Task, context: ExpansionContext) -> tuple[str, tuple[ast.PipelineEntry, ...]]:
@@ -155,7 +155,7 @@ class _Expansion:
         require_few_calls(context.path, named.span)
         return named.text, self.workbook[named.text].entries
 
-    def _emit(self, task: ast.Task, origin: Origin) -> None:
+    def _emit(self, task: ast.Task, origin: TaskOrigin) -> None:
         label = _label(task)
         if label in self.origins:
             help = "give your task another label"

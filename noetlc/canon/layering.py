@@ -17,18 +17,18 @@ from noetlc.canon.flow import FLOW
 from noetlc.canon.synthesis import entry, scalar
 from noetlc.syntax import ast
 from noetlc.syntax import template_ast as t
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_printer import print_expression
 from noetlvm.language.tool_kinds import find_kind
 
-Knobs: TypeAlias = tuple[Entry, ...]
+Knobs: TypeAlias = tuple[MappingEntry, ...]
 
 
 def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[Knobs, ...]:
     """Return the knobs around a step's tasks, outermost first."""
     executor = playbook.executor.spec if playbook.executor else None
-    literal = tuple(Entry(knob.key, _literal(knob.value)) for knob in executor.extra) if executor else ()
+    literal = tuple(MappingEntry(knob.key, _literal(knob.value)) for knob in executor.extra) if executor else ()
     loops = (loop.spec.extra for loop in step.loops if loop.spec)
     return (literal, step.spec.extra if step.spec else (), *loops)
 
@@ -36,7 +36,7 @@ def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[Knobs, ...]:
 def effective_knobs(task: ast.Task, outer: Iterable[Knobs]) -> Knobs:
     """Return a task's effective knobs, its kind's defaults first."""
     kind = task.kind.text if task.kind else ""
-    merged: dict[str, Entry] = {}
+    merged: dict[str, MappingEntry] = {}
     for layer in (
         _defaults(kind, task.key_span("kind")),
         *_for_kind(kind, outer),
@@ -61,14 +61,14 @@ def _for_kind(kind: str, outer: Iterable[Knobs]) -> Iterator[Knobs]:
                 yield knob.value.entries
 
 
-def _is_scoped(knob: Entry) -> bool:
+def _is_scoped(knob: MappingEntry) -> bool:
     return isinstance(knob.value, Mapping) and find_kind(knob.key.text) is not None
 
 
-def _lay_over(merged: dict[str, Entry], layer: Iterable[Entry]) -> None:
+def _lay_over(merged: dict[str, MappingEntry], layer: Iterable[MappingEntry]) -> None:
     for knob in layer:
         name = knob.key.text
-        merged[name] = Entry(knob.key, _merge(merged[name].value, knob.value)) if name in merged else knob
+        merged[name] = MappingEntry(knob.key, _merge(merged[name].value, knob.value)) if name in merged else knob
 
 
 def _merge(outer: Node, inner: Node) -> Node:
@@ -84,7 +84,7 @@ def _literal(node: Node) -> Node:
     if isinstance(node, Sequence):
         return Sequence(node.span, tuple(_literal(item) for item in node.items))
     if isinstance(node, Mapping):
-        return Mapping(node.span, tuple(Entry(item.key, _literal(item.value)) for item in node.entries))
+        return Mapping(node.span, tuple(MappingEntry(item.key, _literal(item.value)) for item in node.entries))
     return _quoted(node) if node.is_template else node
 
 

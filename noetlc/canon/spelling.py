@@ -24,7 +24,7 @@ from typing import NamedTuple
 from noetlc.analysis.inputs import Respelling
 from noetlc.canon.synthesis import keys, scalar, with_policy
 from noetlc.syntax import ast, nodes
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar
 from noetlc.syntax.span import Span
 from noetlc.syntax.tree import Rewriter, structs
 from noetlvm.language.tool_kind import SPEC, ToolKind
@@ -97,7 +97,9 @@ class _Spelling(Rewriter):
         values = [self.data(item.value) for item in node.entries]
         if all(new is item.value for new, item in zip(values, node.entries, strict=True)):
             return node
-        return Mapping(node.span, tuple(Entry(item.key, new) for item, new in zip(node.entries, values, strict=True)))
+        return Mapping(
+            node.span, tuple(MappingEntry(item.key, new) for item, new in zip(node.entries, values, strict=True))
+        )
 
     def entry(self, entry: ast.PipelineEntry) -> ast.PipelineEntry:
         rewritten: ast.PipelineEntry = self.rewrite(entry)
@@ -123,8 +125,8 @@ class _Spelling(Rewriter):
         if written == [target for _, target in targets]:
             return task
         taken = set(written)
-        inputs: list[Entry] = []
-        knobs: list[Entry] = []
+        inputs: list[MappingEntry] = []
+        knobs: list[MappingEntry] = []
         for (item, target), name in zip(targets, written, strict=True):
             if target != name and target in taken:
                 target = name  # both are given
@@ -258,11 +260,11 @@ def _target_of_setting(kind: ToolKind, name: str) -> str:
     return meant if meant.startswith(SPEC) or kind.input(meant) else SPEC + name
 
 
-def _renamed(item: Entry, name: str) -> Entry:
-    return item if item.key.text == name else Entry(changed(item.key, text=name, value=name), item.value)
+def _renamed(item: MappingEntry, name: str) -> MappingEntry:
+    return item if item.key.text == name else MappingEntry(changed(item.key, text=name, value=name), item.value)
 
 
-def _with_inputs(task: ast.Task, inputs: tuple[Entry, ...], knobs: tuple[Entry, ...]) -> ast.Task:
+def _with_inputs(task: ast.Task, inputs: tuple[MappingEntry, ...], knobs: tuple[MappingEntry, ...]) -> ast.Task:
     """Return a task with other inputs and other settings in its `spec`."""
     replaced = {item.key.text for item in task.extra}
     places = {key: place for key, place in task.keys.items() if key not in replaced and key != "spec"}

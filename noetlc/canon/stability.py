@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from noetlc.analysis.model import patches, thens
-from noetlc.analysis.names import Use
+from noetlc.analysis.names import NameUse
 from noetlc.canon.arguments import ARGS, Arguments, reads
 from noetlc.canon.errors import ExpansionError
 from noetlc.syntax import ast, nodes
@@ -29,7 +29,7 @@ class Writes(NamedTuple):
     ctx: frozenset[str]
     iter: frozenset[str]
 
-    def changes(self, use: Use) -> bool:
+    def changes(self, use: NameUse) -> bool:
         """True if the value that is read may change when a task ends."""
         if use.name == "_prev":
             return True
@@ -47,7 +47,7 @@ def require_stable(
         return
     written = _written(entries, workbook)
     jumped_to = {then.to.text for task in ast.nested_tasks(entries) for _, then in thens(task) if then.to}
-    changing: dict[tuple[str, bool], Use | None] = {}
+    changing: dict[tuple[str, bool], NameUse | None] = {}
     for node, is_early in _placed(entries, True, jumped_to):
         for leaf in nodes.scalars(node):
             for name in _arguments_read(leaf, arguments):
@@ -56,7 +56,7 @@ def require_stable(
                 _require_none(changing[name, is_early], name, leaf.span)
 
 
-def _changing(argument: Node, written: Writes, is_early: bool) -> Use | None:
+def _changing(argument: Node, written: Writes, is_early: bool) -> NameUse | None:
     """Return the first name that an argument reads whose value may differ from the call's."""
     for use in reads(argument):
         if use.name in _OF_THE_READER or (not is_early and written.changes(use)):
@@ -64,7 +64,7 @@ def _changing(argument: Node, written: Writes, is_early: bool) -> Use | None:
     return None
 
 
-def _require_none(use: Use | None, name: str, place: Span) -> None:
+def _require_none(use: NameUse | None, name: str, place: Span) -> None:
     if use is None:
         return
     path = ".".join(use.path[:2])

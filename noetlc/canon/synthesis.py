@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from noetlc.syntax import ast, nodes
-from noetlc.syntax.nodes import Entry, Node, Scalar, ScalarValue
+from noetlc.syntax.nodes import MappingEntry, Node, Scalar, ScalarValue
 from noetlc.syntax.span import Span
 from noetlvm.record import changed
 
@@ -35,9 +35,9 @@ def value_node(span: Span, value: object) -> Node:
     return scalar(span, value)
 
 
-def entry(span: Span, key: str, value: object) -> Entry:
+def entry(span: Span, key: str, value: object) -> MappingEntry:
     """Make a key and its value from plain data."""
-    return Entry(scalar(span, key), value_node(span, value))
+    return MappingEntry(scalar(span, key), value_node(span, value))
 
 
 def keys(span: Span, names: Iterable[str]) -> dict[str, Span]:
@@ -60,7 +60,7 @@ def labelled_task(task: ast.Task, label: str, spec: ast.TaskSpec | None) -> ast.
     )
 
 
-def with_knobs(spec: ast.TaskSpec | None, span: Span, knobs: tuple[Entry, ...]) -> ast.TaskSpec | None:
+def with_knobs(spec: ast.TaskSpec | None, span: Span, knobs: tuple[MappingEntry, ...]) -> ast.TaskSpec | None:
     """Return a task's spec with these open fields; None where it would be empty."""
     spec = spec or ast.TaskSpec(span=span)
     replaced = {item.key.text for item in spec.extra}

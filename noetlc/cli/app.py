@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from noetlc import __version__
-from noetlvm.command_line.declared import Program
+from noetlvm.command_line.declared import CommandProgram
 
-PROGRAM = Program(
+PROGRAM = CommandProgram(
     name="noetlc",
     version=__version__,
     about="The compiler toolchain for NoETL playbooks.",

@@ -30,6 +30,10 @@ def graph(
     playbook: Annotated[
         str | None, Option(metavar="PATH", help="Which playbook of a bundle; else the main one.")
     ] = None,
+    config: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
+    ] = None,
 ) -> int:
     """Say what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
 
@@ -48,14 +52,16 @@ def graph(
     Findings: unreachable, dead-arc, trap, unbounded, race, critical.
     Exit codes: 0 no finding of --fail-on, 1 such findings, errors in the playbook or no such run, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.graph.run import Format, Order
+    from noetlc.graph.run import GraphFormat, Order
     from noetlc.graph.run import graph as run_graph
     from noetlvm.command_line.process import CommandError
     from noetlvm.nearest import suggestion
 
-    if format not in list(Format):
-        known = ", ".join(Format)
-        raise CommandError(f"no format is called `{format}`: --format takes {known}.{suggestion(format, list(Format))}")
+    if format not in list(GraphFormat):
+        known = ", ".join(GraphFormat)
+        raise CommandError(
+            f"no format is called `{format}`: --format takes {known}.{suggestion(format, list(GraphFormat))}"
+        )
     words = tuple(word.strip() for given in fail_on or () for word in given.split(",") if word.strip())
     way = path if path is not None else (start, end) if start is not None or end is not None else None
-    return run_graph(Order(tuple(files), Format(format), output, words, way, diff, unfold, playbook))
+    return run_graph(Order(tuple(files), GraphFormat(format), output, words, way, diff, unfold, playbook, config))

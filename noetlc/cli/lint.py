@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from noetlc.files import STDIN_NAME
 from noetlc.finding import Severity
 from noetlc.lint.run import Color, LintOptions, LintRun
-from noetlc.report.formats import Format
+from noetlc.report.formats import OutputFormat
 from noetlc.rules.codes import current_codes
 from noetlc.settings import DialectChoice, FailOn, Settings, settings_for
 from noetlvm.command_line.declared import Argument, Option
@@ -18,7 +18,7 @@ def lint(
         list[str] | None,
         Argument(metavar="PATHS", help="Files, folders or globs; `-` is standard input. Default: this folder."),
     ] = None,
-    format: Annotated[Format, Option(help="How to print the findings.")] = Format.TEXT,
+    format: Annotated[OutputFormat, Option(help="How to print the findings.")] = OutputFormat.TEXT,
     output: Annotated[str | None, Option(metavar="FILE", help="Write the report to a file.")] = None,
     select: Annotated[
         list[str] | None,

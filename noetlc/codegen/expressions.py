@@ -18,7 +18,7 @@ from noetlc.syntax.scalar_offsets import scalar_offsets
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import TEMPLATES_KEPT, parse_template
 from noetlvm.bytecode.isa import NAMES
-from noetlvm.bytecode.program import Expression
+from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.record import Record
 
 ANY_NAME = frozenset(NAMES)
@@ -28,7 +28,7 @@ ANY_NAME = frozenset(NAMES)
 class Lowered(Record):
     """An expression and, for each of its instructions, the offset at which its source begins."""
 
-    expression: Expression
+    expression: ExpressionCode
     offsets: tuple[int, ...]
 
 
@@ -108,12 +108,12 @@ def lower_value(node: nodes.Node, text: str, visible: frozenset[str], field: str
     return _finished(code, node.span.start)
 
 
-def expression_reads(expression: Expression, name: str) -> bool:
+def expression_reads(expression: ExpressionCode, name: str) -> bool:
     """True if an expression reads a namespace."""
     return any(i.opcode.name == "NAME" and i.operands[0] == name for i in expression.code)
 
 
-def bare_names(expression: Expression) -> Iterator[str]:
+def bare_names(expression: ExpressionCode) -> Iterator[str]:
     """Yield the bare names that an expression reads."""
     for instruction in expression.code:
         if instruction.opcode.name == "BARE":

@@ -7,8 +7,8 @@ from typing import cast
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
 from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
 from noetlc.syntax import ast, nodes
-from noetlvm.bytecode.program import Arc, Expression, LoopHeader, Pipeline, Transition, Value
-from noetlvm.language.scopes import Position, visible_names
+from noetlvm.bytecode.program import ArcCode, ExpressionCode, LoopHeader, Pipeline, Transition, Value
+from noetlvm.language.scopes import TemplatePosition, visible_names
 from noetlvm.record import Record
 
 PARALLEL_WIDTH = 32
@@ -37,7 +37,7 @@ class SourceMap:
         """Record the source of the code at an address."""
         self.by_address[address] = CodeSource(construct, offsets)
 
-    def expression(self, address: str, construct: str, lowered: Lowered) -> Expression:
+    def expression(self, address: str, construct: str, lowered: Lowered) -> ExpressionCode:
         """Record the source of an expression and return the expression."""
         self.add(address, construct, *lowered.offsets)
         return lowered.expression
@@ -73,7 +73,7 @@ def _arcs(step: ast.Step) -> tuple[ast.Arc, ...]:
     return (step.next.arcs or ()) if step.next else ()
 
 
-def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> Expression | None:
+def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> ExpressionCode | None:
     """Return one guard for all rules: the first that holds decides; if none does, the token is denied (S30)."""
     if admit is None:
         return None
@@ -84,7 +84,7 @@ def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> Express
         choices.append((None if rule.else_ else rule.when, allows))
     if choices and choices[0] == (None, True):
         return None
-    visible = visible_names(Position.ADMIT, in_loop=False)
+    visible = visible_names(TemplatePosition.ADMIT, in_loop=False)
     return sources.expression(address, "admit", lower_verdict(choices, admit.span, sources.text, visible))
 
 
@@ -96,7 +96,7 @@ def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap) -> LoopHead
     mode = (spec.mode if spec else None) or (policy.mode if policy else None)
     width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
     is_parallel = _is(mode, "parallel")
-    visible = visible_names(Position.LOOP_IN, in_loop=level > 1)
+    visible = visible_names(TemplatePosition.LOOP_IN, in_loop=level > 1)
     return LoopHeader(
         collection=sources.expression(
             f"{name}/loop.{level}/in", "loop", lower_value(loop.in_, sources.text, visible, "in")
@@ -118,18 +118,18 @@ def _reducers(reducers: ast.Reducers | None) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((entry.key.text, str(node_data(entry.value))) for entry in entries))
 
 
-def _arc(arc: ast.Arc, address: str, sources: SourceMap) -> Arc:
+def _arc(arc: ast.Arc, address: str, sources: SourceMap) -> ArcCode:
     assert arc.step is not None  # lint: an arc leads to a step
     sources.add(address, "arc", arc.step.span.start)
     guard = args = None
     if arc.when is not None:
-        visible = visible_names(Position.ARC_WHEN, in_loop=False)
+        visible = visible_names(TemplatePosition.ARC_WHEN, in_loop=False)
         guard = sources.expression(f"{address}/when", "arc", lower_guard(arc.when, sources.text, visible))
     if arc.args is not None and arc.args.entries:
-        visible = visible_names(Position.ARC_ARGS, in_loop=False)
+        visible = visible_names(TemplatePosition.ARC_ARGS, in_loop=False)
         args = sources.expression(f"{address}/args", "arc", lower_value(arc.args, sources.text, visible, "args"))
     reads_event = guard is not None and expression_reads(guard, "event")
-    return Arc(arc.step.text, guard, args, handles_failure=reads_event)
+    return ArcCode(arc.step.text, guard, args, handles_failure=reads_event)
 
 
 def _pipeline(step: ast.Step, address: str, sources: SourceMap) -> Pipeline | None:
@@ -185,7 +185,7 @@ def node_data(node: nodes.Node) -> Value:
     return cast("Value", nodes.plain(node))
 
 
-def entries_data(entries: tuple[nodes.Entry, ...]) -> dict[str, Value]:
+def entries_data(entries: tuple[nodes.MappingEntry, ...]) -> dict[str, Value]:
     """Return the fields of a mapping as data, in the order written."""
     return {entry.key.text: node_data(entry.value) for entry in entries}
 

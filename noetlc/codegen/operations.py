@@ -203,7 +203,7 @@ class Operations:
             self._emit("POP", node=node)
             self.code.place(end)
 
-    def _last_comparison(self, operand: t.Operand) -> None:
+    def _last_comparison(self, operand: t.Comparand) -> None:
         members = self.folding.members(operand.expression) if operand.op in ("in", "not in") else None
         if members is not None:
             self._emit("CONST", members.value, node=operand.expression)

@@ -14,7 +14,7 @@ from noetlc.codegen.stack_code import JumpLabel
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.isa import OpcodeName
-from noetlvm.language.scopes import Position, visible_names
+from noetlvm.language.scopes import TemplatePosition, visible_names
 from noetlvm.record import Record, changed
 
 ATTEMPTS = 3
@@ -100,17 +100,17 @@ class _TaskCode(Record):
     # ---- the call
 
     def _inputs(self) -> Lowered:
-        return self._value(nodes.Mapping(self.task.span, self.task.extra), Position.TASK_INPUT, "")
+        return self._value(nodes.Mapping(self.task.span, self.task.extra), TemplatePosition.TASK_INPUT, "")
 
     def _spec(self) -> Lowered:
         spec = self.task.spec
         knobs = nodes.Mapping(spec.span, spec.extra) if spec else nodes.Mapping(self.task.span, ())
-        return self._value(knobs, Position.TASK_INPUT, "spec")
+        return self._value(knobs, TemplatePosition.TASK_INPUT, "spec")
 
-    def _value(self, node: nodes.Node, position: Position, field: str) -> Lowered:
+    def _value(self, node: nodes.Node, position: TemplatePosition, field: str) -> Lowered:
         return lower_value(node, self.context.text, visible_names(position, self.context.in_loop), field)
 
-    def _guard(self, when: nodes.Scalar, position: Position) -> Lowered:
+    def _guard(self, when: nodes.Scalar, position: TemplatePosition) -> Lowered:
         return lower_guard(when, self.context.text, visible_names(position, self.context.in_loop))
 
     def _skip_beforehand(self, rules: list[ast.PolicyRule]) -> list[ast.PolicyRule] | None:
@@ -123,7 +123,7 @@ class _TaskCode(Record):
             if rule.when is None:
                 self._emit("SKIP", self.after, at=rule.span)
                 return None
-            guard = self._guard(rule.when, Position.TASK_POLICY)
+            guard = self._guard(rule.when, TemplatePosition.TASK_POLICY)
             if expression_reads(guard.expression, "outcome"):
                 break
             no_match = self.code.label()
@@ -149,7 +149,7 @@ class _TaskCode(Record):
                 self._then(then or _CONTINUE, call)
                 return
             no_match = self.code.label()
-            self._emit("UNLESS", self._guard(rule.when, Position.TASK_POLICY), no_match, at=rule.when.span)
+            self._emit("UNLESS", self._guard(rule.when, TemplatePosition.TASK_POLICY), no_match, at=rule.when.span)
             self._then(then or _CONTINUE, call)
             self.code.place(no_match)
         self._hand_on("CONTINUE", self.after)
@@ -162,7 +162,7 @@ class _TaskCode(Record):
         _DIRECTIVES[directive](self, then, call)
 
     def _patch(self, patch: nodes.Mapping | None, field: str) -> Lowered | None:
-        return self._value(patch, Position.TASK_PATCH, field) if patch and patch.entries else None
+        return self._value(patch, TemplatePosition.TASK_PATCH, field) if patch and patch.entries else None
 
     def _hand_on(self, directive: OpcodeName, target: JumpLabel, at: Span | None = None) -> None:
         """Emit a directive that hands the result on, and before it BIND if some task reads the result by its label."""
@@ -188,7 +188,7 @@ class _TaskCode(Record):
     def _retry(self, then: ast.Then, call: JumpLabel) -> None:
         attempts = _integer(then.attempts, ATTEMPTS)
         backoff = then.backoff.text if then.backoff else "none"
-        delay = self._value(then.delay, Position.TASK_DELAY, "delay") if then.delay else None
+        delay = self._value(then.delay, TemplatePosition.TASK_DELAY, "delay") if then.delay else None
         self._emit("RETRY", attempts, backoff, delay, call, at=then.span)
         self._emit("FAIL", at=then.span)
 
@@ -205,7 +205,7 @@ class _TaskCode(Record):
             self._emit("RESET", self.code.counter(flow.reset))
         away = self.places[flow.to] if flow.to is not None else self.after
         if flow.test is not None:
-            self._emit("UNLESS", self._guard(flow.test, Position.SUGAR_WHEN), away, at=flow.test.span)
+            self._emit("UNLESS", self._guard(flow.test, TemplatePosition.SUGAR_WHEN), away, at=flow.test.span)
             away = self.after
         if flow.round is not None:
             self._emit("ROUND", self.code.counter(flow.round), flow.max)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from noetlc.codegen.expressions import Lowered
 from noetlc.codegen.stack_code import JumpLabel
-from noetlvm.bytecode.isa import PIPELINE, Flow, Opcode, OpcodeName, Operand
+from noetlvm.bytecode.isa import PIPELINE, ControlFlow, Opcode, OpcodeName, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
@@ -43,7 +43,7 @@ class _Line(NamedTuple):
 
     @property
     def target(self) -> JumpLabel | None:
-        if self.opcode.flow in (Flow.NEXT, Flow.END):
+        if self.opcode.flow in (ControlFlow.NEXT, ControlFlow.END):
             return None
         return next(operand for operand in self.operands if isinstance(operand, JumpLabel))
 
@@ -155,7 +155,7 @@ def _reachable(lines: list[_Line]) -> list[_Line]:
         line = lines[index]
         if line.target is not None:
             waiting.append(places[line.target])
-        if line.opcode.flow in (Flow.NEXT, Flow.BRANCH):
+        if line.opcode.flow in (ControlFlow.NEXT, ControlFlow.BRANCH):
             waiting.append(index + 1)
     return [line for index, line in enumerate(lines) if index in reached]
 

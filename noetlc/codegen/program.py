@@ -8,7 +8,7 @@ from noetlc.codegen.net import CodeSource, SourceMap, entries_data, lower_step, 
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Source
 from noetlvm.bytecode.addresses import addresses
-from noetlvm.bytecode.program import Credential, DebugEntry, DebugMap, Mark, Playbook, Program, Value
+from noetlvm.bytecode.program import DebugEntry, DebugMap, KeychainEntry, Mark, PlaybookCode, Program, Value
 from noetlvm.record import Record, changed
 
 FIRST_STEP = "start"
@@ -35,7 +35,7 @@ class LoweredPlaybook(Record):
     """A playbook's code and its sources."""
 
     unit: Unit
-    playbook: Playbook
+    playbook: PlaybookCode
     sources: dict[str, CodeSource]
     """By the address of the code within the playbook."""
 
@@ -47,7 +47,7 @@ def lower_playbook(unit: Unit) -> LoweredPlaybook:
     metadata, executor = playbook.metadata, playbook.executor
     spec = executor.spec if executor else None
     steps = playbook.workflow or ()
-    lowered = Playbook(
+    lowered = PlaybookCode(
         name=_text(metadata.name if metadata else None),
         path=unit.path,
         metadata=entries_data(metadata.extra) if metadata else {},
@@ -87,8 +87,8 @@ def _entry(spec: ast.ExecutorSpec | None, steps: tuple[ast.Step, ...]) -> str:
     return FIRST_STEP if FIRST_STEP in names else names[0]
 
 
-def _credential(credential: ast.Credential) -> Credential:
-    return Credential(_text(credential.name), _text(credential.kind), entries_data(credential.extra))
+def _credential(credential: ast.Credential) -> KeychainEntry:
+    return KeychainEntry(_text(credential.name), _text(credential.kind), entries_data(credential.extra))
 
 
 class _Marks(dict[int, Mark]):

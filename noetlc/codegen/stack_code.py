@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.isa import EXPRESSION, OpcodeName, Operand
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 
 
 class LoweringError(Exception):
@@ -110,6 +110,6 @@ def _moved(instruction: Instruction, start: int, first_slot: int) -> Instruction
     return Instruction(instruction.opcode, operands)
 
 
-def expression_of(piece: CodeBlock) -> Expression:
+def expression_of(piece: CodeBlock) -> ExpressionCode:
     """Return finished code that ends in RETURN as an expression."""
-    return Expression(piece.code, piece.slots)
+    return ExpressionCode(piece.code, piece.slots)

@@ -81,7 +81,7 @@ class Statements:
 
     def _without_constants(self, part: t.If) -> t.If:
         """Return the branches without those that are never taken."""
-        open_branches: list[t.Branch] = []
+        open_branches: list[t.IfBranch] = []
         for branch in part.branches:
             truth = self._operations.folding.truth(branch.test)
             if truth:

@@ -9,9 +9,9 @@ from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport, Unreachable, Witness
 from noetlc.net.completion import Completion, completion
 from noetlc.net.concurrency import concurrent_pairs
-from noetlc.net.findings import Kind, NetFinding, NetFindings
+from noetlc.net.findings import NetFinding, NetFindingKind, NetFindings
 from noetlc.net.moves import Move
-from noetlc.net.net import Arc, Net, Reason
+from noetlc.net.net import Net, NetArc, Reason
 from noetlc.net.reach import dead_arcs, why_never
 from noetlc.net.tokens import Growth, most_tokens, step_tokens
 
@@ -20,18 +20,22 @@ WITNESS_WORK_MAX = 200_000
 which takes thousands of steps, gets the first of each kind; the report says how many are left out.
 """
 
-_SEARCHED = (Kind.TRAP, Kind.UNBOUNDED, Kind.RACE)
+_SEARCHED = (NetFindingKind.TRAP, NetFindingKind.UNBOUNDED, NetFindingKind.RACE)
 """Kinds whose witnesses take a search of the net."""
 
 
-def analyse(net: Net, source: str = "") -> GraphReport:
-    """Return everything that is known about a net; `source` is the file that it was read from."""
-    return _Analysis(net).report(source)
+def analyse(net: Net, source: str = "", silenced: frozenset[tuple[str, str]] = frozenset()) -> GraphReport:
+    """Return everything that is known about a net; `source` is the file that it was read from.
+
+    `silenced` has the code and message of findings to leave out.
+    """
+    return _Analysis(net, silenced).report(source)
 
 
 class _Analysis:
-    def __init__(self, net: Net) -> None:
+    def __init__(self, net: Net, silenced: frozenset[tuple[str, str]]) -> None:
         self._net = net
+        self._silenced = silenced
         self._reach = networkx_reach(net)
         self._found = NetFindings(self._reach)
         self._firings: dict[Move, Firing] = {}
@@ -91,7 +95,7 @@ class _Analysis:
     def _pairs(self, nearest: dict[int, int | None]) -> dict[str, str | None]:
         return {self._name(step): None if other is None else self._name(other) for step, other in nearest.items()}
 
-    def _dead_arc(self, arc: Arc, reason: Reason) -> DeadArc:
+    def _dead_arc(self, arc: NetArc, reason: Reason) -> DeadArc:
         by = None if arc.shadowed_by is None else arc.shadowed_by + 1
         return DeadArc(self._name(arc.source), arc.number, self._name(arc.target), reason, by)
 
@@ -104,13 +108,15 @@ class _Analysis:
 
     # ---- findings
 
-    def _findings(self) -> tuple[tuple[GraphFinding, ...], dict[Kind, int]]:
+    def _findings(self) -> tuple[tuple[GraphFinding, ...], dict[NetFindingKind, int]]:
         """Return the findings, each with its witness, and how many of each kind are left out."""
         found: list[GraphFinding] = []
-        left_out: dict[Kind, int] = {}
+        left_out: dict[NetFindingKind, int] = {}
         for kind, findings in self._found.all():
             work = 0
             for finding in findings:
+                if (finding.code, finding.message) in self._silenced:
+                    continue
                 if work > WITNESS_WORK_MAX:
                     left_out[kind] = left_out.get(kind, 0) + 1
                     continue
@@ -127,7 +133,7 @@ class _Analysis:
             finding.arc.where if finding.arc else self._net.steps[finding.step].where,
             finding.arc.number if finding.arc else None,
             self._names(finding.steps),
-            finding.code,
+            "" if finding.is_consequence else finding.code,
             finding.help,
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from noetlc.graph.picture import Box, Line, Picture, arc_line, marks_of, shortened, step_box
 from noetlc.graph.report import GraphReport
-from noetlc.net.net import Arc, Net
+from noetlc.net.net import Net, NetArc
 from noetlvm.record import Record
 
 LARGE = 300
@@ -16,20 +16,20 @@ _GROUPS_MAX = 150
 _LONGEST_NAME = 30
 
 
-class Group(Record):
+class StepGroup(Record):
     """Steps that are drawn together."""
 
     key: str
     steps: tuple[int, ...]
 
 
-def groups_of(net: Net) -> list[Group]:
+def groups_of(net: Net) -> list[StepGroup]:
     """Part a net into groups of a size that can be looked at, in the order in which a run comes to them."""
     order = _order(net)
     size = max(_GROUP, -(-len(order) // _GROUPS_MAX))
     count = -(-len(order) // size)
     size = -(-len(order) // count)
-    return [Group(f"#{at // size + 1}", tuple(order[at : at + size])) for at in range(0, len(order), size)]
+    return [StepGroup(f"#{at // size + 1}", tuple(order[at : at + size])) for at in range(0, len(order), size)]
 
 
 def _order(net: Net) -> list[int]:
@@ -67,7 +67,7 @@ class Grouping:
         self.group_of = {step: number for number, group in enumerate(self.groups) for step in group.steps}
         self._marks = marks_of(report)
         self._dead = {(arc.step, arc.arc) for arc in report.dead_arcs}
-        self._arcs: list[list[Arc]] = [[] for _ in self.groups]
+        self._arcs: list[list[NetArc]] = [[] for _ in self.groups]
         """For each group the arcs that begin or end in it."""
         for step in self.net.steps:
             for arc in step.arcs:
@@ -115,14 +115,14 @@ class Grouping:
         step = self.net.steps[index]
         return step_box(step, self.net, self._marks.get(step.name, ()))
 
-    def _group_box(self, group: Group) -> Box:
+    def _group_box(self, group: StepGroup) -> Box:
         first, last = (self.net.steps[group.steps[end]].name for end in (0, -1))
         marks = {mark: None for step in group.steps for mark in self._marks.get(self.net.steps[step].name, ())}
         notes = (f"… {shortened(last, _LONGEST_NAME)}", f"{len(group.steps):,} steps")
         hint = f"{first} … {last}: {len(group.steps):,} steps"
         return Box(group.key, "group", shortened(first, _LONGEST_NAME), notes, marks=tuple(marks), hint=hint)
 
-    def _outside(self, group: Group) -> Box:
+    def _outside(self, group: StepGroup) -> Box:
         first = self.net.steps[group.steps[0]].name
         note = f"{shortened(first, _LONGEST_NAME)} …"
         return Box(group.key, "outside", f"group {group.key[1:]}", (note,), hint=first)

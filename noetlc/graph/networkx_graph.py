@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import networkx as nx
 
 from noetlc.net.moves import Paths, branch_may_end, live_arcs, path_to
-from noetlc.net.net import Arc, Net
+from noetlc.net.net import Net, NetArc
 from noetlc.net.reach import Reach
 
 Graph: TypeAlias = Any
@@ -109,13 +109,13 @@ class NetworkxReach(Reach):
         return nx.condensation(self.graph)
 
     @cached_property
-    def first_arcs(self) -> dict[int, Arc | None]:
-        found: dict[int, Arc | None] = {self.net.entry: None}
+    def first_arcs(self) -> dict[int, NetArc | None]:
+        found: dict[int, NetArc | None] = {self.net.entry: None}
         for step, previous in nx.bfs_predecessors(self.graph, self.net.entry):
             found[step] = _first_arc(self.graph, previous, step)
         return found
 
-    def shortest(self, start: int, end: int) -> list[Arc] | None:
+    def shortest(self, start: int, end: int) -> list[NetArc] | None:
         """Return a shortest path between two steps, a cycle if they are the same; None if there is none."""
         if start == end:
             return self.paths.round_trip(start)
@@ -126,9 +126,9 @@ class NetworkxReach(Reach):
         return [_first_arc(self.live, one, other) for one, other in pairwise(steps)]
 
 
-def _first_arc(graph: Graph, source: int, target: int) -> Arc:
+def _first_arc(graph: Graph, source: int, target: int) -> NetArc:
     edges = graph[source][target]
-    arc: Arc = edges[next(iter(edges))]["arc"]
+    arc: NetArc = edges[next(iter(edges))]["arc"]
     return arc
 
 

@@ -14,7 +14,7 @@ from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import NOTHING, Layout, Link, Size
 from noetlc.graph.report import GraphReport
 from noetlc.graph.tasks import NodeKind, TaskEdge, TaskGraph, TaskNode, task_graph
-from noetlc.net.net import Arc, Gate, Net, Step, StepKind, Where
+from noetlc.net.net import Gate, Net, NetArc, NetStep, StepKind, Where
 from noetlvm.record import Record
 
 TITLE_EM, NOTE_EM = 13.0, 11.0
@@ -112,7 +112,7 @@ def marks_of(report: GraphReport) -> dict[str, tuple[str, ...]]:
     return {step: tuple(kinds) for step, kinds in marks.items()}
 
 
-def step_box(step: Step, net: Net, marks: tuple[str, ...], unfold: bool = False) -> Box:
+def step_box(step: NetStep, net: Net, marks: tuple[str, ...], unfold: bool = False) -> Box:
     """Return the box of a step."""
     inner = inside(step) if unfold and has_flow(step) else None
     notes = tuple(_notes(step, net))
@@ -122,12 +122,12 @@ def step_box(step: Step, net: Net, marks: tuple[str, ...], unfold: bool = False)
     return Box(step.name, step.kind.value, shortened(step.name, _LONGEST_TITLE), notes, step.where, marks, hint, inner)
 
 
-def has_flow(step: Step) -> bool:
+def has_flow(step: NetStep) -> bool:
     """True if a step has more than one task, so that there is something to see inside it."""
     return step.pipeline is not None and sum(i.opcode.name in ("ENTER", "MARK") for i in step.pipeline.code) > 1
 
 
-def _notes(step: Step, net: Net) -> Iterator[str]:
+def _notes(step: NetStep, net: Net) -> Iterator[str]:
     if step.tools:
         yield ", ".join(step.tools)
     if step.index == net.final:
@@ -144,7 +144,7 @@ def _notes(step: Step, net: Net) -> Iterator[str]:
         yield "routing only"
 
 
-def arc_line(step: Step, arc: Arc, net: Net, dead: set[tuple[str, int]]) -> Line:
+def arc_line(step: NetStep, arc: NetArc, net: Net, dead: set[tuple[str, int]]) -> Line:
     """Return the line of an arc, its ends being places of steps."""
     target = net.steps[arc.target].name
     style = "dead" if (step.name, arc.number) in dead else "failure" if _only_on_failure(step, arc) else "plain"
@@ -153,7 +153,7 @@ def arc_line(step: Step, arc: Arc, net: Net, dead: set[tuple[str, int]]) -> Line
     return Line(f"{step.name}/arc.{arc.number}", step.index, arc.target, _arc_label(step, arc), style, arc.where, hint)
 
 
-def _arc_label(step: Step, arc: Arc) -> str:
+def _arc_label(step: NetStep, arc: NetArc) -> str:
     label = shortened(_bare(arc.label), _LONGEST_LABEL)
     if step.inclusive or len(step.arcs) < 2:
         return label
@@ -168,7 +168,7 @@ def _bare(guard: str) -> str:
     return text
 
 
-def _only_on_failure(step: Step, arc: Arc) -> bool:
+def _only_on_failure(step: NetStep, arc: NetArc) -> bool:
     events = {
         ending.event
         for ending in step.endings
@@ -186,7 +186,7 @@ def _shifted(line: Line) -> Line:
 # ---- inside a step
 
 
-def inside(step: Step) -> Picture:
+def inside(step: NetStep) -> Picture:
     """Return the picture of a step's pipeline."""
     assert step.pipeline is not None
     graph: TaskGraph = task_graph(step.pipeline)
@@ -194,7 +194,7 @@ def inside(step: Step) -> Picture:
     return Picture(boxes, tuple(_task_line(edge) for edge in graph.edges))
 
 
-def _task_box(step: Step, node: TaskNode) -> Box:
+def _task_box(step: NetStep, node: TaskNode) -> Box:
     if node.kind in (NodeKind.BEGIN, NodeKind.DONE, NodeKind.FAILED):
         return Box("", node.kind.value, "" if node.kind is NodeKind.BEGIN else node.label, hint=node.label)
     notes = (node.tool,) if node.tool else ()

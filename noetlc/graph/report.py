@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.net.findings import Kind
+from noetlc.net.findings import NetFindingKind
 from noetlc.net.net import Net, Reason, Where
 from noetlvm.record import Record
 
@@ -30,7 +30,7 @@ Witness = tuple[Firing, ...]
 class GraphFinding(Record):
     """One thing that is wrong with the net, and the run that shows it."""
 
-    kind: Kind
+    kind: NetFindingKind
     step: str
     message: str
     witness: Witness
@@ -40,7 +40,7 @@ class GraphFinding(Record):
     steps: tuple[str, ...] = ()
     """Further steps that belong to it: the cycle, the other side of a race."""
     code: str = ""
-    """The lint rule that reports it; empty for `critical`, which lint does not report."""
+    """The lint rule that reports it; empty where lint reports the cause instead, and for `critical`."""
     help: str = ""
 
 
@@ -99,5 +99,5 @@ class GraphReport(Record):
     critical: tuple[str, ...]
     """Steps whose failure leads nowhere, though their success does."""
     findings: tuple[GraphFinding, ...]
-    left_out: dict[Kind, int]
+    left_out: dict[NetFindingKind, int]
     """How many findings of each kind a very large net has besides these."""

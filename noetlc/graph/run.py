@@ -13,14 +13,14 @@ from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.difference import only_in, text
 from noetlc.graph.reading import Drawable, read_nets
 from noetlc.graph.report import GraphReport
-from noetlc.net.findings import Kind
+from noetlc.net.findings import NetFindingKind
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.nearest import suggestion
 
 ALL = "all"
 
 
-class Format(StrEnum):
+class GraphFormat(StrEnum):
     """How to show a report; each is a module of `noetlc.graph.formats`."""
 
     TEXT = "text"
@@ -38,7 +38,7 @@ class Order(NamedTuple):
     """One command line."""
 
     files: tuple[str, ...]
-    format: Format = Format.TEXT
+    format: GraphFormat = GraphFormat.TEXT
     output: str | None = None
     fail_on: tuple[str, ...] = ()
     path: tuple[str | None, str | None] | None = None
@@ -47,14 +47,15 @@ class Order(NamedTuple):
     unfold: bool = False
     playbook: str | None = None
     """Path of the playbook that is meant; None for the main one."""
+    config: str | None = None
 
 
 def graph(order: Order) -> int:
     """Run one command line and return the exit code."""
     fail_on = _kinds(order.fail_on)
     _require_files(order)
-    needs_code = order.unfold or order.format is Format.HTML
-    read = [read_nets(file, needs_code) for file in order.files]
+    needs_code = order.unfold or order.format is GraphFormat.HTML
+    read = [read_nets(file, needs_code, order.config) for file in order.files]
     errors = FAILURE if any(one.has_errors for one in read) else SUCCESS
     if not all(one.nets for one in read):
         return FAILURE
@@ -64,7 +65,7 @@ def graph(order: Order) -> int:
     report = reports[0]
     if order.path is not None:
         return max(errors, _show_path(order, report, *order.path))
-    if order.format is Format.TEXT and order.output is None and sys.stdout.isatty():
+    if order.format is GraphFormat.TEXT and order.output is None and sys.stdout.isatty():
         from noetlc.graph.formats.terminal import show
 
         show(report)
@@ -78,20 +79,20 @@ def _require_files(order: Order) -> None:
         raise CommandError("--diff compares two files: noetlc graph --diff OLD NEW")
     if not order.diff and len(order.files) != 1:
         raise CommandError("name one playbook or bundle; two only with --diff")
-    if (order.diff or order.path) and order.format not in (Format.TEXT, Format.JSON):
+    if (order.diff or order.path) and order.format not in (GraphFormat.TEXT, GraphFormat.JSON):
         raise CommandError("--diff, --path, --from and --to print text, or json with --format json")
 
 
-def _kinds(words: tuple[str, ...]) -> frozenset[Kind]:
-    known = [*Kind, ALL]
+def _kinds(words: tuple[str, ...]) -> frozenset[NetFindingKind]:
+    known = [*NetFindingKind, ALL]
     for word in words:
         if word not in known:
             names = ", ".join(known)
             raise CommandError(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
-    return frozenset(Kind) if ALL in words else frozenset(Kind(word) for word in words)
+    return frozenset(NetFindingKind) if ALL in words else frozenset(NetFindingKind(word) for word in words)
 
 
-def _fails(report: GraphReport, fail_on: frozenset[Kind]) -> bool:
+def _fails(report: GraphReport, fail_on: frozenset[NetFindingKind]) -> bool:
     return any(finding.kind in fail_on for finding in report.findings)
 
 
@@ -100,25 +101,25 @@ def _fails(report: GraphReport, fail_on: frozenset[Kind]) -> bool:
 
 def _report(read: Drawable, playbook: str | None) -> GraphReport:
     if playbook is None:
-        return analyse(read.nets[0], read.name)
+        return analyse(read.nets[0], read.name, read.silenced)
     paths = [net.path for net in read.nets]
     if playbook not in paths:
         raise CommandError(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
-    return analyse(read.nets[paths.index(playbook)], read.name)
+    return analyse(read.nets[paths.index(playbook)], read.name, read.silenced)
 
 
 # ---- writing
 
 
 def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str:
-    if order.format is Format.HTML:
+    if order.format is GraphFormat.HTML:
         from noetlc.graph.formats import html
 
         return html.render(report, order.unfold, sources)
-    if order.format in (Format.GRAPHML, Format.NODE_LINK):
+    if order.format in (GraphFormat.GRAPHML, GraphFormat.NODE_LINK):
         from noetlc.graph.networkx_graph import graphml, node_link
 
-        return graphml(report.net) if order.format is Format.GRAPHML else node_link(report.net)
+        return graphml(report.net) if order.format is GraphFormat.GRAPHML else node_link(report.net)
     import importlib
 
     module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")
@@ -129,9 +130,9 @@ def _write(order: Order, text: str) -> None:
     write_file(order.output, text.encode("utf-8"))
 
 
-def _show_difference(order: Order, old: GraphReport, new: GraphReport, fail_on: frozenset[Kind]) -> int:
+def _show_difference(order: Order, old: GraphReport, new: GraphReport, fail_on: frozenset[NetFindingKind]) -> int:
     went, appeared = only_in(old, new), only_in(new, old)
-    if order.format is Format.JSON:
+    if order.format is GraphFormat.JSON:
         _write(order, json.dumps({"went": went.to_json(), "appeared": appeared.to_json()}, indent=2) + "\n")
     else:
         _write(order, text(went, appeared))
@@ -144,7 +145,7 @@ def _show_path(order: Order, report: GraphReport, start: str | None, end: str | 
 
     _require_steps(report, [name for name in (start, end) if name is not None])
     witness = path_witness(report.net, start, end)
-    if order.format is Format.JSON:
+    if order.format is GraphFormat.JSON:
         _write(order, json.dumps(None if witness is None else witness_data(witness), indent=2) + "\n")
     elif witness is not None:
         _write(order, witness_text(witness))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from noetlvm.bytecode.isa import Flow, Operand
+from noetlvm.bytecode.isa import ControlFlow, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
@@ -104,13 +104,13 @@ def _ways(
         return
     if name == "ROUND":
         yield _Exit(_FAILED, f"after {instruction.operands[1]} rounds")
-    if flow is Flow.END:
+    if flow is ControlFlow.END:
         yield _Exit(_FAILED if name == "FAIL" else _DONE, _DIRECTIVES.get(name, label))
         return
     yes, no = ("yes", "no") if decides and name == "UNLESS" else (label, label)
-    if flow is not Flow.NEXT:
+    if flow is not ControlFlow.NEXT:
         yield _target(instruction), _DIRECTIVES.get(name, no)
-    if flow is not Flow.JUMP:
+    if flow is not ControlFlow.JUMP:
         yield at + 1, yes
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlc.files import write_atomically
-from noetlc.report.row import Row, with_ordinals
+from noetlc.report.located_finding import LocatedFinding, with_ordinals
 from noetlc.rules.codes import current_codes
 from noetlc.settings import relative_path
 from noetlvm.command_line.process import CommandError
@@ -30,7 +30,7 @@ class Baseline(Record):
     folder: str
     accepted: dict[Key, int]
 
-    def new(self, rows: Iterable[Row]) -> list[Row]:
+    def new(self, rows: Iterable[LocatedFinding]) -> list[LocatedFinding]:
         """Return the rows that the baseline does not cover."""
         return [row for row, ordinal in with_ordinals(rows) if ordinal > self.accepted.get(_key(row, self.folder), 0)]
 
@@ -56,7 +56,7 @@ def read_baseline(file: Path) -> Baseline:
     return Baseline(_folder(file), accepted)
 
 
-def write_baseline(file: Path, rows: Iterable[Row], linted: Iterable[str]) -> int:
+def write_baseline(file: Path, rows: Iterable[LocatedFinding], linted: Iterable[str]) -> int:
     """Record the current findings. Entries of other files that still exist stay in the baseline."""
     folder = _folder(file)
     checked = {relative_path(path, folder) for path in linted}
@@ -79,7 +79,7 @@ def write_baseline(file: Path, rows: Iterable[Row], linted: Iterable[str]) -> in
 _AGAIN = "Write it again with `--write-baseline` after removing it, or name another file."
 
 
-def _key(row: Row, folder: str) -> Key:
+def _key(row: LocatedFinding, folder: str) -> Key:
     return relative_path(row.path, folder), row.code, row.label
 
 

@@ -7,12 +7,13 @@ serves every configuration.
 from __future__ import annotations
 
 from noetlc.analysis.inputs import Respelling
-from noetlc.analysis.model import Model, label_path
+from noetlc.analysis.label_paths import LabelPaths
+from noetlc.analysis.model import Model
 from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding
 from noetlc.lint.dialects import about_the_dialect
 from noetlc.lint.ignores import apply_ignores, find_ignores
-from noetlc.report.row import Row, resolve
+from noetlc.report.located_finding import LocatedFinding, resolve
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
 from noetlc.settings import DialectChoice, Settings
@@ -38,10 +39,10 @@ class CheckedFile(Record):
     silenced: tuple[Finding, ...] = ()
     """What an ignore comment covers."""
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[LocatedFinding, ...]:
         """Return the findings with lines and columns instead of offsets."""
-        root = self.document.root
-        return tuple(resolve(each, self.source, label_path(root, each.span.start)) for each in self.findings)
+        paths = LabelPaths(self.document.root)
+        return tuple(resolve(each, self.source, paths.at(each.span.start)) for each in self.findings)
 
 
 def check_bytes(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:

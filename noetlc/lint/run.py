@@ -15,9 +15,9 @@ from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_atomically, writ
 from noetlc.finding import Finding
 from noetlc.lint.cache import Cache, no_cache, open_cache
 from noetlc.lint.discover import Target, discover
-from noetlc.report.formats import Format, render
+from noetlc.report.formats import OutputFormat, render
+from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import Report, counted, statistics, summary, terminal_width
-from noetlc.report.row import Row
 from noetlc.settings import Settings
 from noetlc.syntax.span import Source
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandError
@@ -36,7 +36,7 @@ class LintOptions(NamedTuple):
     """The options of `noetlc lint` that are no settings."""
 
     paths: tuple[str, ...] = ()
-    format: Format = Format.TEXT
+    format: OutputFormat = OutputFormat.TEXT
     output: str | None = None
     fix: bool = False
     unsafe_fixes: bool = False
@@ -87,7 +87,7 @@ class LintRun:
         self.stdin: bytes | None = read_bounded(STDIO, limit) if options.reads_stdin else None
         self.baseline_file = _baseline_file(options, settings)
         self._select = self._selector()
-        self.rows: dict[str, tuple[Row, ...]] = {}
+        self.rows: dict[str, tuple[LocatedFinding, ...]] = {}
         """The reported findings of each checked file."""
         self.problems: list[str] = []
 
@@ -112,7 +112,7 @@ class LintRun:
         self.problems.append(text)
         _say(text)
 
-    def _selector(self) -> Callable[[Iterable[Row]], list[Row]]:
+    def _selector(self) -> Callable[[Iterable[LocatedFinding]], list[LocatedFinding]]:
         if self.baseline_file is None or self.options.write_baseline:
             return self.settings.apply
         from noetlc.lint.baseline import read_baseline
@@ -126,18 +126,18 @@ class LintRun:
         found = self._check_stdin(self.stdin) if self.stdin is not None else self._check_files()
         self.rows = {path: tuple(self._select(rows)) for path, rows in found.items()}
 
-    def _check_stdin(self, data: bytes) -> dict[str, tuple[Row, ...]]:
+    def _check_stdin(self, data: bytes) -> dict[str, tuple[LocatedFinding, ...]]:
         from noetlc.lint.pool import lint_bytes
 
         name = self.options.stdin_name
         return {name: lint_bytes(Target(name, named=True), data, self.settings).rows or ()}
 
-    def _check_files(self) -> dict[str, tuple[Row, ...]]:
+    def _check_files(self) -> dict[str, tuple[LocatedFinding, ...]]:
         found = discover(self.options.paths or (".",), self.settings.exclude, self.settings.folder)
         for problem in found.problems:
             self._problem(problem)
         limit = self.settings.limits.document_bytes_max
-        rows: dict[Target, tuple[Row, ...] | None] = {}
+        rows: dict[Target, tuple[LocatedFinding, ...] | None] = {}
         unknown = []
         for target in found.targets:
             result = self.cache.recall(target.path, named=target.named, limit=limit)
@@ -149,7 +149,7 @@ class LintRun:
         self.cache.save()
         return {target.path: each for target, each in rows.items() if each is not None}
 
-    def _check_now(self, targets: list[Target]) -> dict[Target, tuple[Row, ...] | None]:
+    def _check_now(self, targets: list[Target]) -> dict[Target, tuple[LocatedFinding, ...] | None]:
         from noetlc.lint.pool import ProgressBar, lint_files  # and with it the rules: not needed if nothing changed
 
         progress = ProgressBar(len(targets), quiet=self.options.quiet)
@@ -246,7 +246,7 @@ class LintRun:
 
     # ---- report
 
-    def _all_rows(self) -> tuple[Row, ...]:
+    def _all_rows(self) -> tuple[LocatedFinding, ...]:
         return tuple(row for rows in self.rows.values() for row in rows)
 
     def _report(self) -> int:
@@ -304,7 +304,7 @@ def _say(remark: str) -> None:
     print(f"noetlc: {remark}", file=sys.stderr)
 
 
-def _identity(row: Row) -> tuple[object, ...]:
+def _identity(row: LocatedFinding) -> tuple[object, ...]:
     return row.code, row.range, row.message
 
 

@@ -329,7 +329,7 @@ class DocumentReader:
 
     def _mapping(self, node: nodes.Mapping, outer: int) -> Draft:
         start, end = node.span
-        own: list[nodes.Entry] = []
+        own: list[nodes.MappingEntry] = []
         position = start
         for entry in node.entries:  # a merged entry stands elsewhere
             if position <= entry.key.span.start and entry.key.span.end <= end:

@@ -18,7 +18,7 @@ from noetlc.analysis.formulas import (
     verdict,
 )
 from noetlc.analysis.routers import Choice, choices, covering
-from noetlc.net.net import Arc, Ending, Gate, Net, Reason, Step, StepKind, Where
+from noetlc.net.net import Boundary, Gate, Net, NetArc, NetStep, Reason, StepKind, Where
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ class _Builder:
         self._choices: dict[tuple[object, ...], tuple[Choice, ...]] = {}
         self._labels: dict[str, str] = {}
 
-    def step(self, index: int, step: StepSummary) -> Step:
-        endings = tuple(Ending(event, self._router(step, event)) for event in step.events)
-        return Step(
+    def step(self, index: int, step: StepSummary) -> NetStep:
+        endings = tuple(Boundary(event, self._router(step, event)) for event in step.events)
+        return NetStep(
             index,
             step.name,
             StepKind.LOOP if step.loop_sizes else StepKind.TOOL if step.has_tool else StepKind.ROUTING,
@@ -158,11 +158,11 @@ class _Builder:
             self._labels[arc.text] = text(arc.guard(NO_FACTS))
         return self._labels[arc.text] if arc.text else ""
 
-    def _arcs(self, source: int, step: StepSummary, endings: tuple[Ending, ...]) -> tuple[Arc, ...]:
+    def _arcs(self, source: int, step: StepSummary, endings: tuple[Boundary, ...]) -> tuple[NetArc, ...]:
         alive = {arc for ending in endings for choice in ending.choices for fired in choice for arc in fired}
         dead = self._dead(step, [index for index in range(len(step.arcs)) if index not in alive])
         return tuple(
-            Arc(
+            NetArc(
                 source,
                 index,
                 self._numbers[arc.target],

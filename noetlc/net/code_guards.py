@@ -18,8 +18,8 @@ from noetlc.analysis.formulas import (
     Formula,
     Item,
     Known,
+    OperandTest,
     Term,
-    Test,
     Truth,
     compared,
     if_,
@@ -31,14 +31,14 @@ from noetlc.analysis.formulas import (
     not_,
     operation_text,
 )
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.bytecode.verify.stack import count_taken
 
 _WAYS_MAX = 2048
 """Instructions followed for one guard, counting each branch; beyond that the guard is one opaque operand."""
 
 
-def formula_of(guard: Expression | None, facts: Facts = NO_FACTS) -> Formula:
+def formula_of(guard: ExpressionCode | None, facts: Facts = NO_FACTS) -> Formula:
     """Return a guard's formula; a missing guard always holds."""
     if guard is None:
         return True
@@ -62,7 +62,7 @@ class _SymbolicRun:
         try:
             return self._from(0, ())
         except (_NotFollowedError, RecursionError):
-            return Test(listing(self._code), HOLDS)
+            return OperandTest(listing(self._code), HOLDS)
 
     def _from(self, at: int, stack: tuple[Item, ...]) -> Formula:
         key = (at, stack)

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 
 from noetlc.net.moves import Move, denial
-from noetlc.net.net import Ending, Net, Step
+from noetlc.net.net import Boundary, Net, NetStep
 from noetlc.net.reach import Reach, components
 from noetlvm.record import Record
 
@@ -89,7 +89,7 @@ class _Search:
         self._best: list[int | None] = [None] * len(net.steps)
         self._arcs: dict[int, tuple[int, ...]] = {}
         self._children: dict[int, list[int]] = {}
-        self._endings: dict[int, Ending] = {}
+        self._endings: dict[int, Boundary] = {}
         self._queue: list[tuple[int, int]] = []
         self._settled: set[int] = set()
 
@@ -115,7 +115,7 @@ class _Search:
             heapq.heappush(self._queue, (cost, len(self._parents) - 1))
         return len(self._parents) - 1
 
-    def _add_step(self, step: Step) -> None:
+    def _add_step(self, step: NetStep) -> None:
         if step.may_hold:
             heapq.heappush(self._queue, (0, step.index))
             return
@@ -127,7 +127,7 @@ class _Search:
             self._parents[node].append(step.index)
             self._children[node] = [self._add_choice(step, choice, node) for choice in ending.choices]
 
-    def _add_choice(self, step: Step, choice: tuple[tuple[int, ...], ...], ending: int) -> int:
+    def _add_choice(self, step: NetStep, choice: tuple[tuple[int, ...], ...], ending: int) -> int:
         node = self._node(-1)
         self._parents[node].append(ending)
         for alternative in choice:

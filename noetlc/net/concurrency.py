@@ -11,7 +11,7 @@ from itertools import accumulate
 from operator import or_
 
 from noetlc.net.moves import Move, arcs_of, firing, joint_firings
-from noetlc.net.net import Ending, Step
+from noetlc.net.net import Boundary, NetStep
 from noetlc.net.reach import Reach
 from noetlvm.record import Record
 
@@ -70,7 +70,7 @@ class Together:
         return found
 
 
-def _partners(step: Step, leads_to: dict[int, int]) -> Iterator[tuple[int, int]]:
+def _partners(step: NetStep, leads_to: dict[int, int]) -> Iterator[tuple[int, int]]:
     """Yield the target of each arc of a step, with what tokens of arcs that fire together with it can reach."""
     for ending in step.endings if step.can_run else ():
         masks = [_mask(step, arcs_of(choice), leads_to) for choice in ending.choices]
@@ -84,7 +84,7 @@ def _partners(step: Step, leads_to: dict[int, int]) -> Iterator[tuple[int, int]]
                     yield step.arcs[arc].target, elsewhere | _mask(step, beside, leads_to)
 
 
-def _mask(step: Step, arcs: Iterable[int], leads_to: dict[int, int]) -> int:
+def _mask(step: NetStep, arcs: Iterable[int], leads_to: dict[int, int]) -> int:
     mask = 0
     for arc in arcs:
         mask |= leads_to[step.arcs[arc].target]
@@ -127,7 +127,7 @@ def together_moves(reach: Reach, one: int, other: int) -> list[Move]:
     return []
 
 
-def _fork(step: Step, to_one: set[int], to_other: set[int]) -> tuple[Ending, int, int] | None:
+def _fork(step: NetStep, to_one: set[int], to_other: set[int]) -> tuple[Boundary, int, int] | None:
     for ending, first, second in joint_firings(step):
         for left, right in ((first, second), (second, first)):
             if step.arcs[left].target in to_one and step.arcs[right].target in to_other:

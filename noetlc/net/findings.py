@@ -11,7 +11,7 @@ from noetlc.analysis.formulas import STEP_FAILED
 from noetlc.net.completion import Completion, completion, trap_moves, traps
 from noetlc.net.concurrency import races, together_moves
 from noetlc.net.moves import Move, firing
-from noetlc.net.net import Arc, Reason, Step
+from noetlc.net.net import NetArc, NetStep, Reason
 from noetlc.net.reach import Reach, dead_arcs, moves_from, near_miss, why_never
 from noetlc.net.tokens import Growth, growth_moves, growths
 from noetlvm.record import Record
@@ -22,7 +22,7 @@ _CYCLES_MAX = 20
 """Traps whose cycle is searched for."""
 
 
-class Kind(StrEnum):
+class NetFindingKind(StrEnum):
     """What a finding is about; the words that `graph --fail-on` takes."""
 
     UNREACHABLE = "unreachable"
@@ -55,19 +55,21 @@ class NetFinding(NamedTuple):
 
     code: str
     """The lint rule that reports it."""
-    kind: Kind
+    kind: NetFindingKind
     step: int
     message: str
     help: str
     moves: Callable[[], list[Move]]
     """The witness: a firing sequence that shows it."""
-    arc: Arc | None = None
+    arc: NetArc | None = None
     steps: tuple[int, ...] = ()
     """Further steps that belong to it: the cycle, the other side of a race."""
     key: str = ""
     """The key of `ctx` that a race is about."""
-    related: tuple[tuple[Arc | int, str], ...] = ()
+    related: tuple[tuple[NetArc | int, str], ...] = ()
     """Arcs and steps to point at, each with a remark."""
+    is_consequence: bool = False
+    """Another finding is the cause: `graph` lists both, lint reports the cause."""
 
 
 class NetFindings(Record, cached=True):
@@ -83,11 +85,11 @@ class NetFindings(Record, cached=True):
     def growths(self) -> list[Growth]:
         return list(growths(self.reach)) if self.reach.cycles else []
 
-    def all(self) -> Iterator[tuple[Kind, Iterator[NetFinding]]]:
+    def all(self) -> Iterator[tuple[NetFindingKind, Iterator[NetFinding]]]:
         """Yield the findings of each kind."""
-        yield from ((kind, self.of_kind(kind)) for kind in Kind)
+        yield from ((kind, self.of_kind(kind)) for kind in NetFindingKind)
 
-    def of_kind(self, kind: Kind) -> Iterator[NetFinding]:
+    def of_kind(self, kind: NetFindingKind) -> Iterator[NetFinding]:
         return _FINDERS[kind](self)
 
     def runs(self, step: int) -> bool:
@@ -109,9 +111,39 @@ class NetFindings(Record, cached=True):
         for step in self.reach.net.steps:
             if not self.runs(step.index):
                 why, help = _WHY_STEP[why_never(self.reach, step)]
-                message = f"`{step.name}` never runs: {why}"
-                moves = partial(near_miss, self.reach, step)
-                yield NetFinding(UNREACHABLE, Kind.UNREACHABLE, step.index, message, help.format(name=step.name), moves)
+                yield NetFinding(
+                    UNREACHABLE,
+                    NetFindingKind.UNREACHABLE,
+                    step.index,
+                    f"`{step.name}` never runs: {why}",
+                    help.format(name=step.name),
+                    partial(near_miss, self.reach, step),
+                    is_consequence=step.index not in self._first_unreachable,
+                )
+
+    @cached_property
+    def _first_unreachable(self) -> set[int]:
+        """The steps that never run and whose cause is no dead arc and no other step that never runs."""
+        never = [step for step in self.reach.net.steps if not self.runs(step.index)]
+        first = {step.index for step in never if why_never(self.reach, step) is not Reason.ARCS}
+        dead = [arc.target for arc, reason in dead_arcs(self.reach) if reason not in (Reason.SOURCE, Reason.FINAL)]
+        explained = self._onward({*first, *dead})
+        for step in never:  # what is left are cycles that nothing leads to: their first step stands for them
+            if step.index not in explained:
+                first.add(step.index)
+                explained |= self._onward({step.index})
+        return first
+
+    def _onward(self, steps: set[int]) -> set[int]:
+        """Return the steps, and all that arcs lead to from those that never run."""
+        found, waiting = set(steps), list(steps)
+        while waiting:
+            number = waiting.pop()
+            if not self.runs(number):
+                new = {arc.target for arc in self.reach.net.steps[number].arcs} - found
+                found |= new
+                waiting.extend(new)
+        return found
 
     def _dead_arcs(self) -> Iterator[NetFinding]:
         for arc, reason in dead_arcs(self.reach):
@@ -123,7 +155,7 @@ class NetFindings(Record, cached=True):
             by = () if arc.shadowed_by is None else (arc.shadowed_by,)
             moves = partial(moves_from, self.reach, arc.source, *by)
             related = tuple((source.arcs[earlier], "this arc comes first") for earlier in by)
-            yield NetFinding(code, Kind.DEAD_ARC, arc.source, message, help, moves, arc, related=related)
+            yield NetFinding(code, NetFindingKind.DEAD_ARC, arc.source, message, help, moves, arc, related=related)
 
     def _traps(self) -> Iterator[NetFinding]:
         if not self.reach.cycles:
@@ -135,7 +167,7 @@ class NetFindings(Record, cached=True):
                 message += ", and no step on it calls a tool"
             yield NetFinding(
                 TRAP if waits else TRAP_WITHOUT_TOOL,
-                Kind.TRAP,
+                NetFindingKind.TRAP,
                 members[0],
                 message,
                 "guard an arc, so that the branch ends when no arc holds, or add an arc that leads out",
@@ -156,7 +188,7 @@ class NetFindings(Record, cached=True):
             step, extra = self._name(growth.step), self._name(growth.extra.target)
             yield NetFinding(
                 UNBOUNDED,
-                Kind.UNBOUNDED,
+                NetFindingKind.UNBOUNDED,
                 growth.step,
                 f"tokens accumulate at `{extra}`: each round through `{step}` fires the arc to it together with the "
                 f"arc to `{self._name(growth.stays.target)}`, which leads back",
@@ -176,7 +208,7 @@ class NetFindings(Record, cached=True):
             beside = ", ".join(others[:_NAMES_MAX]) + more
             yield NetFinding(
                 RACE,
-                Kind.RACE,
+                NetFindingKind.RACE,
                 race.writer,
                 f"`{self._name(race.writer)}` writes `ctx.{race.key}`, and can run at the same time as {beside}",
                 "let each step write a key of its own, and combine them in a step that comes after both",
@@ -201,7 +233,7 @@ class NetFindings(Record, cached=True):
             name = self._name(step)
             yield NetFinding(
                 CRITICAL,
-                Kind.CRITICAL,
+                NetFindingKind.CRITICAL,
                 step,
                 f"if `{name}` fails, no arc fires: the branch ends there, and nothing handles the failure",
                 "add an arc with `when: \"{{ event.name == 'step.failed' }}\"`",
@@ -216,17 +248,17 @@ class NetFindings(Record, cached=True):
         return [*self.reach.moves_to(number), failure]
 
 
-_FINDERS: dict[Kind, Callable[[NetFindings], Iterator[NetFinding]]] = {
-    Kind.UNREACHABLE: NetFindings._unreachable,
-    Kind.DEAD_ARC: NetFindings._dead_arcs,
-    Kind.TRAP: NetFindings._traps,
-    Kind.UNBOUNDED: NetFindings._unbounded,
-    Kind.RACE: NetFindings._races,
-    Kind.CRITICAL: NetFindings._critical,
+_FINDERS: dict[NetFindingKind, Callable[[NetFindings], Iterator[NetFinding]]] = {
+    NetFindingKind.UNREACHABLE: NetFindings._unreachable,
+    NetFindingKind.DEAD_ARC: NetFindings._dead_arcs,
+    NetFindingKind.TRAP: NetFindings._traps,
+    NetFindingKind.UNBOUNDED: NetFindings._unbounded,
+    NetFindingKind.RACE: NetFindings._races,
+    NetFindingKind.CRITICAL: NetFindings._critical,
 }
 
 
-def _why_dead(step: Step, arc: Arc, reason: Reason) -> tuple[str, str, str]:
+def _why_dead(step: NetStep, arc: NetArc, reason: Reason) -> tuple[str, str, str]:
     """Return the code, the reason in words, and what to do about an arc that never fires."""
     if reason is Reason.CONSTANT:
         return CONSTANT_GUARD, "its guard is always false", "compare something that can change, or remove the arc"

@@ -74,7 +74,7 @@ class Reason(StrEnum):
     """The run is over after the final step, so its arcs never fire."""
 
 
-class Arc(Record):
+class NetArc(Record):
     """An arc out of a step."""
 
     source: int
@@ -99,7 +99,7 @@ class Arc(Record):
         return self.index + 1
 
 
-class Ending(Record):
+class Boundary(Record):
     """One boundary event of a step, and what its router may do then."""
 
     event: str
@@ -107,7 +107,7 @@ class Ending(Record):
     """Independent of each other; what fires is the union of one alternative of each. Empty: nothing fires."""
 
 
-class Step(Record):
+class NetStep(Record):
     """A place, and the transition that consumes its tokens."""
 
     index: int
@@ -116,8 +116,8 @@ class Step(Record):
     inclusive: bool
     gate: Gate
     drops_denied: bool
-    endings: tuple[Ending, ...]
-    arcs: tuple[Arc, ...]
+    endings: tuple[Boundary, ...]
+    arcs: tuple[NetArc, ...]
     widths: tuple[int, ...] = ()
     """For each loop, outermost first, how many iterations run at once."""
     where: Where | None = None
@@ -161,12 +161,12 @@ class Net(Record):
 
     name: str
     path: str
-    steps: tuple[Step, ...]
+    steps: tuple[NetStep, ...]
     entry: int
     final: int | None = None
     """Gets one token when nothing else can move (S4)."""
 
-    def arc(self, source: int, index: int) -> Arc:
+    def arc(self, source: int, index: int) -> NetArc:
         """Return an arc by its indices."""
         return self.steps[source].arcs[index]
 

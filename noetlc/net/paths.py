@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from noetlc.net.net import Arc
+from noetlc.net.net import NetArc
 from noetlc.net.source import SourceNet
 
 _VISITS_MAX = 500_000
@@ -19,7 +19,7 @@ class Without:
         self._found = found
         self._visits_left = _VISITS_MAX
         self._numbers = {step.name: step.index for step in found.net.steps}
-        self._known: dict[str, dict[int, Arc | None]] = {}
+        self._known: dict[str, dict[int, NetArc | None]] = {}
 
     def steps(self, value: str, writers: set[int], reader: str) -> list[int] | None:
         """Return a path from the entry to a step on which no writer runs; None if there is none."""
@@ -29,7 +29,7 @@ class Without:
         """Return a path from the entry to a step that takes none of these arcs; None if there is none."""
         return self._way(value, reader, lambda arc: (arc.source, arc.index) not in givers)
 
-    def _way(self, value: str, reader: str, is_free: Callable[[Arc], bool]) -> list[int] | None:
+    def _way(self, value: str, reader: str, is_free: Callable[[NetArc], bool]) -> list[int] | None:
         if value not in self._known:
             self._known[value] = self._search(is_free)
         first_arcs, end = self._known[value], self._numbers[reader]
@@ -42,9 +42,9 @@ class Without:
             arc = first_arcs[arc.source]
         return way[::-1]
 
-    def _search(self, is_free: Callable[[Arc], bool]) -> dict[int, Arc | None]:
+    def _search(self, is_free: Callable[[NetArc], bool]) -> dict[int, NetArc | None]:
         entry = self._found.net.entry
-        first_arcs: dict[int, Arc | None] = {entry: None}
+        first_arcs: dict[int, NetArc | None] = {entry: None}
         pending = deque([entry])
         while pending and self._visits_left > 0:
             self._visits_left -= 1

@@ -11,14 +11,14 @@ from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts,
 from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
 from noetlc.net.code_guards import formula_of, listing
 from noetlc.net.net import Net, Where
-from noetlvm.bytecode.isa import Flow
+from noetlvm.bytecode.isa import ControlFlow
 from noetlvm.bytecode.program import (
     DebugMap,
-    Expression,
+    ExpressionCode,
     Instruction,
     LoopHeader,
     Pipeline,
-    Playbook,
+    PlaybookCode,
     Program,
     Transition,
 )
@@ -33,7 +33,7 @@ def nets_of(program: Program) -> tuple[Net, ...]:
     )
 
 
-def program_net(playbook: Playbook, debug: DebugMap | None = None, prefix: str = "") -> Net:
+def program_net(playbook: PlaybookCode, debug: DebugMap | None = None, prefix: str = "") -> Net:
     """Return the net of one playbook. `prefix` begins its addresses in the debug map."""
     places = _places(debug)
     steps = [_summary(step, places, prefix) for step in playbook.steps]
@@ -127,27 +127,29 @@ def _successors(instruction: Instruction, at: int, outcome: Facts) -> Iterator[_
         yield (_target(instruction) if outcome is ERROR_OUTCOME else at + 1), outcome
     elif name == "UNLESS":
         guard = instruction.operands[0]
-        assert isinstance(guard, Expression)
+        assert isinstance(guard, ExpressionCode)
         holds = verdict(formula_of(guard, outcome))
         if holds is not False:
             yield at + 1, outcome
         if not holds:
             yield _target(instruction), outcome
     else:
-        if instruction.opcode.flow in (Flow.JUMP, Flow.BRANCH):
+        if instruction.opcode.flow in (ControlFlow.JUMP, ControlFlow.BRANCH):
             yield _target(instruction), outcome
-        if instruction.opcode.flow in (Flow.NEXT, Flow.BRANCH):
+        if instruction.opcode.flow in (ControlFlow.NEXT, ControlFlow.BRANCH):
             yield at + 1, outcome
 
 
 def _can_fail(call: Instruction) -> bool:
     """True if a task can fail: its tool can, its kind is unknown, or an input is computed and so may be undefined."""
     kind = find_kind(str(call.operands[0]))
-    computed = any(isinstance(operand, Expression) and not _is_built_of_constants(operand) for operand in call.operands)
+    computed = any(
+        isinstance(operand, ExpressionCode) and not _is_built_of_constants(operand) for operand in call.operands
+    )
     return computed or kind is None or kind.can_fail
 
 
-def _is_built_of_constants(expression: Expression) -> bool:
+def _is_built_of_constants(expression: ExpressionCode) -> bool:
     return {instruction.opcode.name for instruction in expression.code} <= {"CONST", "LIST", "RECORD", "RETURN"}
 
 
@@ -175,11 +177,11 @@ def _calls(code: tuple[Instruction, ...]) -> Iterator[str]:
     return (str(one.operands[0]) for one in code if one.opcode.name == "CALL")
 
 
-def _expressions(step: Transition, code: tuple[Instruction, ...]) -> Iterator[Expression]:
+def _expressions(step: Transition, code: tuple[Instruction, ...]) -> Iterator[ExpressionCode]:
     found: list[object] = [step.admit, *(loop.collection for loop in step.loops)]
     found += [part for arc in step.arcs for part in (arc.guard, arc.args)]
     found += [operand for one in code for operand in one.operands]
-    return (expression for expression in found if isinstance(expression, Expression))
+    return (expression for expression in found if isinstance(expression, ExpressionCode))
 
 
 def _keys_read(code: tuple[Instruction, ...]) -> Iterator[str]:
@@ -202,7 +204,7 @@ def _key_after(following: tuple[Instruction, ...]) -> Iterator[str]:
 def _keys_written(code: tuple[Instruction, ...]) -> Iterator[str]:
     for one in code:
         patch = one.operands[1] if one.opcode.name == "PATCH" else None
-        if isinstance(patch, Expression):
+        if isinstance(patch, ExpressionCode):
             yield from _keys_made(patch.code)
 
 

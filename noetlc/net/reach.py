@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from noetlc.net.moves import Move, Paths, any_firing, denial, path_to
-from noetlc.net.net import Arc, Net, Reason, Step
+from noetlc.net.net import Net, NetArc, NetStep, Reason
 from noetlvm.record import Record
 
 
@@ -21,7 +21,7 @@ class Reach(Record, cached=True):
     paths: Paths
 
     @cached_property
-    def first_arcs(self) -> dict[int, Arc | None]:
+    def first_arcs(self) -> dict[int, NetArc | None]:
         """Each step that a token reaches, nearest first, with the last arc of a shortest path to it."""
         return self.paths.first_arcs(self.net.entry)
 
@@ -46,9 +46,9 @@ class Reach(Record, cached=True):
         return sorted(members for members in self.components if self.is_cycle(members))
 
     @cached_property
-    def arcs_to(self) -> dict[int, list[Arc]]:
+    def arcs_to(self) -> dict[int, list[NetArc]]:
         """The arcs that lead to each step, dead ones included."""
-        found: dict[int, list[Arc]] = {}
+        found: dict[int, list[NetArc]] = {}
         for step in self.net.steps:
             for arc in step.arcs:
                 found.setdefault(arc.target, []).append(arc)
@@ -72,7 +72,7 @@ def reach(net: Net) -> Reach:
     return Reach(net, Paths(net))
 
 
-def why_never(reach: Reach, step: Step) -> Reason:
+def why_never(reach: Reach, step: NetStep) -> Reason:
     """Return why a step never runs."""
     if step.index == reach.net.final:
         return Reason.NO_END if step.can_run else Reason.GATE
@@ -81,7 +81,7 @@ def why_never(reach: Reach, step: Step) -> Reason:
     return Reason.ARCS if reach.arcs_to.get(step.index, []) else Reason.NO_ARC
 
 
-def dead_arcs(reach: Reach) -> Iterator[tuple[Arc, Reason]]:
+def dead_arcs(reach: Reach) -> Iterator[tuple[NetArc, Reason]]:
     """Yield each arc that never fires, and why."""
     for step in reach.net.steps:
         for arc in step.arcs:
@@ -91,7 +91,7 @@ def dead_arcs(reach: Reach) -> Iterator[tuple[Arc, Reason]]:
                 yield arc, arc.reason
 
 
-def near_miss(reach: Reach, step: Step) -> list[Move]:
+def near_miss(reach: Reach, step: NetStep) -> list[Move]:
     """Return a firing sequence that gets as near as possible to a step that never runs."""
     if step.index in reach.first_arcs:
         return [*reach.moves_to(step.index), denial(step)]

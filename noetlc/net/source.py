@@ -11,14 +11,14 @@ from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, name
 from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_mode
 from noetlc.analysis.names import names_in
 from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
-from noetlc.net.net import Arc, Net, Where
+from noetlc.net.net import Net, NetArc, Where
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, Sequence, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.language.scopes import VISIBLE, Position
-from noetlvm.record import Entity
+from noetlvm.language.scopes import VISIBLE, TemplatePosition
+from noetlvm.record import IdentityRecord
 
 PARALLEL_WIDTH = 32
 """Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
@@ -39,14 +39,14 @@ _UNREAD = (
 """Where one of these could not be read, the net is unknown."""
 
 
-class SourceNet(Entity):
+class SourceNet(IdentityRecord):
     """A net, what its tokens reach, and the steps that it was made from, in the same order."""
 
     net: Net
     reach: Reach
     steps: tuple[ast.Step, ...]
 
-    def arc(self, arc: Arc) -> ast.Arc:
+    def arc(self, arc: NetArc) -> ast.Arc:
         """Return the source of an arc."""
         return _arcs(self.steps[arc.source])[arc.index]
 
@@ -194,42 +194,42 @@ def _keys_read(step: ast.Step, flow: Flow) -> Iterator[str]:
                     yield use.name
 
 
-def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, Position]]:
+def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, TemplatePosition]]:
     policy = step.spec.policy if step.spec else None
     for rule in (policy.admit.rules or ()) if policy and policy.admit else ():
         if rule.when:
-            yield rule.when, Position.ADMIT
+            yield rule.when, TemplatePosition.ADMIT
     for loop in step.loops:
         if loop.in_ is not None:
-            yield from ((scalar, Position.LOOP_IN) for scalar in scalars(loop.in_))
+            yield from ((scalar, TemplatePosition.LOOP_IN) for scalar in scalars(loop.in_))
     for arc in _arcs(step):
         if arc.when:
-            yield arc.when, Position.ARC_WHEN
+            yield arc.when, TemplatePosition.ARC_WHEN
         if arc.args:
-            yield from ((scalar, Position.ARC_ARGS) for scalar in scalars(arc.args))
+            yield from ((scalar, TemplatePosition.ARC_ARGS) for scalar in scalars(arc.args))
     yield from _evaluated_in_pipeline(flow)
 
 
-def _evaluated_in_pipeline(flow: Flow) -> Iterator[tuple[Scalar, Position]]:
+def _evaluated_in_pipeline(flow: Flow) -> Iterator[tuple[Scalar, TemplatePosition]]:
     for number in flow.reachable:
         point = flow.points[number]
         if point.view is not None:
             yield from _evaluated_by_task(point.view)
         for guard in block_guards(point.entry) if not isinstance(point.entry, ast.Task) else ():
-            yield guard, Position.SUGAR_WHEN
+            yield guard, TemplatePosition.SUGAR_WHEN
 
 
-def _evaluated_by_task(view: TaskView) -> Iterator[tuple[Scalar, Position]]:
+def _evaluated_by_task(view: TaskView) -> Iterator[tuple[Scalar, TemplatePosition]]:
     if is_called(view.task):
         for entry in inputs_of(view):
-            yield from ((scalar, Position.TASK_INPUT) for scalar in scalars(entry.value))
+            yield from ((scalar, TemplatePosition.TASK_INPUT) for scalar in scalars(entry.value))
     for rule, matches in tried_rules(view):
         if rule.when:
-            yield rule.when, Position.TASK_POLICY
+            yield rule.when, TemplatePosition.TASK_POLICY
         then = rule.else_.then if rule.else_ else rule.then
         for node in (then.set_iter, then.set_ctx, then.delay) if then and matches else ():
             if node is not None:
-                yield from ((scalar, Position.TASK_PATCH) for scalar in scalars(node))
+                yield from ((scalar, TemplatePosition.TASK_PATCH) for scalar in scalars(node))
 
 
 def _loop_sizes(loops: tuple[ast.Loop, ...]) -> tuple[int | None, ...]:

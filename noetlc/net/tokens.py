@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from noetlc.net.completion import MANY
 from noetlc.net.moves import Move, firing, joint_firings
-from noetlc.net.net import Arc, Ending
+from noetlc.net.net import Boundary, NetArc
 from noetlc.net.reach import Reach
 from noetlvm.record import Record
 
@@ -25,10 +25,10 @@ class Growth(Record):
     """A step that fires an arc of its own cycle together with another arc."""
 
     step: int
-    ending: Ending
-    stays: Arc
+    ending: Boundary
+    stays: NetArc
     """The arc of the cycle."""
-    extra: Arc
+    extra: NetArc
     """The arc whose tokens accumulate."""
 
 
@@ -62,7 +62,7 @@ class Most(Record):
 
     reach: Reach
     count: list[int]
-    best: list[tuple[int, Ending] | None]
+    best: list[tuple[int, Boundary] | None]
     """The step and the ending by which the component's token becomes that many; None if it stays one."""
 
     @property
@@ -86,7 +86,7 @@ class Most(Record):
             pending += [self.reach.net.steps[step].arcs[arc].target for arc in arcs]
         return found if len(found) <= MOVES_MAX else []
 
-    def _richest(self, step: int, ending: Ending) -> tuple[int, ...]:
+    def _richest(self, step: int, ending: Boundary) -> tuple[int, ...]:
         arcs = self.reach.net.steps[step].arcs
         value = _arc_value(self.reach, self.reach.component_of[step], lambda component: self.count[component])
         fired = [max(choice, key=lambda fired: sum(value(arcs[arc]) for arc in fired)) for choice in ending.choices]
@@ -96,7 +96,7 @@ class Most(Record):
 def most_tokens(reach: Reach) -> Most:
     """Return the greatest numbers of tokens of a net that has a bound."""
     count: list[int] = []
-    best: list[tuple[int, Ending] | None] = []
+    best: list[tuple[int, Boundary] | None] = []
     for number in range(len(reach.components)):
         richest, by = _richest_ending(reach, number, lambda component: count[component])
         count.append(max(1, richest))
@@ -104,7 +104,9 @@ def most_tokens(reach: Reach) -> Most:
     return Most(reach, count, best)
 
 
-def _richest_ending(reach: Reach, component: int, count: Callable[[int], int]) -> tuple[int, tuple[int, Ending] | None]:
+def _richest_ending(
+    reach: Reach, component: int, count: Callable[[int], int]
+) -> tuple[int, tuple[int, Boundary] | None]:
     """Return the most tokens, weighted by `count` of their targets, that leave a component in one move, and how."""
     value = _arc_value(reach, component, count)
     richest, by = 0, None
@@ -119,10 +121,10 @@ def _richest_ending(reach: Reach, component: int, count: Callable[[int], int]) -
     return richest, by
 
 
-def _arc_value(reach: Reach, component: int, count: Callable[[int], int]) -> Callable[[Arc], int]:
+def _arc_value(reach: Reach, component: int, count: Callable[[int], int]) -> Callable[[NetArc], int]:
     """Return the value of an arc's token; one that stays in the component is the same token and counts zero."""
 
-    def value(arc: Arc) -> int:
+    def value(arc: NetArc) -> int:
         target = reach.component_of[arc.target]
         return 0 if target == component else count(target)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from noetlc.report.report import Report
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """The output formats, as the user names them."""
 
     TEXT = "text"
@@ -23,20 +23,20 @@ class Format(StrEnum):
     JUNIT = "junit"
 
 
-FORMATS: dict[Format, tuple[str, str]] = {
-    Format.TEXT: ("text", "render"),
-    Format.CONCISE: ("lines", "concise"),
-    Format.JSON: ("json_formats", "array"),
-    Format.JSONL: ("json_formats", "lines"),
-    Format.SARIF: ("sarif", "render"),
-    Format.GITHUB: ("lines", "github"),
-    Format.GITLAB: ("json_formats", "gitlab"),
-    Format.JUNIT: ("junit", "render"),
+FORMATS: dict[OutputFormat, tuple[str, str]] = {
+    OutputFormat.TEXT: ("text", "render"),
+    OutputFormat.CONCISE: ("lines", "concise"),
+    OutputFormat.JSON: ("json_formats", "array"),
+    OutputFormat.JSONL: ("json_formats", "lines"),
+    OutputFormat.SARIF: ("sarif", "render"),
+    OutputFormat.GITHUB: ("lines", "github"),
+    OutputFormat.GITLAB: ("json_formats", "gitlab"),
+    OutputFormat.JUNIT: ("junit", "render"),
 }
 """Module of `noetlc.report` and function `(report) -> str` of each format; only the one in use is imported."""
 
 
-def render(format: Format, report: Report) -> str:
+def render(format: OutputFormat, report: Report) -> str:
     """Return the report in one format, ending with a line break unless it is empty."""
     module, function = FORMATS[format]
     text: str = getattr(import_module(f"noetlc.report.{module}"), function)(report)

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from noetlc.finding import Severity
+from noetlc.report.located_finding import LocatedFinding, fingerprint, with_ordinals
 from noetlc.report.report import Report
-from noetlc.report.row import Row, fingerprint, with_ordinals
 
 _GITLAB_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 
@@ -27,7 +27,7 @@ def gitlab(report: Report) -> str:
     return json.dumps([_issue(row, ordinal) for row, ordinal in with_ordinals(report.rows)], indent=2) + "\n"
 
 
-def _issue(row: Row, ordinal: int) -> dict[str, Any]:
+def _issue(row: LocatedFinding, ordinal: int) -> dict[str, Any]:
     return {
         "description": f"{row.code}: {row.message}",
         "check_name": row.code,

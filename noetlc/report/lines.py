@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
+from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import Report, visible
-from noetlc.report.row import Row
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _IN_MESSAGE = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -16,7 +16,7 @@ def concise(report: Report) -> str:
     return "".join(f"{concise_line(row)}\n" for row in report.rows)
 
 
-def concise_line(row: Row) -> str:
+def concise_line(row: LocatedFinding) -> str:
     """Return one finding as one line."""
     where = f"{visible(row.path)}:{row.range.line}:{row.range.column}"
     return f"{where}: {row.severity} {row.code} {visible(row.message)}"
@@ -27,7 +27,7 @@ def github(report: Report) -> str:
     return "".join(f"{_command(row)}\n" for row in report.rows)
 
 
-def _command(row: Row) -> str:
+def _command(row: LocatedFinding) -> str:
     properties = {
         "file": row.path.replace("\\", "/"),
         "line": row.range.line,

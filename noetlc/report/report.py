@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TextIO
 
 from noetlc.finding import Severity
-from noetlc.report.row import Row
+from noetlc.report.located_finding import LocatedFinding
 from noetlc.syntax.span import Source
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -22,7 +22,7 @@ def no_source(path: str) -> Source | None:
 class Report(NamedTuple):
     """The findings of a run, in order, and the files they are about."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[LocatedFinding, ...]
     paths: tuple[str, ...]
     """Every file that was linted, clean ones included."""
     version: str
@@ -35,7 +35,7 @@ class Report(NamedTuple):
     source: Callable[[str], Source | None] = no_source
     """Returns the text of a linted file, for excerpts; None if it is gone."""
 
-    def fails(self, row: Row) -> bool:
+    def fails(self, row: LocatedFinding) -> bool:
         """Return whether this finding alone makes lint fail."""
         return self.fail_on is not None and row.severity.rank >= self.fail_on.rank
 
@@ -62,7 +62,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def severity_counts(rows: Iterable[Row]) -> str:
+def severity_counts(rows: Iterable[LocatedFinding]) -> str:
     """Return `3 errors, 1 warning`."""
     counts = Counter(row.severity for row in rows)
     return ", ".join(counted(counts[severity], severity.value) for severity in Severity if counts[severity])

@@ -7,8 +7,8 @@ import os
 from typing import Any
 from urllib.parse import quote
 
+from noetlc.report.located_finding import FixRow, LocatedFinding, Range, fingerprint, with_ordinals
 from noetlc.report.report import Report
-from noetlc.report.row import FixRow, Range, Row, fingerprint, with_ordinals
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
 
@@ -44,7 +44,7 @@ def _indented(example: str) -> str:
     return "\n".join(f"    {line}".rstrip() for line in example.strip("\n").split("\n"))
 
 
-def _result(row: Row, ordinal: int, indexes: dict[str, int]) -> dict[str, Any]:
+def _result(row: LocatedFinding, ordinal: int, indexes: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": row.code,
         "level": row.severity.value,

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.finding import Severity
+from noetlc.report.located_finding import FixRow, LocatedFinding, Range
 from noetlc.report.report import Report, summary, visible
-from noetlc.report.row import FixRow, Range, Row
 from noetlc.syntax.span import Source
 
 _TAB = 4
@@ -69,7 +69,7 @@ class _Painter:
         return f"{style}{text}{_RESET}" if self._color and text else text
 
 
-def _block(row: Row, report: Report, paint: _Painter) -> str:
+def _block(row: LocatedFinding, report: Report, paint: _Painter) -> str:
     severity = _SEVERITY_COLORS[row.severity]
     source = report.source(row.path)
     lines = [row.range.line, *(related.range.line for related in row.related)]
@@ -104,7 +104,7 @@ def _cut_text(text: str, width: int | None) -> str:
     return text if width is None or len(text) <= max(_WIDTH_MIN, width) else f"{text[: max(_WIDTH_MIN, width) - 1]}…"
 
 
-def _remarks(row: Row) -> Iterator[tuple[str, str]]:
+def _remarks(row: LocatedFinding) -> Iterator[tuple[str, str]]:
     if row.help:
         yield "help", visible(row.help)
     if row.fix is not None:
@@ -115,7 +115,7 @@ def _how_to_apply(fix: FixRow) -> str:
     return "apply with --fix" if fix.safe else "look at it with --diff --unsafe-fixes"
 
 
-def _excerpts(row: Row, source: Source, margin: int, cells: int, paint: _Painter) -> Iterator[str]:
+def _excerpts(row: LocatedFinding, source: Source, margin: int, cells: int, paint: _Painter) -> Iterator[str]:
     empty = paint(_BLUE, f"{' ' * margin} |")
     yield empty
     yield from _marked(source, row.range, "^", "", margin, cells, _SEVERITY_COLORS[row.severity], paint)

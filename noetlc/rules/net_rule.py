@@ -12,7 +12,7 @@ from noetlc.rules.rule import Rule
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model
     from noetlc.net.findings import NetFinding, NetFindings
-    from noetlc.net.net import Arc
+    from noetlc.net.net import NetArc
     from noetlc.net.source import SourceNet
     from noetlc.syntax.span import Span
 
@@ -24,13 +24,13 @@ class NetRule(Rule):
     """The kind of net finding, as `noetlc graph` calls it."""
 
     def check(self, model: Model) -> Iterator[Finding]:
-        from noetlc.net.findings import Kind
+        from noetlc.net.findings import NetFindingKind
         from noetlc.net.source import source_net
 
         source = source_net(model)
         if source is not None:
-            for found in _findings(source).of_kind(Kind(self.kind)):
-                if found.code == self.code:
+            for found in _findings(source).of_kind(NetFindingKind(self.kind)):
+                if found.code == self.code and not found.is_consequence:
                     yield self._placed(model, source, found)
 
     def _placed(self, model: Model, source: SourceNet, found: NetFinding) -> Finding:
@@ -46,7 +46,7 @@ def _findings(source: SourceNet) -> NetFindings:
     return NetFindings(source.reach)
 
 
-def _span(source: SourceNet, at: Arc | int) -> Span:
+def _span(source: SourceNet, at: NetArc | int) -> Span:
     if isinstance(at, int):
         step = source.steps[at]
         return step.step.span if step.step else step.span

@@ -8,7 +8,7 @@ from noetlc.analysis.inputs import fits, inputs, typed_tasks
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nodes import Entry, Scalar
+from noetlc.syntax.nodes import MappingEntry, Scalar
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
 from noetlvm.language.tool_kind import Input
@@ -52,7 +52,7 @@ class InputType(Rule):
                 if declared is not None:
                     yield from self._check(entry, declared)
 
-    def _check(self, entry: Entry, declared: Input) -> Iterator[Finding]:
+    def _check(self, entry: MappingEntry, declared: Input) -> Iterator[Finding]:
         value = entry.value
         name = entry.key.text
         if not fits(value, declared.types):

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.language.scopes import NAMESPACES, VISIBLE, Position
+from noetlvm.language.scopes import NAMESPACES, VISIBLE, TemplatePosition
 
-_SERVER_SIDE = frozenset({Position.ADMIT, Position.ARC_WHEN, Position.ARC_ARGS})
+_SERVER_SIDE = frozenset({TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS})
 
 _ON_SERVER: dict[str, str] = {
     "keychain": "secrets stay inside tasks: use it in a task, as `auth` or in `headers`",
@@ -78,12 +78,12 @@ class NameNotVisible(Rule):
                 )
 
 
-def _a(position: Position) -> str:
+def _a(position: TemplatePosition) -> str:
     title = position.value
     if title.startswith("`"):
         return title
     return f"{'an' if title[0] in 'aeiou' else 'a'} {title}"
 
 
-def _offer(position: Position) -> str:
+def _offer(position: TemplatePosition) -> str:
     return f"here there are {', '.join(f'`{name}`' for name in sorted(VISIBLE[position]))}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.model import Model, Site
-from noetlc.analysis.names import Use
+from noetlc.analysis.names import NameUse
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.span import Span
-from noetlvm.language.scopes import Position
+from noetlvm.language.scopes import TemplatePosition
 
 
 class IterOutsideLoop(Rule):
@@ -41,7 +41,7 @@ class IterOutsideLoop(Rule):
                 if use.name == "iter":
                     yield from self._check(model, site, use)
 
-    def _check(self, model: Model, site: Site, use: Use) -> Iterator[Finding]:
+    def _check(self, model: Model, site: Site, use: NameUse) -> Iterator[Finding]:
         depth = site.loop_depth
         if depth == 0:
             yield self.finding(model.place(site, use.node.span), *_no_loop(site))
@@ -56,7 +56,7 @@ class IterOutsideLoop(Rule):
             )
 
 
-def _parents(use: Use) -> list[Span]:
+def _parents(use: NameUse) -> list[Span]:
     """Return the places of the leading `.parent` fields."""
     found: list[Span] = []
     for field in use.fields:
@@ -67,7 +67,7 @@ def _parents(use: Use) -> list[Span]:
 
 
 def _no_loop(site: Site) -> tuple[str, str]:
-    if site.position is Position.LOOP_IN:
+    if site.position is TemplatePosition.LOOP_IN:
         return (
             "`iter` does not exist in the `in` of the outermost loop: no iteration has begun",
             "take the collection from `workload`, `ctx` or `args`",

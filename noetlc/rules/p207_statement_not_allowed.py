@@ -9,7 +9,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.template_problem_rule import TemplateProblemRule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
-from noetlvm.language.scopes import Position
+from noetlvm.language.scopes import TemplatePosition
 
 _HELP = {
     "when": "write one expression: `{{ a and b }}`, or `{{ a if condition else b }}`",
@@ -69,9 +69,9 @@ class StatementNotAllowed(TemplateProblemRule):
 
 
 def _needs_one_value(site: Site) -> bool:
-    if site.position is Position.LOOP_IN:
+    if site.position is TemplatePosition.LOOP_IN:
         return any(loop.in_ is site.scalar for loop in site.owner.loops) if site.owner else False
-    return site.is_guard or site.position is Position.TASK_DELAY
+    return site.is_guard or site.position is TemplatePosition.TASK_DELAY
 
 
 def _is_statement(part: t.Part) -> bool:

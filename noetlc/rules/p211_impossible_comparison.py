@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.analysis.model import Model, Site
-from noetlc.analysis.names import Reading, Use
+from noetlc.analysis.names import NameUse, Reading
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.events import BOUNDARY
-from noetlvm.language.scopes import FIELDS, Field, Position, Shape
+from noetlvm.language.scopes import FIELDS, Field, Shape, TemplatePosition
 from noetlvm.nearest import nearest
 
 _SIDES_SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -53,7 +53,7 @@ _MEANT = {
 
 
 class _Comparison(NamedTuple):
-    use: Use
+    use: NameUse
     op: str
     literals: tuple[t.Const, ...]
 
@@ -167,7 +167,11 @@ def _is_of(literal: t.Const, types: tuple[type, ...]) -> bool:
 
 def _possible(path: str, field: Field, site: Site) -> tuple[str, ...]:
     """Return the values that a field can have here; none if they are not known."""
-    step = site.owner.step if site.owner and site.position in (Position.ARC_WHEN, Position.ARC_ARGS) else None
+    step = (
+        site.owner.step
+        if site.owner and site.position in (TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS)
+        else None
+    )
     if step is None:
         return field.values
     if path == "event.name":

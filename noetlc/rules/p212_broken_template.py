@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model, Site, patches, thens
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
-from noetlvm.language.scopes import NAMESPACES, Position
+from noetlvm.language.scopes import NAMESPACES, TemplatePosition
 from noetlvm.language.tool_kinds import find_kind
 
 _NAMESPACES = "|".join(sorted(NAMESPACES, key=len, reverse=True))
@@ -52,7 +52,7 @@ class BrokenTemplate(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for site in model.sites:
             text = site.scalar.text
-            if site.is_guard or site.position is Position.STATIC:
+            if site.is_guard or site.position is TemplatePosition.STATIC:
                 continue
             for found in _broken(site, text):
                 yield self._finding(model, site, found)
@@ -94,7 +94,7 @@ def _unquoted(model: Model) -> Iterator[Scalar]:
                 yield from (entry.key for entry in node.entries if _is_path_alone(entry))
 
 
-def _is_path_alone(entry: Entry) -> bool:
+def _is_path_alone(entry: MappingEntry) -> bool:
     is_empty = isinstance(entry.value, Scalar) and entry.value.value is None
     return is_empty and _WHOLE_PATH.fullmatch(entry.key.text) is not None
 

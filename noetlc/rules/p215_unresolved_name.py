@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.model import Model, Site
-from noetlc.analysis.names import Use
+from noetlc.analysis.names import NameUse
 from noetlc.finding import Finding, Severity
 from noetlc.net.paths import Precedence
 from noetlc.net.source import source_net
 from noetlc.rules.migration import OTHER_NAMES, migration_fix
 from noetlc.rules.rule import Rule
 from noetlvm.language.filters import FUNCTIONS
-from noetlvm.language.scopes import NAMESPACES, Position
+from noetlvm.language.scopes import NAMESPACES, TemplatePosition
 from noetlvm.nearest import did_you_mean
 
-_AFTER_STEP = frozenset({Position.ARC_WHEN, Position.ARC_ARGS})
+_AFTER_STEP = frozenset({TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS})
 
 _REPORTED_ELSEWHERE = frozenset({"vars"})
 
@@ -82,7 +82,7 @@ class UnresolvedName(Rule):
                     fix = migration_fix(model) if name in OTHER_NAMES else None
                     yield self.finding(model.place(site, use.node.span), *undefined, fix=fix)
 
-    def _misspelt(self, model: Model, site: Site, use: Use) -> Iterator[Finding]:
+    def _misspelt(self, model: Model, site: Site, use: NameUse) -> Iterator[Finding]:
         """Note an optional name that nothing defines and that is close to one: its default always counts."""
         if model.definitions.namespaces_of(use.name, site) or use.name in model.steps_by_name:
             return

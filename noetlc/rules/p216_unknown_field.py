@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from noetlc.analysis.model import Model, Site
-from noetlc.analysis.names import Access, Reading, Use
+from noetlc.analysis.names import Access, NameUse, Reading
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, Position, Shape, given_fields
+from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, Shape, TemplatePosition, given_fields
 from noetlvm.language.tool_kind import ToolKind
 from noetlvm.language.tool_kinds import builtin_kinds, find_kind
 from noetlvm.nearest import nearest
@@ -71,7 +71,7 @@ class UnknownField(Rule):
                 if use.fields and use.fields[0].name not in FOR_LOOP_FIELDS:
                     yield self._unknown(model, reading.site, "loop", use.fields[0], FOR_LOOP_FIELDS)
 
-    def _path(self, model: Model, reading: Reading, use: Use) -> Iterator[Finding]:
+    def _path(self, model: Model, reading: Reading, use: NameUse) -> Iterator[Finding]:
         """Follow a path as far as its values are known."""
         site, path = reading.site, use.name
         for field in use.fields:
@@ -133,7 +133,7 @@ def _misplaced(path: str, field: str, site: Site) -> tuple[str, str] | None:
             f"`outcome.{field}` is filled only by {fillers} tasks, and this is {_a(kind.name)} task",
             "read `outcome.error.kind` or `outcome.result`, which every kind fills",
         )
-    if path == "event" and field == "loop" and site.position in (Position.ARC_WHEN, Position.ARC_ARGS):
+    if path == "event" and field == "loop" and site.position in (TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS):
         step = site.owner.step if site.owner else None
         if step is not None and step.loop is None:
             return f"`event.loop` exists only after a loop, and step `{_name(site)}` has none", "read `event.status`"

@@ -8,7 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.template_ast import Data
-from noetlvm.language.scopes import Position
+from noetlvm.language.scopes import TemplatePosition
 
 _HELP = {
     "workload": "write a value; build texts from `workload` where they are used, in a task's inputs",
@@ -52,8 +52,8 @@ class StaticTemplate(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for site, template in model.template_sites:
-            if site.position is Position.STATIC and any(not isinstance(part, Data) for part in template.parts):
-                where = model.label_path(site.scalar.span.start) or site.role
+            if site.position is TemplatePosition.STATIC and any(not isinstance(part, Data) for part in template.parts):
+                where = model.label_paths.at(site.scalar.span.start) or site.role
                 yield self.finding(
                     site.scalar.span,
                     f"the template in `{where}` is not evaluated: it stays text",

@@ -8,7 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Entry
+from noetlc.syntax.nodes import MappingEntry
 from noetlc.syntax.tree import attributes, structs
 from noetlvm.language.tool_kinds import find_kind
 from noetlvm.nearest import nearest
@@ -22,7 +22,7 @@ _ELSEWHERE: Mapping[type[ast.Struct], Mapping[str, str]] = {
     ast.ExecutorSpec: {
         **_below("", ast.Playbook),
         **_below("executor.spec.policy.", ast.ExecutorPolicy),
-        **_below("executor.spec.policy.limits.", ast.Limits),
+        **_below("executor.spec.policy.limits.", ast.LimitSettings),
     },
     ast.StepSpec: {
         **_below("", ast.Step),
@@ -80,7 +80,12 @@ class UnreadSetting(Rule):
                     yield from self._unread(entry, struct, elsewhere, own, is_certain)
 
     def _unread(
-        self, entry: Entry, struct: ast.Struct, elsewhere: Mapping[str, str], settings: set[str], is_certain: bool
+        self,
+        entry: MappingEntry,
+        struct: ast.Struct,
+        elsewhere: Mapping[str, str],
+        settings: set[str],
+        is_certain: bool,
     ) -> Iterator[Finding]:
         name, title = entry.key.text, _TITLES[type(struct)]
         known = {ast.yaml_key(attribute) for attribute in attributes(type(struct))} | settings
@@ -94,7 +99,7 @@ class UnreadSetting(Rule):
             yield self.finding(entry.key.span, message, "remove it, or move it to where it has a meaning")
 
 
-def _is_read(entry: Entry, settings: set[str], struct: ast.Struct) -> bool:
+def _is_read(entry: MappingEntry, settings: set[str], struct: ast.Struct) -> bool:
     """True for a setting of some task inside, and for the settings of one kind under its name."""
     name = entry.key.text
     return name in settings or (not isinstance(struct, ast.RouterSpec) and find_kind(name) is not None)

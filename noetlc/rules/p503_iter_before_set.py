@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from noetlc.analysis.flow import Flow
 from noetlc.analysis.model import Model, Owner, Site, patches, thens
-from noetlc.analysis.names import Access, Reading, Use
+from noetlc.analysis.names import Access, NameUse, Reading
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
-from noetlvm.language.scopes import Position, given_fields
+from noetlvm.language.scopes import TemplatePosition, given_fields
 from noetlvm.nearest import did_you_mean
 from noetlvm.record import Record
 
@@ -86,7 +86,7 @@ class IterBeforeSet(Rule):
         handled = _handled(model)
         for reading in model.readings:
             owner = reading.site.owner
-            if owner is None or not owner.loops or reading.site.position is Position.LOOP_IN:
+            if owner is None or not owner.loops or reading.site.position is TemplatePosition.LOOP_IN:
                 continue
             for use in reading.names.uses:
                 if use.name != "iter" or not use.fields or use.is_optional:
@@ -161,8 +161,8 @@ def _handled(model: Model) -> set[tuple[Owner, str]]:
 
 
 def _is_condition(site: Site) -> bool:
-    return site.is_guard and site.position in (Position.TASK_POLICY, Position.SUGAR_WHEN)
+    return site.is_guard and site.position in (TemplatePosition.TASK_POLICY, TemplatePosition.SUGAR_WHEN)
 
 
-def _tests_presence_of(use: Use) -> bool:
+def _tests_presence_of(use: NameUse) -> bool:
     return use.name == "iter" and bool(use.fields) and use.is_optional

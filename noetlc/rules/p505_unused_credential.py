@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nodes import Entry, Scalar, scalars
+from noetlc.syntax.nodes import MappingEntry, Scalar, scalars
 
 
 class UnusedCredential(Rule):
@@ -74,7 +74,7 @@ def _used(model: Model) -> set[str] | None:
 
 def _auths(model: Model) -> Iterator[Scalar]:
     """Yield everything written under an `auth`, of tasks and of the specs that reach them."""
-    holders: list[Iterable[Entry]] = [view.task.extra for view in model.tasks]
+    holders: list[Iterable[MappingEntry]] = [view.task.extra for view in model.tasks]
     specs = [view.task.spec for view in model.tasks]
     holders += [spec.extra for spec in specs if spec]
     for step in model.steps:

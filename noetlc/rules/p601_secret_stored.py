@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.language.scopes import Position
+from noetlvm.language.scopes import TemplatePosition
 
 
 class SecretStored(Rule):
@@ -52,7 +52,7 @@ class SecretStored(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for read in model.secret_reads:
-            if read.site.position is not Position.TASK_PATCH:
+            if read.site.position is not TemplatePosition.TASK_PATCH:
                 continue
             target = read.site.role.replace("set_", "", 1)
             yield self.finding(

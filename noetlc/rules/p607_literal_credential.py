@@ -9,7 +9,7 @@ from typing import NamedTuple
 from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span
 from noetlvm.language.tool_kinds import find_kind
@@ -158,7 +158,7 @@ def _declared_as_open(view: TaskView) -> frozenset[str]:
     return frozenset(item.name for item in kind.inputs if not item.takes_secret) if kind else frozenset()
 
 
-def _under(entries: Iterable[Entry], unsuspected: frozenset[str] = frozenset()) -> Iterator[_Literal]:
+def _under(entries: Iterable[MappingEntry], unsuspected: frozenset[str] = frozenset()) -> Iterator[_Literal]:
     waiting: list[tuple[str, Node]] = [
         ("" if entry.key.text in unsuspected else entry.key.text, entry.value) for entry in entries
     ]

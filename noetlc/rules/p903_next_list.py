@@ -8,7 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.claim_rule import ClaimRule
 from noetlc.rules.migration import migration_fix
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.problem import Problem
 
 
@@ -47,7 +47,7 @@ class NextList(ClaimRule):
         for problem in problems:
             yield self._word(model, problem, entries.get(problem.span.start))
 
-    def _word(self, model: Model, problem: Problem, entry: Entry | None) -> Finding:
+    def _word(self, model: Model, problem: Problem, entry: MappingEntry | None) -> Finding:
         if entry is None or not (isinstance(entry.value, Sequence) or _is_name(entry.value)):
             return self.finding(problem.span, problem.message, "write `next: {arcs: [{step: …}]}`")
         shape = "a list" if isinstance(entry.value, Sequence) else "a name"
@@ -59,7 +59,7 @@ class NextList(ClaimRule):
         )
 
 
-def _nexts(root: Node | None) -> dict[int, Entry]:
+def _nexts(root: Node | None) -> dict[int, MappingEntry]:
     """Return the `next` of every step, by where its value begins."""
     workflow = root.get("workflow") if isinstance(root, Mapping) else None
     steps = workflow.items if isinstance(workflow, Sequence) else ()

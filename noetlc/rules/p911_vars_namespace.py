@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.model import Model, Site
-from noetlc.analysis.names import Use
+from noetlc.analysis.names import NameUse
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.claim_rule import ClaimRule
 from noetlc.rules.migration import migration_fix
@@ -53,7 +53,7 @@ class VarsNamespace(ClaimRule):
             fix=migration_fix(model),
         )
 
-    def _use(self, model: Model, site: Site, use: Use) -> Finding:
+    def _use(self, model: Model, site: Site, use: NameUse) -> Finding:
         scope = "iter" if site.loop_depth and "iter" in VISIBLE[site.position] else "ctx"
         place = model.place(site, use.node.name_span)
         is_plain = model.source.text[place.start : place.end] == _VARS

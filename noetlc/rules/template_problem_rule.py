@@ -9,7 +9,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding
 from noetlc.rules.rule import Rule
 from noetlc.syntax.template_ast import ProblemName
-from noetlvm.language.scopes import Position
+from noetlvm.language.scopes import TemplatePosition
 
 
 class TemplateProblemRule(Rule):
@@ -20,7 +20,7 @@ class TemplateProblemRule(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for site, template in model.template_sites:
-            if site.position is Position.STATIC:
+            if site.position is TemplatePosition.STATIC:
                 continue
             for problem in template.problems:
                 if problem.kind in self.kinds:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from noetlc.syntax import nodes
-from noetlc.syntax.nodes import Entry, Node, Scalar
+from noetlc.syntax.nodes import MappingEntry, Node, Scalar
 from noetlc.syntax.span import Span
 from noetlvm.record import Record
 
@@ -23,7 +23,7 @@ class Struct(Record):
 
     span: Span
     keys: Mapping[str, Span] = MappingProxyType({})
-    extra: tuple[Entry, ...] = ()
+    extra: tuple[MappingEntry, ...] = ()
     """Fields of an open object that the grammar has no word for: inputs, knobs, descriptions."""
 
     def key_span(self, key: str) -> Span:
@@ -65,7 +65,7 @@ class ExecutorResults(Struct):
     reference_first: Scalar | None = None
 
 
-class Limits(Struct):
+class LimitSettings(Struct):
     """Limits of one execution."""
 
     max_payload_bytes: Scalar | None = None
@@ -79,7 +79,7 @@ class ExecutorPolicy(Struct):
 
     defaults: ExecutorDefaults | None = None
     results: ExecutorResults | None = None
-    limits: Limits | None = None
+    limits: LimitSettings | None = None
     placement: Node | None = None
     cost: Node | None = None
     backends: Node | None = None
@@ -92,7 +92,7 @@ class ExecutorSpec(Struct):
     final_step: Scalar | None = None
     no_next_is_error: Scalar | None = None
     unguarded_arcs: Scalar | None = None
-    limits: Limits | None = None
+    limits: LimitSettings | None = None
     policy: ExecutorPolicy | None = None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from noetlvm.record import Entity, Record
+from noetlvm.record import IdentityRecord, Record
 
 END = "$END"
 
@@ -35,7 +35,7 @@ class Production(Record):
     """A lone child stands for the rule: the reduction moves to another state and leaves the value as it is."""
 
 
-class Grammar(Entity, cached=True):
+class Grammar(IdentityRecord, cached=True):
     """A grammar's parse tables. Actions: a shift is the next state, a reduction is -1 minus the production."""
 
     states: Sequence[Mapping[str, int]]

@@ -39,7 +39,7 @@ class Sequence(Record):
     items: tuple[Node, ...]
 
 
-class Entry(Record):
+class MappingEntry(Record):
     """One key and its value."""
 
     key: Scalar
@@ -50,7 +50,7 @@ class Mapping(Record):
     """A mapping, its entries in the order written and its merge keys already merged."""
 
     span: Span
-    entries: tuple[Entry, ...]
+    entries: tuple[MappingEntry, ...]
 
     def get(self, key: str) -> Node | None:
         """Return the value under `key`, or None."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from noetlc.syntax import ast
 from noetlc.syntax.lalr import Parser, Production
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
 from noetlc.syntax.tables import load_grammar
@@ -32,7 +32,7 @@ OBJECTS: dict[str, type[ast.Struct]] = {
     "executor_policy": ast.ExecutorPolicy,
     "executor_defaults": ast.ExecutorDefaults,
     "executor_results": ast.ExecutorResults,
-    "limits": ast.Limits,
+    "limits": ast.LimitSettings,
     "workbook": ast.Workbook,
     "step": ast.Step,
     "step_spec": ast.StepSpec,
@@ -267,7 +267,7 @@ class _Walk:
         self.parser.feed(_CLOSE, node)
         return True
 
-    def _field(self, entry: Entry, unknown: list[Scalar]) -> None:
+    def _field(self, entry: MappingEntry, unknown: list[Scalar]) -> None:
         word = self._words.get(entry.key.text, "")
         if not self._feed_first((word, "KEY"), entry.key):
             unknown.append(entry.key)
@@ -347,10 +347,10 @@ def _object(cls: type[ast.Struct], children: list[Any]) -> ast.Struct:
     node: Mapping = children[0]
     fields: list[_Field] = children[1:-1]
     values: dict[str, Any] = {}
-    extra: list[Entry] = []
+    extra: list[MappingEntry] = []
     for key, value, is_open in fields:
         if is_open or cls is ast.Reducers:
-            extra.append(Entry(key, value))
+            extra.append(MappingEntry(key, value))
         else:
             values[_attribute(cls, key.text)] = _normal(key.text, value)
     return cls(span=node.span, keys={field.key.text: field.key.span for field in fields}, extra=tuple(extra), **values)

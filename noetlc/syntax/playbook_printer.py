@@ -8,7 +8,7 @@ import yaml
 
 from noetlc.syntax import ast
 from noetlc.syntax.core_values import plain_value
-from noetlc.syntax.nodes import Entry, Node, Scalar, Sequence
+from noetlc.syntax.nodes import MappingEntry, Node, Scalar, Sequence
 from noetlvm.record import fields_of
 
 _NOT_KEYS = frozenset({"span", "keys", "extra", "word"})
@@ -73,7 +73,7 @@ def _exact(node: Node) -> Any:
     return {_exact_key(entry): _exact(entry.value) for entry in node.entries}
 
 
-def _exact_key(entry: Entry) -> str:
+def _exact_key(entry: MappingEntry) -> str:
     return _Quoted(entry.key.text) if _reads_otherwise(entry.key.text) else entry.key.text
 
 

@@ -144,7 +144,7 @@ class Test(Expression):
     dyn_kwargs: Expression | None = None
 
 
-class Operand(Node):
+class Comparand(Node):
     """One further operand of a comparison, with the operator before it: `==`, `<`, `in`, `not in` and so on."""
 
     op: str
@@ -156,7 +156,7 @@ class Compare(Expression):
     """`left < a <= b`: a chain holds if each neighbouring pair does."""
 
     left: Expression
-    ops: tuple[Operand, ...]
+    ops: tuple[Comparand, ...]
 
 
 class Binary(Expression):
@@ -231,7 +231,7 @@ class Output(Part):
     expression: Expression
 
 
-class Branch(Node):
+class IfBranch(Node):
     """A test of an `if` and what comes out when it is the first that holds."""
 
     test: Expression
@@ -241,7 +241,7 @@ class Branch(Node):
 class If(Part):
     """`{% if %} … {% elif %} … {% else %} … {% endif %}`."""
 
-    branches: tuple[Branch, ...]
+    branches: tuple[IfBranch, ...]
     otherwise: tuple[Part, ...]
 
 

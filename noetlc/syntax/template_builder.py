@@ -126,9 +126,9 @@ class TreeBuilder:
     def on_if_head(self, children: Children) -> _Head:
         return _Head(_span(children), self._bounded(children[1]))
 
-    def on_if_branch(self, children: Children) -> ast.Branch:
+    def on_if_branch(self, children: Children) -> ast.IfBranch:
         head, body = children
-        return ast.Branch(Span(head.span.start, (body.span or head.span).end), head.test, body.parts)
+        return ast.IfBranch(Span(head.span.start, (body.span or head.span).end), head.test, body.parts)
 
     def on_else_body(self, children: Children) -> _ElseBody:
         return _ElseBody(_span(children[:-1]), children[-1].parts)
@@ -137,7 +137,7 @@ class TreeBuilder:
         return _span(children)
 
     def on_if_block(self, children: Children) -> ast.If:
-        branches = tuple(child for child in children if isinstance(child, ast.Branch))
+        branches = tuple(child for child in children if isinstance(child, ast.IfBranch))
         return ast.If(_span(children), branches, _otherwise(children))
 
     def on_for_head(self, children: Children) -> _ForHead:
@@ -201,7 +201,7 @@ class TreeBuilder:
 
     def on_comparison(self, children: Children) -> ast.Compare:
         pairs = zip(children[1::2], children[2::2], strict=True)
-        ops = tuple(ast.Operand(_span((op, right)), op.name, op.span, right) for op, right in pairs)
+        ops = tuple(ast.Comparand(_span((op, right)), op.name, op.span, right) for op, right in pairs)
         return ast.Compare(_span(children), children[0], ops)
 
     def on_comparison_operator(self, children: Children) -> _Dotted:

@@ -39,7 +39,7 @@ class Trouble(StrEnum):
 ENDS = frozenset({OUTPUT_CLOSE, TAG_CLOSE, Trouble.SINGLE_CLOSE, Trouble.UNCLOSED})
 
 
-class Token(NamedTuple):
+class TemplateToken(NamedTuple):
     """A terminal of the grammar, or a `Trouble`, and its place."""
 
     terminal: str
@@ -138,7 +138,7 @@ class TemplateLexer:
             return self._skip_blanks(close.end)
         return close.end
 
-    def tokens(self, position: int) -> Iterator[Token]:
+    def tokens(self, position: int) -> Iterator[TemplateToken]:
         """Yield the tokens of one stretch between marks; the last one is of `ENDS`."""
         match, words = self._patterns.token.match, self._patterns.words
         text, brackets = self._text, list[str]()
@@ -149,7 +149,7 @@ class TemplateLexer:
             start, position = found.span(kind)
             if kind == "NAME":
                 word = text[start:position]
-                yield Token(words.get(word) or _name_or_trouble(word), Span(start, position))
+                yield TemplateToken(words.get(word) or _name_or_trouble(word), Span(start, position))
                 continue
             token = self._token(kind, start, position, brackets)
             yield token
@@ -157,7 +157,7 @@ class TemplateLexer:
                 return
             position = token.span.end
 
-    def _token(self, kind: str, start: int, end: int, brackets: list[str]) -> Token:
+    def _token(self, kind: str, start: int, end: int, brackets: list[str]) -> TemplateToken:
         if kind == "operator":
             return self._operator(start, end, brackets)
         if kind == "quote":
@@ -165,30 +165,30 @@ class TemplateLexer:
         if kind == OUTPUT_CLOSE and brackets and brackets[-1] == "}":
             return self._operator(start, start + 1, brackets)  # `}}` ends two mappings here
         if kind == "opening":
-            return Token(Trouble.UNCLOSED, Span(start, start))
-        return Token(Trouble.UNKNOWN if kind == "unknown" else kind, Span(start, end))
+            return TemplateToken(Trouble.UNCLOSED, Span(start, start))
+        return TemplateToken(Trouble.UNKNOWN if kind == "unknown" else kind, Span(start, end))
 
-    def _operator(self, start: int, end: int, brackets: list[str]) -> Token:
+    def _operator(self, start: int, end: int, brackets: list[str]) -> TemplateToken:
         text = self._text[start:end]
         span = Span(start, end)
         if text in CLOSING_BRACKET:
             brackets.append(CLOSING_BRACKET[text])
             if len(brackets) > EXPRESSION_DEPTH_MAX:
-                return Token(Trouble.TOO_DEEP, span)
+                return TemplateToken(Trouble.TOO_DEEP, span)
         elif text == "}" and not brackets:
-            return Token(Trouble.SINGLE_CLOSE, span)
+            return TemplateToken(Trouble.SINGLE_CLOSE, span)
         elif brackets and text == brackets[-1]:
             brackets.pop()
-        return Token(self._patterns.operators[text], span)
+        return TemplateToken(self._patterns.operators[text], span)
 
-    def _string(self, start: int) -> Token:
+    def _string(self, start: int) -> TemplateToken:
         quote = self._text[start]
         # Once a quote was found open, so is every later one of its kind: not looking again keeps this linear.
         found = None if quote in self._open_quotes else self._patterns.string.match(self._text, start)
         if found is None:
             self._open_quotes.add(quote)
-            return Token(Trouble.OPEN_QUOTE, Span(start, start + 1))
-        return Token("STRING", Span(start, found.end()))
+            return TemplateToken(Trouble.OPEN_QUOTE, Span(start, start + 1))
+        return TemplateToken("STRING", Span(start, found.end()))
 
     def _opening(self, mark: re.Match[str]) -> Opening:
         if mark[0].startswith("{{"):

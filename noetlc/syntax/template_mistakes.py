@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import TemplateProblem
-from noetlc.syntax.template_lexer import ENDS, Opening, Token, Trouble, patterns
+from noetlc.syntax.template_lexer import ENDS, Opening, TemplateToken, Trouble, patterns
 from noetlvm.nearest import did_you_mean
 
 STATEMENTS = ("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "raw", "endraw")
@@ -79,8 +79,8 @@ class Stumble(NamedTuple):
 
     text: str
     opening: Opening
-    token: Token
-    previous: Token | None
+    token: TemplateToken
+    previous: TemplateToken | None
     expected: frozenset[str]
 
 
@@ -94,7 +94,7 @@ def explain(stumble: Stumble) -> TemplateProblem:
     return _syntax(stumble, f"expected {_expectation(stumble.expected)}, found {found}", "")
 
 
-def unclosed_mark(text: str, opening: Opening, end: Token) -> TemplateProblem:
+def unclosed_mark(text: str, opening: Opening, end: TemplateToken) -> TemplateProblem:
     """Return the problem of a `{{` or `{%` that is not closed as it should be."""
     mark, wanted = ("{{", "}}") if opening.terminal == "OUTPUT_OPEN" else ("{%", "%}")
     span = Span(opening.span.start, opening.span.start + 2)
@@ -114,7 +114,7 @@ def unclosed_text(text: str, span: Span) -> TemplateProblem:
     return TemplateProblem("unclosed", span, "`{% raw %}` is never closed", "write `{% endraw %}` where it ends")
 
 
-def runaway_string(text: str, token: Token) -> TemplateProblem:
+def runaway_string(text: str, token: TemplateToken) -> TemplateProblem:
     """Return the problem of a quote whose string runs over the end of its `{{ … }}`."""
     quote = text[token.span.start]
     return TemplateProblem(

@@ -26,7 +26,7 @@ from noetlc.syntax.template_ast import (
     without_final_break,
 )
 from noetlc.syntax.template_builder import TreeBuilder, normalised
-from noetlc.syntax.template_lexer import ENDS, OUTPUT_CLOSE, TAG_CLOSE, Opening, TemplateLexer, Token, Trouble
+from noetlc.syntax.template_lexer import ENDS, OUTPUT_CLOSE, TAG_CLOSE, Opening, TemplateLexer, TemplateToken, Trouble
 
 TEMPLATES_KEPT = 4096
 """Parsed templates in memory; playbooks repeat themselves."""
@@ -193,10 +193,10 @@ class _Reading:
         self._track_block(opening, read)
         return self._lexer.after_close(end.span) if end.terminal in (OUTPUT_CLOSE, TAG_CLOSE) else end.span.end
 
-    def _feed_tokens(self, opening: Opening, close: str) -> tuple[Token, TemplateProblem | None]:
+    def _feed_tokens(self, opening: Opening, close: str) -> tuple[TemplateToken, TemplateProblem | None]:
         """Feed tokens up to the close; at the first that does not fit, say why and pass over the rest."""
         tokens = self._lexer.tokens(opening.span.end)
-        previous: Token | None = None
+        previous: TemplateToken | None = None
         builder, try_feed = self._builder, self._parser.try_feed
         for count, token in enumerate(tokens):
             if count > EXPRESSION_TOKENS_MAX:
@@ -213,8 +213,8 @@ class _Reading:
         raise AssertionError("the lexer ends each stretch with a token of ENDS")
 
     def _stumble(
-        self, opening: Opening, token: Token, previous: Token | None, rest: Iterator[Token]
-    ) -> tuple[Token, TemplateProblem]:
+        self, opening: Opening, token: TemplateToken, previous: TemplateToken | None, rest: Iterator[TemplateToken]
+    ) -> tuple[TemplateToken, TemplateProblem]:
         """Return the stretch's last token, and the problem that `token` makes."""
         string = next((near for near in (token, previous) if near and self._runs_away(near)), None)
         if string is not None:
@@ -227,13 +227,13 @@ class _Reading:
             problem = mistakes.explain(mistakes.Stumble(self._text, opening, token, previous, expected))
         return (token if token.terminal in ENDS else _last(rest)), problem
 
-    def _runs_away(self, token: Token) -> bool:
+    def _runs_away(self, token: TemplateToken) -> bool:
         """Tell whether a string holds the end of a mark, so that its opening quote may be a slip."""
         if token.terminal != "STRING":
             return False
         return any(self._text.find(mark, *token.span) >= 0 for mark in ("}}", "%}"))
 
-    def _recover(self, mark: int, opening: Opening, close: str, end: Token) -> None:
+    def _recover(self, mark: int, opening: Opening, close: str, end: TemplateToken) -> None:
         """Go back to just after the opening mark and put an error there."""
         self._parser.rewind(mark)
         if self._parser.accepts("ERROR"):
@@ -241,7 +241,7 @@ class _Reading:
         self._parser.feed(close, end.span)
 
 
-def _last(tokens: Iterator[Token]) -> Token:
+def _last(tokens: Iterator[TemplateToken]) -> TemplateToken:
     """Return the token that ends a stretch."""
     last = None
     for token in tokens:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlvm.record import changed, fields_of
 
 AnyStruct = TypeVar("AnyStruct", bound=ast.Struct)
@@ -105,9 +105,9 @@ class Rewriter:
             return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
         return value
 
-    def _entry(self, entry: Entry) -> Entry:
+    def _entry(self, entry: MappingEntry) -> MappingEntry:
         value = self.data(entry.value)
-        return entry if value is entry.value else Entry(entry.key, value)
+        return entry if value is entry.value else MappingEntry(entry.key, value)
 
 
 def without(struct: AnyStruct, names: Collection[str]) -> AnyStruct:

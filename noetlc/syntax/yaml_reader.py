@@ -15,7 +15,7 @@ import yaml
 
 from noetlc.syntax.core_values import CORE_TAGS, plain_value, tagged_value
 from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
-from noetlc.syntax.nodes import Entry, Mapping, Node, Scalar, ScalarValue, Sequence
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, ScalarValue, Sequence
 from noetlc.syntax.problem import Problem, ProblemKind
 from noetlc.syntax.span import Span
 from noetlvm.record import Record
@@ -135,7 +135,7 @@ class _Open:
         self.anchor = anchor
         self.is_mapping = is_mapping
         self.items: list[Node] = []
-        self.entries: list[Entry] = []
+        self.entries: list[MappingEntry] = []
         self.key: Scalar | None = None
         self.skip_value = False
         self.has_complex_key = False
@@ -351,7 +351,7 @@ class _Reader:
         elif parent.key is None:
             self._place_key(parent, node)
         else:
-            parent.entries.append(Entry(parent.key, node))
+            parent.entries.append(MappingEntry(parent.key, node))
             parent.key = None
 
     def _place_key(self, parent: _Open, node: Node) -> None:
@@ -374,9 +374,9 @@ class _Reader:
             'write a string key; for a template value, quote the whole value: "{{ … }}"',
         )
 
-    def _merged(self, opened: _Open) -> Iterator[Entry]:
+    def _merged(self, opened: _Open) -> Iterator[MappingEntry]:
         """Yield a mapping's own entries and what its merge keys bring, without duplicates; own keys win."""
-        own: dict[str, Entry] = {}
+        own: dict[str, MappingEntry] = {}
         for entry in opened.entries:
             if _is_merge(entry.key):
                 continue
@@ -396,7 +396,7 @@ class _Reader:
             elif own[entry.key.text] is entry:
                 yield entry
 
-    def _merge(self, entry: Entry, seen: set[str], opened: _Open) -> Iterator[Entry]:
+    def _merge(self, entry: MappingEntry, seen: set[str], opened: _Open) -> Iterator[MappingEntry]:
         sources = entry.value.items if isinstance(entry.value, Sequence) else (entry.value,)
         for source in sources:
             if not isinstance(source, Mapping):

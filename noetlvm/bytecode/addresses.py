@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlvm.bytecode.isa import Operand
-from noetlvm.bytecode.program import Expression, Instruction, Pipeline, Playbook, Program, Transition
+from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline, PlaybookCode, Program, Transition
 from noetlvm.record import Record
 
 
@@ -29,7 +29,7 @@ def addresses(program: Program) -> Iterator[Address]:
         yield from _of_playbook(playbook, prefix)
 
 
-def _of_playbook(playbook: Playbook, prefix: str) -> Iterator[Address]:
+def _of_playbook(playbook: PlaybookCode, prefix: str) -> Iterator[Address]:
     for step in playbook.steps:
         yield from _of_step(step, prefix + step.name)
 
@@ -51,10 +51,10 @@ def _pipeline(name: str, pipeline: Pipeline) -> Iterator[Address]:
     yield Address(name, pipeline.code)
     for at, instruction in enumerate(pipeline.code):
         for index, (kind, value) in enumerate(zip(instruction.opcode.operands, instruction.operands, strict=True)):
-            if kind in (Operand.EXPR, Operand.OPTIONAL_EXPR) and isinstance(value, Expression):
+            if kind in (Operand.EXPR, Operand.OPTIONAL_EXPR) and isinstance(value, ExpressionCode):
                 yield Address(f"{name}.{at}.{index}", value.code)
 
 
-def _expression(name: str, expression: Expression | None) -> Iterator[Address]:
+def _expression(name: str, expression: ExpressionCode | None) -> Iterator[Address]:
     if expression is not None:
         yield Address(name, expression.code)

@@ -77,7 +77,7 @@ BACKOFFS = ("none", "linear", "exponential")
 REDUCERS = ("sum", "min", "max", "count", "any", "all", "first", "last", "append", "extend", "merge")
 
 
-class Flow(StrEnum):
+class ControlFlow(StrEnum):
     """Where control goes after an instruction."""
 
     NEXT = "next"
@@ -113,7 +113,7 @@ class Opcode(Record):
     pops: int
     """Values taken off the stack; operands that count values add to it (see `counts`)."""
     pushes: int
-    flow: Flow
+    flow: ControlFlow
     doc: str
     formula: str
     """What it does, in one line: stack before → stack after, or the effect."""
@@ -127,7 +127,7 @@ class Opcode(Record):
 def _table() -> tuple[Opcode, ...]:
     e, p = Area.EXPRESSION, Area.PIPELINE
     o = Operand
-    n, j, b, end = Flow.NEXT, Flow.JUMP, Flow.BRANCH, Flow.END
+    n, j, b, end = ControlFlow.NEXT, ControlFlow.JUMP, ControlFlow.BRANCH, ControlFlow.END
     call = (o.COUNT, o.WORDS, o.SPREAD)
     call_counts = ((1, 1), (2, 1), (3, 1))
     # fmt: off

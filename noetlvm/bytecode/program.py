@@ -26,7 +26,7 @@ class Instruction(Record):
     operands: tuple[object, ...] = ()
 
 
-class Expression(Record):
+class ExpressionCode(Record):
     """Stack code that ends in RETURN."""
 
     code: tuple[Instruction, ...]
@@ -45,7 +45,7 @@ class Pipeline(Record):
 class LoopHeader(Record):
     """One level of a loop."""
 
-    collection: Expression
+    collection: ExpressionCode
     iterator: str
     parallel: bool
     width: int
@@ -55,14 +55,14 @@ class LoopHeader(Record):
     """ctx key and reducer, sorted by key."""
 
 
-class Arc(Record):
+class ArcCode(Record):
     """A way out of a step."""
 
     target: str
     """Name of the target step."""
-    guard: Expression | None
+    guard: ExpressionCode | None
     """None: it always holds."""
-    args: Expression | None
+    args: ExpressionCode | None
     handles_failure: bool
     """The guard reads `event`, so a failure that takes this arc is a handled one (S31)."""
 
@@ -71,7 +71,7 @@ class Transition(Record):
     """A step."""
 
     name: str
-    admit: Expression | None
+    admit: ExpressionCode | None
     """A guard made of all admission rules; None: everybody is let in."""
     drops_denied: bool
     """`on_deny: drop`: a token that is not admitted is consumed instead of waiting."""
@@ -82,12 +82,12 @@ class Transition(Record):
     pipeline: Pipeline | None
     """None: pure routing."""
     inclusive: bool
-    arcs: tuple[Arc, ...]
+    arcs: tuple[ArcCode, ...]
     settings: dict[str, Value]
     """What else the runtime may obey: lifecycle, emit, tracing and so on, as it was written."""
 
 
-class Credential(Record):
+class KeychainEntry(Record):
     """A keychain declaration, as it was written."""
 
     name: str
@@ -95,7 +95,7 @@ class Credential(Record):
     settings: dict[str, Value]
 
 
-class Playbook(Record):
+class PlaybookCode(Record):
     """One playbook's net and what surrounds it."""
 
     name: str
@@ -108,7 +108,7 @@ class Playbook(Record):
     final_step: str | None
     no_next_is_error: bool
     workload: dict[str, Value]
-    keychain: tuple[Credential, ...]
+    keychain: tuple[KeychainEntry, ...]
     steps: tuple[Transition, ...]
 
 
@@ -143,6 +143,6 @@ class DebugMap(Record):
 class Program(Record):
     """Everything in a bundle."""
 
-    playbooks: tuple[Playbook, ...]
+    playbooks: tuple[PlaybookCode, ...]
     """The first one is the main one; the others are those it runs as children, sorted by path."""
     debug: DebugMap | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from noetlvm import __version__
-from noetlvm.command_line.declared import Program
+from noetlvm.command_line.declared import CommandProgram
 from noetlvm.store.interface import StoreError
 
-PROGRAM = Program(
+PROGRAM = CommandProgram(
     name="noetlvm",
     version=__version__,
     about="The virtual machine for NoETL playbooks.\n\nExample: noetlvm run playbook.yaml",
@@ -15,6 +15,7 @@ PROGRAM = Program(
         *(
             "run",
             "resume",
+            "retry",
             "list",
             "show",
             "events",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from noetlvm.cli.remote import SERVER, remote_client
+from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import nearest
 
 if TYPE_CHECKING:
+    from noetlvm.client.reader import RemoteReader
     from noetlvm.results.files import FileResults
-    from noetlvm.store.interface import Durability, Execution, Reader
+    from noetlvm.store.interface import Durability, Execution, StoreReader
     from noetlvm.store.sqlite import SqliteStore
 
 VARIABLE = "NOETLVM_DB"
@@ -46,29 +47,35 @@ def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore
 
 
 @contextmanager
-def reading(given: str | None, server: str | None = None) -> Iterator[Reader]:
-    """Open a database, or a server, for reading, even while another process writes.
-
-    A server is used if one is named, or if the environment names one and no database was given.
-    """
-    if server is not None or (given is None and os.environ.get(SERVER)):
-        with _remote_reading(server) as remote:
-            yield remote
-        return
-    from noetlvm.store.sqlite import SqliteReader
-
-    with closing(SqliteReader(database_path(given))) as reader:
+def reading(given: str | None, server: str | None = None) -> Iterator[StoreReader]:
+    """Open a database, or a server, for reading, even while another process writes."""
+    with reading_results(given, server) as (reader, _):
         yield reader
 
 
 @contextmanager
-def _remote_reading(server: str | None) -> Iterator[Reader]:
+def reading_results(given: str | None, server: str | None) -> Iterator[tuple[StoreReader, Callable[[str], bytes]]]:
+    """The same, with what reads the bytes of a stored result by its key."""
+    if uses_server(given, server):
+        with remote_reading(server) as remote:
+            yield cast("StoreReader", remote), remote.result
+        return
+    from noetlvm.store.sqlite import SqliteReader
+
+    path = database_path(given)
+    with closing(SqliteReader(path)) as reader:
+        yield reader, results_of(path).get
+
+
+@contextmanager
+def remote_reading(server: str | None, token_file: str | None = None) -> Iterator[RemoteReader]:
+    """Open a server for reading; what it refuses is an error of the command."""
     from noetlvm.client.calls import ServiceError
     from noetlvm.client.reader import RemoteReader
 
-    with closing(RemoteReader(remote_client(server, None))) as reader:
+    with closing(RemoteReader(remote_client(server, token_file))) as reader:
         try:
-            yield cast("Reader", reader)
+            yield reader
         except ServiceError as error:
             raise CommandError(str(error)) from None
 
@@ -80,7 +87,7 @@ def results_of(path: Path, durability: Durability = "full") -> FileResults:
     return FileResults(path.with_name(f"{path.name}.results"), durability)
 
 
-def find_execution(reader: Reader, text: str | None) -> Execution:
+def find_execution(reader: StoreReader, text: str | None) -> Execution:
     """Return the execution that an identifier, or its beginning or end, names; without one, the latest."""
     if text is None:
         latest = [row for row in reader.executions(limit=20) if not row.parent] or reader.executions(limit=1)
@@ -97,7 +104,7 @@ def find_execution(reader: Reader, text: str | None) -> Execution:
     raise CommandError(f"there is no execution `{text}`; {_hint(reader, text)}")
 
 
-def _hint(reader: Reader, text: str) -> str:
+def _hint(reader: StoreReader, text: str) -> str:
     """Say what was probably meant: an identifier that is nearly the same, or a playbook's latest execution."""
     rows = reader.executions()
     for row in rows:

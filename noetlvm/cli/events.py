@@ -15,7 +15,7 @@ from noetlvm.data.event import Recorded, envelope
 from noetlvm.data.json_text import as_json
 
 if TYPE_CHECKING:
-    from noetlvm.store.interface import Reader
+    from noetlvm.store.interface import StoreReader
 
 _FOLLOW_SECONDS = 0.2
 
@@ -38,7 +38,7 @@ def events(
     return 0
 
 
-def _followed(reader: Reader, execution_id: str) -> Iterator[Recorded]:
+def _followed(reader: StoreReader, execution_id: str) -> Iterator[Recorded]:
     seq = 0
     while True:
         row = reader.execution(execution_id)  # before the events: what it says has ended has all of them

@@ -15,7 +15,7 @@ from noetlvm.data.json_text import as_json
 if TYPE_CHECKING:
     from noetlvm.results.interface import ResultStore
     from noetlvm.store.fsck import Damage
-    from noetlvm.store.interface import Reader
+    from noetlvm.store.interface import StoreReader
 
 
 def fsck(
@@ -56,7 +56,7 @@ def fsck(
     return FAILURE if left else SUCCESS
 
 
-def _damaged_results(reader: Reader, results: ResultStore) -> Iterator[Damage]:
+def _damaged_results(reader: StoreReader, results: ResultStore) -> Iterator[Damage]:
     """Yield results that events refer to, directly or through others, and that cannot be read."""
     from noetlvm.results.interface import walk
     from noetlvm.store.fsck import Damage

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from noetlvm.cli.data_text import shortened, visible
-from noetlvm.cli.database import database_path, find_execution, reading, results_of
-from noetlvm.cli.options import Database, Json, LatestExecution
+from noetlvm.cli.database import find_execution, reading_results
+from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.data.json_text import as_json
@@ -17,10 +16,10 @@ from noetlvm.data.json_text import as_json
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
     from noetlvm.replay.course import Course
+    from noetlvm.replay.exact import Divergence
     from noetlvm.replay.repeated_pipeline import Missing
-    from noetlvm.replay.replay import Difference
     from noetlvm.server.bundle import Bundle
-    from noetlvm.store.interface import Execution, Reader
+    from noetlvm.store.interface import Execution, StoreReader
 
 _SHOWN_CHARS = 400
 
@@ -29,7 +28,7 @@ class Disagreement(NamedTuple):
     """Something that does not agree with the log, and for a decision, what."""
 
     what: str
-    decision: Difference | None = None
+    decision: Divergence | None = None
 
 
 def replay(
@@ -38,6 +37,7 @@ def replay(
         str | None, Option(metavar="FILE", help="A .nbc or a playbook, instead of the database's own copy.")
     ] = None,
     db: Database = None,
+    server: ServerUrl = None,
     as_json_object: Json = False,
 ) -> int:
     """Fold the log of an execution, decide it again, and report the first place where the outcome differs.
@@ -48,13 +48,13 @@ def replay(
 
     Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json
     """
-    with reading(db) as reader:
+    with reading_results(db, server) as (reader, fetch):
         row = find_execution(reader, execution)
         decided_with = _given(bundle) if bundle else _stored(reader, row)
         recorded_with = _stored(reader, row) if decided_with.id != row.bundle else None
         found = [
             *_of_the_fold(reader, row),
-            *_of_the_decisions(reader, row, decided_with, recorded_with, database_path(db)),
+            *_of_the_decisions(reader, row, decided_with, recorded_with, fetch),
         ]
     if as_json_object:
         print(as_json(_data(row, decided_with, found)))
@@ -69,7 +69,7 @@ def _given(file: str) -> Bundle:
     return bundle_of([file])
 
 
-def _stored(reader: Reader, row: Execution) -> Bundle:
+def _stored(reader: StoreReader, row: Execution) -> Bundle:
     from noetlvm.bytecode.errors import BundleError
     from noetlvm.server.bundle import Bundle
 
@@ -85,7 +85,7 @@ def _stored(reader: Reader, row: Execution) -> Bundle:
 # ---- comparing
 
 
-def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
+def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
     """Yield where the log, its snapshot and the overview do not agree."""
     from noetlvm.data.encoding import encode
     from noetlvm.server.recovery import folded, recovered
@@ -101,22 +101,21 @@ def _of_the_fold(reader: Reader, row: Execution) -> Iterator[Disagreement]:
 
 
 def _of_the_decisions(
-    reader: Reader, row: Execution, bundle: Bundle, recorded_with: Bundle | None, database: Path
+    reader: StoreReader, row: Execution, bundle: Bundle, recorded_with: Bundle | None, fetch: Callable[[str], bytes]
 ) -> Iterator[Disagreement]:
     """Yield where the bundle would have decided something else than the log says: the first place, or none."""
     from noetlvm.machine.payload import Offload
-    from noetlvm.replay.replay import replay
+    from noetlvm.replay.exact import replay_exactly
 
     recorded = recorded_with and recorded_with.program.playbooks.get(row.path)
     playbook = bundle.program.playbooks.get(row.path)
     if playbook is None:
         yield Disagreement(f"the bundle has no playbook `{row.path}`")
         return
-    fetch = results_of(database).get
     offload = Offload(playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key))
-    difference = replay(playbook, list(reader.events(row.execution_id)), offload, recorded_with=recorded)
-    if difference is not None:
-        yield Disagreement(f"event {difference.seq:,} is decided differently", difference)
+    divergence = replay_exactly(playbook, list(reader.events(row.execution_id)), offload, recorded_with=recorded)
+    if divergence is not None:
+        yield Disagreement(f"event {divergence.difference.seq:,} is decided differently", divergence)
 
 
 # ---- report
@@ -127,18 +126,20 @@ def _report(row: Execution, bundle: Bundle, found: list[Disagreement]) -> None:
         note = f"it was recorded with the bundle {row.bundle[:16]} and is decided with {bundle.id[:16]}"
         print(f"{row.execution_id}: {note}", file=sys.stderr)
     for what, decision in found:
-        place = f" at {decision.place}" if decision and decision.place else ""
+        place = f" at {decision.difference.place}" if decision and decision.difference.place else ""
         print(f"{row.execution_id}: {what}{place}", file=sys.stderr)
         if decision:
-            print(f"  recorded: {_line(decision.expected)}\n  decided:  {_decided(decision)}", file=sys.stderr)
+            print(
+                f"  recorded: {_line(decision.difference.expected)}\n  decided:  {_decided(decision)}", file=sys.stderr
+            )
             for line in _course_lines(decision.course):
                 print(visible(line), file=sys.stderr)
     if not found:
         print(f"{row.execution_id}: {row.seq:,} events fold to what is recorded and are decided again: {row.status}")
 
 
-def _decided(decision: Difference) -> str:
-    return _line(decision.found) if decision.missing is None else _missing_line(decision.missing)
+def _decided(decision: Divergence) -> str:
+    return _line(decision.difference.found) if decision.missing is None else _missing_line(decision.missing)
 
 
 def _missing_line(missing: Missing) -> str:
@@ -181,11 +182,11 @@ def _data(row: Execution, bundle: Bundle, found: list[Disagreement]) -> dict[str
     }
 
 
-def _decision_data(decision: Difference) -> dict[str, Any]:
-    expected, found = (event and event._asdict() for event in (decision.expected, decision.found))
-    missing = decision.missing and decision.missing._asdict()
-    data = {"seq": decision.seq, "place": decision.place, "expected": expected, "found": found, "missing": missing}
-    course = decision.course
+def _decision_data(decision: Divergence) -> dict[str, Any]:
+    difference, missing, course = decision
+    expected, found = (event and event._asdict() for event in (difference.expected, difference.found))
+    data = {"seq": difference.seq, "place": difference.place, "expected": expected, "found": found}
+    data["missing"] = missing and missing._asdict()
     if course is not None:
         data["course"] = course._asdict() | {"missing": course.missing and course.missing._asdict()}
     return data

@@ -16,7 +16,7 @@ from noetlvm.server.active import Ending
 from noetlvm.server.recovery import recovered
 
 if TYPE_CHECKING:
-    from noetlvm.store.interface import Execution, Reader
+    from noetlvm.store.interface import Execution, StoreReader
 
 
 def show(
@@ -41,13 +41,13 @@ def show(
     return 0
 
 
-def standing(reader: Reader, row: Execution) -> Ending:
+def standing(reader: StoreReader, row: Execution) -> Ending:
     """Return the ending of an execution, or its current state."""
     state = recovered(reader, row.execution_id, row.bundle)
     return Ending.of(row.execution_id, row.status, state)
 
 
-def _steps(reader: Reader, row: Execution) -> Table:
+def _steps(reader: StoreReader, row: Execution) -> Table:
     progress = Progress(row.name)
     for recorded in reader.events(row.execution_id):
         for _ in progress.observe(recorded):

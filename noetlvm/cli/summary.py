@@ -10,7 +10,7 @@ from noetlvm.cli.data_text import counted, duration, shortened, visible
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
     from noetlvm.server.active import Ending
-    from noetlvm.store.interface import Execution, Reader
+    from noetlvm.store.interface import Execution, StoreReader
 
 _RESULT_CHARS = 400
 _INPUT_CHARS = 300
@@ -30,7 +30,7 @@ class FirstFailure(NamedTuple):
     """What the task's tool was given, secrets taken out."""
 
 
-def first_failure(reader: Reader, ending: Ending) -> FirstFailure | None:
+def first_failure(reader: StoreReader, ending: Ending) -> FirstFailure | None:
     """Return the first failure, with what the log says of it."""
     if not ending.failures:
         return None

@@ -61,7 +61,7 @@ class Parameter(Record):
         return self.declared.flags or (f"--{self.name.replace('_', '-')}",)
 
 
-class Program(Record):
+class CommandProgram(Record):
     """A program that has commands. Command `x` is the function `x` of the module `x` in the package of commands."""
 
     name: str

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-from noetlvm.command_line.declared import REQUIRED, Command, Option, Parameter, Program, parameters
+from noetlvm.command_line.declared import REQUIRED, Command, CommandProgram, Option, Parameter, parameters
 from noetlvm.command_line.process import CommandError
 
 _DIGITS_MAX = 18
@@ -20,7 +20,7 @@ class _UnusualError(Exception):
     """The words are left to typer."""
 
 
-def run_words(program: Program, words: Sequence[str]) -> int:
+def run_words(program: CommandProgram, words: Sequence[str]) -> int:
     """Run the command that a command line names and return the exit code."""
     if words and words[0] in program.commands:
         command = program.find(words[0])
@@ -34,7 +34,7 @@ def run_words(program: Program, words: Sequence[str]) -> int:
     return run_with_typer(program, words)
 
 
-def _unknown_command(program: Program, word: str) -> str:
+def _unknown_command(program: CommandProgram, word: str) -> str:
     from noetlvm.nearest import did_you_mean
 
     hint = " ".join(filter(None, (did_you_mean(word, program.commands), f"`{program.name} --help` lists the commands")))

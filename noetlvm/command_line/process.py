@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from noetlvm.command_line.declared import Program
+    from noetlvm.command_line.declared import CommandProgram
 
 SUCCESS = 0
 FAILURE = 1
@@ -43,7 +43,7 @@ def settle() -> None:
         gc.set_threshold(*_USUAL)
 
 
-def run_program(name: str, version: str, load: Callable[[], Program]) -> int:
+def run_program(name: str, version: str, load: Callable[[], CommandProgram]) -> int:
     """Run the command line of this process and return the exit code. No traceback reaches the user."""
     _prepare_streams()
     try:
@@ -80,7 +80,7 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def _dispatch(name: str, version: str, load: Callable[[], Program]) -> int:
+def _dispatch(name: str, version: str, load: Callable[[], CommandProgram]) -> int:
     words = sys.argv[1:]
     if words == ["--version"]:  # without loading anything: scripts call it often
         print(f"{name} {version}")

@@ -8,10 +8,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from noetlvm.command_line.declared import REQUIRED, Argument, Command, Parameter, Program, parameters
+from noetlvm.command_line.declared import REQUIRED, Argument, Command, CommandProgram, Parameter, parameters
 
 
-def run_with_typer(program: Program, words: Sequence[str]) -> int:
+def run_with_typer(program: CommandProgram, words: Sequence[str]) -> int:
     """Run a command line and return the exit code."""
     try:
         typer_app(program)(list(words), prog_name=program.name)
@@ -20,7 +20,7 @@ def run_with_typer(program: Program, words: Sequence[str]) -> int:
     return 0
 
 
-def typer_app(program: Program) -> typer.Typer:
+def typer_app(program: CommandProgram) -> typer.Typer:
     """Return the application with all commands."""
     app = typer.Typer(
         name=program.name,

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from noetlvm.bytecode.isa import OpcodeName
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import Data, elements, wrong_type
 from noetlvm.language.filters import FILTERS, FUNCTIONS
@@ -21,7 +21,7 @@ from noetlvm.language.tests import TESTS
 Implementation = Callable[..., Data]
 
 
-class Row(NamedTuple):
+class CallTarget(NamedTuple):
     """What a name stands for."""
 
     function: Implementation
@@ -55,23 +55,25 @@ def implementations() -> dict[str, dict[str, Implementation]]:
     }
 
 
-def named(opcode: OpcodeName, name: Data) -> Row:
+def named(opcode: OpcodeName, name: Data) -> CallTarget:
     """Return what a name stands for; the name may come from data, as in `map(name)`."""
     signature = SIGNATURES[opcode].get(name) if type(name) is str else None
     if signature is None:
-        raise ExpressionError(Kind.VALUE, f"there is no {opcode.lower()} of that name")
-    return Row(implementations()[opcode][signature.name], signature)
+        raise ExpressionError(ErrorKind.VALUE, f"there is no {opcode.lower()} of that name")
+    return CallTarget(implementations()[opcode][signature.name], signature)
 
 
-def fitting(row: Row, args: tuple[Data, ...], kwargs: Mapping[str, Data]) -> Implementation:
+def fitting(row: CallTarget, args: tuple[Data, ...], kwargs: Mapping[str, Data]) -> Implementation:
     """Return what a row calls, if these arguments fit it."""
     problem = row.signature.problem(len(args), tuple(kwargs))
     if problem:
-        raise ExpressionError(Kind.TYPE, problem)
+        raise ExpressionError(ErrorKind.TYPE, problem)
     return row.function
 
 
-def call_with_words(fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], spread: int) -> Data:
+def call_with_words(
+    fuel: Fuel, row: CallTarget, value: Data, args: tuple[Data, ...], words: list[str], spread: int
+) -> Data:
     """Call with arguments as they lie on the stack: positional, named by `words`, then spread ones."""
     kwargs: dict[str, Data] = {}
     if spread & 2:
@@ -86,7 +88,13 @@ def call_with_words(fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], w
 
 
 def _call_spread(
-    fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], kwargs: dict[str, Data], more: Data
+    fuel: Fuel,
+    row: CallTarget,
+    value: Data,
+    args: tuple[Data, ...],
+    words: list[str],
+    kwargs: dict[str, Data],
+    more: Data,
 ) -> Data:
     positional = len(args) - len(words)
     spread = elements(fuel, more)
@@ -95,13 +103,13 @@ def _call_spread(
 
 
 def _call_named(
-    fuel: Fuel, row: Row, value: Data, args: tuple[Data, ...], words: list[str], kwargs: dict[str, Data]
+    fuel: Fuel, row: CallTarget, value: Data, args: tuple[Data, ...], words: list[str], kwargs: dict[str, Data]
 ) -> Data:
     positional = len(args) - len(words)
     given = dict(zip(words, args[positional:], strict=True))
     twice = sorted(given.keys() & kwargs.keys())
     if twice or len(given) < len(words):
-        raise ExpressionError(Kind.TYPE, f"`{row.signature.name}` gets a named argument twice")
+        raise ExpressionError(ErrorKind.TYPE, f"`{row.signature.name}` gets a named argument twice")
     args, kwargs = args[:positional], given | kwargs
     return fitting(row, args, kwargs)(fuel, value, *args, **kwargs)
 
@@ -112,5 +120,5 @@ def _add_named(fuel: Fuel, kwargs: dict[str, Data], further: Data) -> None:
     fuel.spend(len(further))
     fuel.make(104 * len(further))
     if not all(type(name) is str for name in further):
-        raise ExpressionError(Kind.TYPE, "the names of arguments are text")
+        raise ExpressionError(ErrorKind.TYPE, "the names of arguments are text")
     kwargs.update(further)

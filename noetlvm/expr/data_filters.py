@@ -12,7 +12,7 @@ from itertools import groupby as consecutive
 
 from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.expr.calls import fitting, named
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.fuel import CALL_STEPS, Fuel
 from noetlvm.expr.operations import add, bounded, item
 from noetlvm.expr.values import (
@@ -95,7 +95,7 @@ def sort(fuel: Fuel, value: Data, reverse: Data = False, case_sensitive: Data = 
 def dictsort(fuel: Fuel, value: Data, case_sensitive: Data = False, by: Data = "key", reverse: Data = False) -> Data:
     """Return the pairs of a mapping in order."""
     if by not in ("key", "value"):
-        raise ExpressionError(Kind.VALUE, '`dictsort` sorts by "key" or by "value"')
+        raise ExpressionError(ErrorKind.VALUE, '`dictsort` sorts by "key" or by "value"')
     pairs = items(fuel, value if type(value) is not Undefined else None)
     _sorting(fuel, pairs)
     position = 0 if by == "key" else 1
@@ -266,11 +266,11 @@ def to_int(fuel: Fuel, value: Data, default: Data = 0, base: Data = 10) -> Data:
 def round_(fuel: Fuel, value: Data, precision: Data = 0, method: Data = "common") -> Data:
     """Return the number rounded."""
     if method not in ("common", "ceil", "floor"):
-        raise ExpressionError(Kind.VALUE, "`round` has the methods `common`, `ceil` and `floor`")
+        raise ExpressionError(ErrorKind.VALUE, "`round` has the methods `common`, `ceil` and `floor`")
     if not isinstance(value, (int, float)):
         raise wrong_type(value, "a number")
     if isinstance(precision, (int, float)) and abs(precision) > PRECISION_MAX:
-        raise ExpressionError(Kind.SIZE, f"`round` takes at most {PRECISION_MAX} digits")
+        raise ExpressionError(ErrorKind.SIZE, f"`round` takes at most {PRECISION_MAX} digits")
     if method == "common":
         return bounded(round(value, precision))
     function = math.ceil if method == "ceil" else math.floor
@@ -281,7 +281,7 @@ def round_(fuel: Fuel, value: Data, precision: Data = 0, method: Data = "common"
 def sum_(fuel: Fuel, value: Data, attribute: Data = None, start: Data = 0) -> Data:
     """Return the sum of the items, or of one field of each, added up one by one."""
     if type(start) is str:
-        raise ExpressionError(Kind.TYPE, "`sum` adds numbers and lists; use `join` for text")
+        raise ExpressionError(ErrorKind.TYPE, "`sum` adds numbers and lists; use `join` for text")
     read = _getter(fuel, attribute)
     total = start
     for each in elements(fuel, value):
@@ -306,10 +306,10 @@ def _mapped(fuel: Fuel, args: tuple[Data, ...], kwargs: dict[str, Data]) -> Gett
     if not args and "attribute" in kwargs:
         unknown = sorted(kwargs.keys() - {"attribute", "default"})
         if unknown:
-            raise ExpressionError(Kind.TYPE, f"`map` has no argument named `{unknown[0]}`")
+            raise ExpressionError(ErrorKind.TYPE, f"`map` has no argument named `{unknown[0]}`")
         return _getter(fuel, kwargs["attribute"], default=kwargs.get("default"))
     if not args:
-        raise ExpressionError(Kind.TYPE, "`map` needs the name of a filter, or `attribute=`")
+        raise ExpressionError(ErrorKind.TYPE, "`map` needs the name of a filter, or `attribute=`")
     return _called(fuel, "FILTER", args[0], args[1:], kwargs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class ErrorKind(StrEnum):
     """What went wrong, in a word."""
 
     UNDEFINED = "undefined"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 class ExpressionError(Exception):
     """The evaluation failed. `at` is the index of the instruction that failed, where it is known."""
 
-    def __init__(self, kind: Kind, message: str, at: int | None = None) -> None:
+    def __init__(self, kind: ErrorKind, message: str, at: int | None = None) -> None:
         self.kind = kind
         self.message = message
         self.at = at
@@ -39,10 +39,10 @@ class InternalError(Exception):
 PYTHON_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError)
 """What Python itself raises when an operation does not fit its values; it leaves an evaluation as `ExpressionError`."""
 
-_KINDS: tuple[tuple[type[BaseException], Kind], ...] = (
-    (RecursionError, Kind.SIZE),
-    (MemoryError, Kind.SIZE),
-    (TypeError, Kind.TYPE),
+_KINDS: tuple[tuple[type[BaseException], ErrorKind], ...] = (
+    (RecursionError, ErrorKind.SIZE),
+    (MemoryError, ErrorKind.SIZE),
+    (TypeError, ErrorKind.TYPE),
 )
 
 
@@ -52,5 +52,5 @@ def from_python(error: BaseException, at: int | None) -> ExpressionError:
         if error.at is None:
             error.at = at
         return error
-    kind = next((kind for python, kind in _KINDS if isinstance(error, python)), Kind.VALUE)
+    kind = next((kind for python, kind in _KINDS if isinstance(error, python)), ErrorKind.VALUE)
     return ExpressionError(kind, str(error) or type(error).__name__, at)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from noetlvm.bytecode.program import Expression
+    from noetlvm.bytecode.program import ExpressionCode
     from noetlvm.expr.fuel import Fuel
     from noetlvm.expr.interpret import Scope
     from noetlvm.expr.values import Data
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Evaluation: TypeAlias = "Callable[[Scope, Fuel], Data]"
 
 
-def compile_expression(expression: Expression, *, checked: bool = False) -> Evaluation:
+def compile_expression(expression: ExpressionCode, *, checked: bool = False) -> Evaluation:
     """Return a function of a scope and fuel that gives the expression's value, or raises ExpressionError only.
 
     A scope holds the namespaces by name, and under `steps` the last results of steps, a mapping or a function of the

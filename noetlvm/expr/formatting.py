@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import CONTAINERS, Data, Undefined, measure, text_bytes
 
@@ -24,7 +24,7 @@ def format_text(fuel: Fuel, template: str, values: Data) -> str:
     size = text_bytes(template)
     for count, widths in enumerate(_widths(template)):
         if count == _FIELDS_MAX:
-            raise ExpressionError(Kind.SIZE, f"the text has more than {_FIELDS_MAX} `%` places")
+            raise ExpressionError(ErrorKind.SIZE, f"the text has more than {_FIELDS_MAX} `%` places")
         size += largest + sum(_number(digits, arguments) for digits in widths)
     fuel.make(size)
     filled: str = template % values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 
 DEFAULT_STEPS = 200_000
 """Steps of one evaluation; it takes some tens of milliseconds to use them up."""
@@ -67,6 +67,6 @@ class Fuel:
         """Say which of the two is used up."""
         if self.bytes < 0:
             raise ExpressionError(
-                Kind.SIZE, "the expression makes too much data; make less of it, or use a `python` task"
+                ErrorKind.SIZE, "the expression makes too much data; make less of it, or use a `python` task"
             )
-        raise ExpressionError(Kind.FUEL, "the expression takes too many steps; do this work in a `python` task")
+        raise ExpressionError(ErrorKind.FUEL, "the expression takes too many steps; do this work in a `python` task")

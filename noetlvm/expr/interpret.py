@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from noetlvm.bytecode.isa import EXPRESSION, NAMES, OpcodeName
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.expr.calls import call_with_words, named
 from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, InternalError, from_python
 from noetlvm.expr.fuel import Fuel
@@ -55,7 +55,7 @@ def price(code: tuple[Instruction, ...]) -> Price:
     return Price(len(code), sum(made))
 
 
-def interpreter(expression: Expression) -> Callable[[Scope, Fuel], Data]:
+def interpreter(expression: ExpressionCode) -> Callable[[Scope, Fuel], Data]:
     """Return a function of a scope and fuel that gives the expression's value or raises ExpressionError."""
     code = tuple((_handler(i), i.operands) for i in expression.code)
     whole = price(expression.code)
@@ -74,7 +74,7 @@ def interpreter(expression: Expression) -> Callable[[Scope, Fuel], Data]:
 class _Machine:
     """The state of one evaluation."""
 
-    def __init__(self, expression: Expression, scope: Scope, fuel: Fuel) -> None:
+    def __init__(self, expression: ExpressionCode, scope: Scope, fuel: Fuel) -> None:
         self.code = expression.code
         self.scope = scope
         self.fuel = fuel

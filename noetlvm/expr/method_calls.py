@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from noetlvm.data.references import PLAIN_TYPES
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.operations import contains, search_steps
 from noetlvm.expr.text_filters import replaced
@@ -135,7 +135,7 @@ def _join(fuel: Fuel, between: str, iterable: Data, /) -> str:
 
 def _replace(fuel: Fuel, text: str, old: Data, new: Data, count: Data = -1, /) -> str:
     if type(old) is not str or type(new) is not str:
-        raise ExpressionError(Kind.TYPE, "`.replace()` takes two texts")
+        raise ExpressionError(ErrorKind.TYPE, "`.replace()` takes two texts")
     return replaced(fuel, text, old, new, count)
 
 
@@ -255,7 +255,7 @@ def _no_method(name: str, receiver: Data) -> ExpressionError:
     if type(receiver) is Undefined:
         return receiver.error()
     owners = " and ".join(type_name(kind()) for kind in BY_TYPE if name in BY_TYPE[kind])
-    return ExpressionError(Kind.TYPE, f"`.{name}()` is a method of {owners}, not of {type_name(receiver)}")
+    return ExpressionError(ErrorKind.TYPE, f"`.{name}()` is a method of {owners}, not of {type_name(receiver)}")
 
 
 METHOD_CALLS: dict[str, Method] = {name: _dispatched(name) for name in METHODS}

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NoReturn
 
 from noetlvm.bytecode.isa import OpcodeName
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.formatting import format_text
 from noetlvm.expr.fuel import MAX_INT_BITS, Fuel
 from noetlvm.expr.values import (
@@ -99,7 +99,9 @@ def require(value: Data, field: str) -> Data:
     """Return the value, or fail where it is undefined (S10). For what was only read: in data nothing is undefined."""
     if type(value) is Undefined:
         place = f" in `{field}`" if field else ""
-        raise ExpressionError(Kind.UNDEFINED, f"`{value.name}` is undefined{place}; give it a value or use `default`")
+        raise ExpressionError(
+            ErrorKind.UNDEFINED, f"`{value.name}` is undefined{place}; give it a value or use `default`"
+        )
     return value
 
 
@@ -130,7 +132,7 @@ def _no_text_key(mapping: dict[Data, Data], field: str) -> ExpressionError:
     scalar = isinstance(key, (bool, int, float, type(None)))
     shown = f"the key {key!r}" if scalar else f"{type_name(key)} as a key"
     remedy = f"write `'{key}'`, or `| string`" if scalar else "use text"
-    return ExpressionError(Kind.TYPE, f"{named} {shown}, and keys are text; {remedy}")
+    return ExpressionError(ErrorKind.TYPE, f"{named} {shown}, and keys are text; {remedy}")
 
 
 def _stored_parts(container: Data) -> Iterable[Data]:
@@ -204,7 +206,7 @@ def unpack(fuel: Fuel, value: Data, count: int) -> list[Data]:
     """Return the elements of a value that must have exactly so many."""
     items = elements(fuel, value)
     if len(items) != count:
-        raise ExpressionError(Kind.VALUE, f"this takes {count} values apart, but there are {len(items)}")
+        raise ExpressionError(ErrorKind.VALUE, f"this takes {count} values apart, but there are {len(items)}")
     return list(items)
 
 
@@ -215,7 +217,7 @@ def _no_operands(symbol: str, left: Data, right: Data) -> NoReturn:
     for value in (left, right):
         if type(value) is Undefined:
             raise value.error()
-    raise ExpressionError(Kind.TYPE, f"`{symbol}` does not go with {type_name(left)} and {type_name(right)}")
+    raise ExpressionError(ErrorKind.TYPE, f"`{symbol}` does not go with {type_name(left)} and {type_name(right)}")
 
 
 def _are_numbers(left: Data, right: Data) -> bool:
@@ -227,9 +229,9 @@ def bounded(value: Data) -> Data:
     if type(value) is float:
         return value
     if isinstance(value, int) and not -INT_LIMIT < value < INT_LIMIT:
-        raise ExpressionError(Kind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
+        raise ExpressionError(ErrorKind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
     if isinstance(value, complex):
-        raise ExpressionError(Kind.VALUE, "there is no such power of a negative number")
+        raise ExpressionError(ErrorKind.VALUE, "there is no such power of a negative number")
     return value
 
 
@@ -272,7 +274,7 @@ def power(_fuel: Fuel, left: Data, right: Data) -> Data:
         and abs(left) > 1
         and left.bit_length() * right > 2 * MAX_INT_BITS
     ):
-        raise ExpressionError(Kind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
+        raise ExpressionError(ErrorKind.SIZE, f"the number has more than {MAX_INT_BITS} bits")
     return bounded(left**right)
 
 

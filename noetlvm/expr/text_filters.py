@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from noetlvm.data.references import Reference
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.formatting import format_text
 from noetlvm.expr.fuel import CALL_STEPS, Fuel
 from noetlvm.expr.operations import search_steps
@@ -129,7 +129,7 @@ def truncate(
     leeway = 5 if leeway is None else leeway
     if length < len(end) or leeway < 0:
         raise ExpressionError(
-            Kind.VALUE, "`truncate` needs a `length` that has room for `end`, and a `leeway` of 0 or more"
+            ErrorKind.VALUE, "`truncate` needs a `length` that has room for `end`, and a `leeway` of 0 or more"
         )
     if isinstance(value, (*CONTAINERS, Undefined)) and len(value) <= length + leeway:
         return value
@@ -192,7 +192,7 @@ def _wrapped(line: str, width: Data, break_long_words: Data, break_on_hyphens: D
 def format_(fuel: Fuel, value: Data, *args: Data, **kwargs: Data) -> str:
     """Return the text with its `%` places filled."""
     if args and kwargs:
-        raise ExpressionError(Kind.TYPE, "`format` takes positional or named arguments, not both")
+        raise ExpressionError(ErrorKind.TYPE, "`format` takes positional or named arguments, not both")
     return format_text(fuel, text(fuel, value), kwargs or args)
 
 
@@ -281,7 +281,7 @@ def xmlattr(fuel: Fuel, value: Data, autospace: Data = True) -> str:
         if content is None or type(content) is Undefined:
             continue
         if _ATTRIBUTE_END.search(_text_only(key)):
-            raise ExpressionError(Kind.VALUE, "the name of an attribute cannot have blanks, `/`, `>` or `=` in it")
+            raise ExpressionError(ErrorKind.VALUE, "the name of an attribute cannot have blanks, `/`, `>` or `=` in it")
         part = f'{escape(fuel, key)}="{escape(fuel, content)}"'
         fuel.make(TEXT_BYTES + 2 * text_bytes(part))
         parts.append(part)
@@ -340,7 +340,7 @@ def _check_schemes(fuel: Fuel, schemes: tuple[Data, ...], words: int) -> None:
     fuel.spend(len(schemes) * (1 + words))
     for scheme in schemes:
         if not _URI_SCHEME.fullmatch(_text_only(scheme)):
-            raise ExpressionError(Kind.VALUE, "a scheme of `urlize` ends in a colon, such as `tel:`")
+            raise ExpressionError(ErrorKind.VALUE, "a scheme of `urlize` ends in a colon, such as `tel:`")
 
 
 def _of_jinja(function: str) -> Callable[..., Any]:

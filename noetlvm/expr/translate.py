@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from noetlvm.bytecode.isa import OpcodeName
-from noetlvm.bytecode.program import Expression
+from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.interpret import Scope, price
-from noetlvm.expr.translate_entries import Entry, StatementNeededError, UnstructuredError
+from noetlvm.expr.translate_entries import StackEntry, StatementNeededError, UnstructuredError
 from noetlvm.expr.translate_instructions import STRAIGHT
 from noetlvm.expr.translate_texts import collect
 from noetlvm.expr.translate_writer import Writer
@@ -33,7 +33,7 @@ MARGIN_MAX = 80
 """How deep blocks of all kinds may nest; Python allows a hundred."""
 
 
-def translate(expression: Expression) -> Callable[[Scope, Fuel], Data] | None:
+def translate(expression: ExpressionCode) -> Callable[[Scope, Fuel], Data] | None:
     """Return a function of a scope and fuel, or None if the code has no structure that Python has."""
     try:
         return _Translation(expression).function()
@@ -45,11 +45,11 @@ def translate(expression: Expression) -> Callable[[Scope, Fuel], Data] | None:
 class _Translation:
     """Follows the code along its blocks."""
 
-    def __init__(self, expression: Expression) -> None:
+    def __init__(self, expression: ExpressionCode) -> None:
         self._code = expression.code
         self._slots = expression.slots
         self._writer = Writer()
-        self._headers: list[tuple[int, list[Entry]]] = []
+        self._headers: list[tuple[int, list[StackEntry]]] = []
         """The for blocks around: where each begins, and the stack there."""
 
     def function(self) -> Callable[[Scope, Fuel], Data]:
@@ -127,7 +127,7 @@ class _Translation:
                 return target - 1, meet
         return target, target
 
-    def _next_round(self, at: int, condition: Entry, target: int, wanted: bool) -> int:
+    def _next_round(self, at: int, condition: StackEntry, target: int, wanted: bool) -> int:
         self._writer.stack.append(condition)
         self._writer.settle()
         settled = self._writer.stack.pop()
@@ -138,7 +138,7 @@ class _Translation:
         return at + 1
 
     def _as_expression(
-        self, condition: Entry, first: tuple[int, int], second: tuple[int, int], wanted: bool, keep: bool
+        self, condition: StackEntry, first: tuple[int, int], second: tuple[int, int], wanted: bool, keep: bool
     ) -> None:
         """Make one Python expression of both sides, if each does nothing but push a value."""
         pure, self._writer.pure = self._writer.pure, True
@@ -161,21 +161,21 @@ class _Translation:
         text = f"({yes.text} if {condition.text} else {no.text})"
         self._writer.push(text, condition, one, other, boolean=one.boolean and other.boolean)
 
-    def _chain(self, word: str, first: Entry, rest: Entry) -> None:
+    def _chain(self, word: str, first: StackEntry, rest: StackEntry) -> None:
         """Push `first and rest`; what is a chain already takes one more operand."""
         text = rest.text[1:-1] if rest.chain == word else rest.text
         depth = max(first.depth + 1, rest.depth + (rest.chain != word))
         self._writer.push(f"({first.text} {word} {text})", changed(rest, depth=depth - 1))
         self._writer.stack[-1] = changed(self._writer.stack[-1], chain=word, boolean=first.boolean and rest.boolean)
 
-    def _pushed(self, below: list[Entry]) -> Entry:
+    def _pushed(self, below: list[StackEntry]) -> StackEntry:
         stack = self._writer.stack
         if len(stack) != len(below) + 1 or stack[:-1] != below or stack[-1].iterator:
             raise StatementNeededError
         return stack[-1]
 
     def _as_statement(
-        self, condition: Entry, first: tuple[int, int], second: tuple[int, int], wanted: bool, keep: bool
+        self, condition: StackEntry, first: tuple[int, int], second: tuple[int, int], wanted: bool, keep: bool
     ) -> None:
         collect(self._writer)
         self._writer.stack.append(condition)
@@ -193,7 +193,7 @@ class _Translation:
             self._writer.line("else:")
             self._writer.lines += other
 
-    def _side(self, bounds: tuple[int, int], stack: list[Entry]) -> tuple[list[str], list[Entry]]:
+    def _side(self, bounds: tuple[int, int], stack: list[StackEntry]) -> tuple[list[str], list[StackEntry]]:
         """Return the lines of one side and the stack after it."""
         self._enter()
         lines, self._writer.lines = self._writer.lines, []
@@ -204,7 +204,9 @@ class _Translation:
         self._writer.margin -= 1
         return made, self._writer.stack
 
-    def _meet(self, one: list[str], after_one: list[Entry], other: list[str], after_other: list[Entry]) -> None:
+    def _meet(
+        self, one: list[str], after_one: list[StackEntry], other: list[str], after_other: list[StackEntry]
+    ) -> None:
         """Let both sides leave what they differ in in the same variables."""
         margin = " " * (self._writer.margin + 2)
         self._writer.stack = []
@@ -217,7 +219,7 @@ class _Translation:
             name = self._writer.variable()
             one.append(f"{margin}{name} = {left.text}")
             other.append(f"{margin}{name} = {right.text}")
-            self._writer.stack.append(Entry(name, boolean=left.boolean and right.boolean))
+            self._writer.stack.append(StackEntry(name, boolean=left.boolean and right.boolean))
 
     def _enter(self) -> None:
         self._writer.margin += 1
@@ -239,7 +241,7 @@ class _Translation:
         self._writer.line(f"for {iterator.text}.index0, {name} in enumerate({iterator.text}.items):")
         self._enter()
         self._writer.pay(at, price(self._code[at:target]))
-        self._writer.stack.append(Entry(name))
+        self._writer.stack.append(StackEntry(name))
         self._headers.append((at, below))
         self._range(at + 1, target - 1)
         self._writer.settle()

@@ -20,7 +20,7 @@ class StatementNeededError(Exception):
     """The code at hand cannot be a Python expression."""
 
 
-class Entry(Record):
+class StackEntry(Record):
     """What lies on the stack, as Python text."""
 
     text: str
@@ -60,17 +60,17 @@ class Text:
         """The pieces are in a list of that name, for want of knowing them all."""
 
 
-def entries_of(arguments: tuple[str | Entry, ...]) -> list[Entry]:
+def entries_of(arguments: tuple[str | StackEntry, ...]) -> list[StackEntry]:
     """Return those arguments that lay on the stack."""
-    return [argument for argument in arguments if isinstance(argument, Entry)]
+    return [argument for argument in arguments if isinstance(argument, StackEntry)]
 
 
-def call_text(at: int, function: str, *arguments: str | Entry) -> str:
+def call_text(at: int, function: str, *arguments: str | StackEntry) -> str:
     """Return the call of an operation, its first line marked with the instruction."""
-    texts = (argument.text if isinstance(argument, Entry) else argument for argument in arguments)
+    texts = (argument.text if isinstance(argument, StackEntry) else argument for argument in arguments)
     return f"{function}(#{at}\n{', '.join(texts)})"
 
 
-def tuple_text(parts: list[Entry]) -> str:
+def tuple_text(parts: list[StackEntry]) -> str:
     """Return a tuple of parts."""
     return f"({''.join(part.text + ', ' for part in parts)})"

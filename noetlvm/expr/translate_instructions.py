@@ -11,7 +11,7 @@ from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.expr import operations
 from noetlvm.expr import translate_texts as texts
 from noetlvm.expr.calls import named
-from noetlvm.expr.translate_entries import Entry, UnstructuredError, call_text, tuple_text
+from noetlvm.expr.translate_entries import StackEntry, UnstructuredError, call_text, tuple_text
 from noetlvm.expr.translate_writer import Writer
 from noetlvm.expr.values import Undefined
 from noetlvm.record import changed
@@ -31,12 +31,12 @@ _LOOP_FIELDS = {
 
 
 def _const(w: Writer, _at: int, value: object) -> None:
-    w.stack.append(Entry(w.constant(value), boolean=isinstance(value, bool), constant=value))
+    w.stack.append(StackEntry(w.constant(value), boolean=isinstance(value, bool), constant=value))
 
 
 def _name(w: Writer, _at: int, name: str) -> None:
     if name in w.namespaces:
-        w.stack.append(Entry(w.namespaces[name]))
+        w.stack.append(StackEntry(w.namespaces[name]))
     else:
         w.push(w.read(name))
     w.mark_data(_holds_data(name))
@@ -53,7 +53,7 @@ def _holds_data(name: str) -> bool:
 
 
 def _local(w: Writer, _at: int, slot: int) -> None:
-    w.stack.append(Entry(f"v{slot}", slot=slot))
+    w.stack.append(StackEntry(f"v{slot}", slot=slot))
 
 
 def _store(w: Writer, _at: int, slot: int) -> None:
@@ -68,7 +68,7 @@ def _loop(w: Writer, _at: int, depth: int) -> None:
     if depth >= len(iterators):
         raise UnstructuredError
     name = iterators[-1 - depth].text
-    w.stack.append(Entry(f"loop_fields({name})", 1, loop=name))
+    w.stack.append(StackEntry(f"loop_fields({name})", 1, loop=name))
 
 
 def _attribute(w: Writer, _at: int, name: str) -> None:
@@ -127,7 +127,7 @@ def _truth(w: Writer, _at: int) -> None:
 
 def _invoke(w: Writer, at: int, opcode: OpcodeName, name: str, count: int, words: list[str], spread: int) -> None:
     arguments = w.pop_many(count + len(words) + (spread & 1) + (spread >> 1))
-    value = w.pop() if opcode != "CALL" else Entry("None")
+    value = w.pop() if opcode != "CALL" else StackEntry("None")
     row = named(opcode, name)
     boolean = opcode == "TEST"
     if not words and not spread and row.signature.problem(count) is None:
@@ -167,7 +167,7 @@ def _iterate(w: Writer, at: int) -> None:
     w.settle()
     name = w.variable()
     w.line(f"{name} = {call_text(at, 'for_loop', 'fuel', value)}")
-    w.stack.append(Entry(name, iterator=True))
+    w.stack.append(StackEntry(name, iterator=True))
 
 
 def _unpack(w: Writer, at: int, count: int) -> None:
@@ -175,10 +175,10 @@ def _unpack(w: Writer, at: int, count: int) -> None:
     w.settle()
     names = [w.variable() for _ in range(count)]
     w.line(f"[{', '.join(names)}] = {call_text(at, 'unpack', 'fuel', value, str(count))}")
-    w.stack += (Entry(name) for name in reversed(names))
+    w.stack += (StackEntry(name) for name in reversed(names))
 
 
-def _is_cheap(op: str, left: Entry, right: Entry) -> bool:
+def _is_cheap(op: str, left: StackEntry, right: StackEntry) -> bool:
     """Tell whether a comparison neither fails nor costs more than the instruction, so that Python may do it."""
     if op in ("==", "!="):
         return left.is_short or right.is_short
@@ -250,7 +250,7 @@ STRAIGHT: dict[OpcodeName, Callable[..., None]] = {
     "LOCAL": _local,
     "STORE": _store,
     "LOOP": _loop,
-    "UNDEFINED": lambda w, _at, name: w.stack.append(Entry(w.constant(Undefined(name)))),
+    "UNDEFINED": lambda w, _at, name: w.stack.append(StackEntry(w.constant(Undefined(name)))),
     "ATTR": _attribute,
     "ITEM": _operation("item", 2),
     "SLICE": _operation("cut", 4),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.expr.translate_entries import SHORT, Entry, StatementNeededError, Text, call_text
+from noetlvm.expr.translate_entries import SHORT, StackEntry, StatementNeededError, Text, call_text
 from noetlvm.expr.translate_writer import Writer
 
 SHORT_TEXT = 4_096
@@ -65,7 +65,7 @@ def end(w: Writer, at: int) -> None:
         w.line(f"{name} = {call_text(at, 'joined', 'fuel', pieces)}")
     else:
         _short_text(w, at, name, text.pieces)
-    w.stack.append(Entry(name))
+    w.stack.append(StackEntry(name))
 
 
 def _short_text(w: Writer, at: int, name: str, pieces: list[tuple[str, str]]) -> None:

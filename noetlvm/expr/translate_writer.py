@@ -15,7 +15,14 @@ from noetlvm.expr.calls import call_with_words
 from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, from_python
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.interpret import Price, Scope
-from noetlvm.expr.translate_entries import Entry, StatementNeededError, Text, UnstructuredError, call_text, entries_of
+from noetlvm.expr.translate_entries import (
+    StackEntry,
+    StatementNeededError,
+    Text,
+    UnstructuredError,
+    call_text,
+    entries_of,
+)
 from noetlvm.expr.values import Data, Undefined
 from noetlvm.record import changed
 
@@ -70,7 +77,7 @@ class Writer:
         """Only an expression may be written: no line."""
         self.texts: list[Text] = []
         """The texts that have been begun, the innermost last."""
-        self.stack: list[Entry] = []
+        self.stack: list[StackEntry] = []
 
     def line(self, text: str) -> None:
         """Write a line of the function."""
@@ -91,14 +98,14 @@ class Writer:
             self._names[self._constants[key]] = value
         return self._constants[key]
 
-    def push(self, text: str, *parts: Entry, boolean: bool = False) -> None:
+    def push(self, text: str, *parts: StackEntry, boolean: bool = False) -> None:
         """Push an expression made of parts; one that nests too deeply goes into a variable first."""
         depth = 1 + max((part.depth for part in parts), default=0)
-        self.stack.append(Entry(text, depth, boolean))
+        self.stack.append(StackEntry(text, depth, boolean))
         if depth > NESTING_MAX:
             self.settle()
 
-    def call(self, at: int, function: str, *arguments: str | Entry, boolean: bool = False) -> None:
+    def call(self, at: int, function: str, *arguments: str | StackEntry, boolean: bool = False) -> None:
         """Push the call of an operation that may fail."""
         self.push(call_text(at, function, *arguments), *entries_of(arguments), boolean=boolean)
 
@@ -106,13 +113,13 @@ class Writer:
         """Say whether what was just pushed is data that came from outside."""
         self.stack[-1] = changed(self.stack[-1], is_data=is_data)
 
-    def pop(self) -> Entry:
+    def pop(self) -> StackEntry:
         """Take a value off the stack."""
         if not self.stack or self.stack[-1].iterator:
             raise UnstructuredError
         return self.stack.pop()
 
-    def pop_many(self, count: int) -> list[Entry]:
+    def pop_many(self, count: int) -> list[StackEntry]:
         """Take values off the stack; the top comes last."""
         return [self.pop() for _ in range(count)][::-1]
 
@@ -122,7 +129,7 @@ class Writer:
             if entry.depth:
                 name = self.variable()
                 self.line(f"{name} = {entry.text}")
-                self.stack[index] = Entry(name, boolean=entry.boolean, is_data=entry.is_data)
+                self.stack[index] = StackEntry(name, boolean=entry.boolean, is_data=entry.is_data)
 
     def pay(self, at: int, cost: Price) -> None:
         """Write that the code from here on is paid for."""
@@ -135,7 +142,7 @@ class Writer:
         """Return the text that reads a namespace."""
         return f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})"
 
-    def assigned(self, value: Entry) -> tuple[str, str]:
+    def assigned(self, value: StackEntry) -> tuple[str, str]:
         """Return a value's variable, and the text that gives it its value where it is used first."""
         if not value.depth:
             return value.text, value.text

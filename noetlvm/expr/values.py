@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.data.references import PLAIN_TYPES
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.fuel import MAX_DEPTH, NODE_STEPS, Fuel
 
 Data: TypeAlias = Any
@@ -62,7 +62,7 @@ class Undefined:
 
     def error(self) -> ExpressionError:
         """Return the error of needing it."""
-        return ExpressionError(Kind.UNDEFINED, f"`{self.name}` is undefined")
+        return ExpressionError(ErrorKind.UNDEFINED, f"`{self.name}` is undefined")
 
 
 class Group(tuple[Data, ...]):
@@ -105,7 +105,7 @@ def wrong_type(value: Data, wanted: str) -> ExpressionError:
     """Return the error for a value that is not what was wanted, or that does not exist."""
     if type(value) is Undefined:
         return value.error()
-    return ExpressionError(Kind.TYPE, f"this needs {wanted}, not {type_name(value)}")
+    return ExpressionError(ErrorKind.TYPE, f"this needs {wanted}, not {type_name(value)}")
 
 
 def guard(value: Data) -> bool:
@@ -141,7 +141,7 @@ def opened(fuel: Fuel, item: Data, depth: int) -> Iterator[Data]:
 def parts(item: Data, depth: int) -> Iterator[Data]:
     """Return what is in a container, the keys of a mapping included; refuse excessive nesting."""
     if depth > MAX_DEPTH:
-        raise ExpressionError(Kind.SIZE, f"the data is nested more than {MAX_DEPTH} levels deep")
+        raise ExpressionError(ErrorKind.SIZE, f"the data is nested more than {MAX_DEPTH} levels deep")
     return chain(item.keys(), item.values()) if isinstance(item, dict) else iter(item)
 
 

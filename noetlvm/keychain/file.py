@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.keychain.environment import Environment
-from noetlvm.keychain.source import ProviderError, Source, text_setting
+from noetlvm.keychain.source import ProviderError, SecretSource, text_setting
 
 MAX_BYTES = 1024 * 1024
 
@@ -43,7 +43,7 @@ class Documents:
         return f"the file {self._path} (`{self._key or name}`)"
 
 
-def open_file(settings: Mapping[str, Any]) -> Source:
+def open_file(settings: Mapping[str, Any]) -> SecretSource:
     """Return what a file holds; `key` names the secret in it if the entry's name does not."""
     path = text_setting(settings, "path")
     if path is None:
@@ -51,7 +51,7 @@ def open_file(settings: Mapping[str, Any]) -> Source:
     return read_file(Path(path).expanduser(), text_setting(settings, "key"))
 
 
-def read_file(path: Path, key: str | None = None) -> Source:
+def read_file(path: Path, key: str | None = None) -> SecretSource:
     """Return a file's secrets. Raises ProviderError."""
     form = ".env" if path.name.startswith(".env") else path.suffix.lower()
     if form == ".env":

@@ -12,14 +12,14 @@ from typing import Any
 from noetlvm.keychain.command import open_command
 from noetlvm.keychain.environment import open_environment
 from noetlvm.keychain.file import open_file
-from noetlvm.keychain.source import Provider, ProviderError, Source
+from noetlvm.keychain.source import Provider, ProviderError, SecretSource
 
 ENTRY_POINT_GROUP = "noetlvm.keychain"
 
 BUILTIN: dict[str, Provider] = {"environment": open_environment, "file": open_file, "command": open_command}
 
 
-def open_source(provider: str, settings: Mapping[str, Any]) -> Source:
+def open_source(provider: str, settings: Mapping[str, Any]) -> SecretSource:
     """Return a provider's source. Raises ProviderError, also if there is no such provider."""
     if provider in BUILTIN:
         return BUILTIN[provider](settings)

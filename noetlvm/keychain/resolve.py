@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from noetlvm.bytecode.program import Credential
+from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.options import KeychainOptionError, Options, ProviderChoice, read_options
 from noetlvm.keychain.providers import BUILTIN, open_source, provider_names
-from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, Shape, ShapeError, secret_texts, shaped
+from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, SecretForm, ShapeError, secret_texts, shaped
 from noetlvm.keychain.source import ProviderError
 
 _ENVIRONMENT = ProviderChoice("environment", {})
@@ -31,7 +31,7 @@ class Keychain(NamedTuple):
     """Every text in it that must not be seen."""
 
 
-def resolve(declarations: Iterable[Credential], options: Sequence[str] = ()) -> Keychain:
+def resolve(declarations: Iterable[KeychainEntry], options: Sequence[str] = ()) -> Keychain:
     """Return all that is declared. Raises MissingEntryError at the first that cannot be had."""
     declared = tuple(declarations)
     places = _read(options)
@@ -60,7 +60,7 @@ def _read(options: Sequence[str]) -> Options:
         raise MissingEntryError(str(problem)) from None
 
 
-def _entry(credential: Credential, shape: Shape, options: Options) -> Any:
+def _entry(credential: KeychainEntry, shape: SecretForm, options: Options) -> Any:
     found = _found(credential.name, shape.fields, _places(credential, options))
     try:
         return shaped(found, shape)
@@ -88,7 +88,7 @@ def _found(name: str, fields: tuple[str, ...], places: tuple[ProviderChoice, ...
     )
 
 
-def _places(credential: Credential, options: Options) -> tuple[ProviderChoice, ...]:
+def _places(credential: KeychainEntry, options: Options) -> tuple[ProviderChoice, ...]:
     if credential.name in options.by_name:
         return (options.by_name[credential.name],)
     provider = _provider(credential)
@@ -99,11 +99,11 @@ def _places(credential: Credential, options: Options) -> tuple[ProviderChoice, .
     return alike or (_with_settings(ProviderChoice(provider, {}), credential),)
 
 
-def _with_settings(place: ProviderChoice, credential: Credential) -> ProviderChoice:
+def _with_settings(place: ProviderChoice, credential: KeychainEntry) -> ProviderChoice:
     return ProviderChoice(place.provider, {**place.settings, **credential.settings})
 
 
-def _provider(credential: Credential) -> str | None:
+def _provider(credential: KeychainEntry) -> str | None:
     """Return the provider that a declaration names: as `provider`, or as its kind."""
     if credential.kind in SHAPES:
         named = credential.settings.get("provider")
@@ -111,7 +111,7 @@ def _provider(credential: Credential) -> str | None:
     return credential.kind
 
 
-def _shape(credential: Credential) -> Shape:
+def _shape(credential: KeychainEntry) -> SecretForm:
     if credential.kind not in SHAPES and credential.kind not in BUILTIN:
         _check_plugin(credential)
     shape = SHAPES.get(credential.kind, ANY_SHAPE)
@@ -121,10 +121,10 @@ def _shape(credential: Credential) -> Shape:
     names = tuple(field for field in fields if isinstance(field, str)) if isinstance(fields, list) else ()
     if not names or fields != list(names):
         raise MissingEntryError(f"the keychain entry `{credential.name}`: `fields` must be a list of names")
-    return Shape(fields=names, needs=names)
+    return SecretForm(fields=names, needs=names)
 
 
-def _check_plugin(credential: Credential) -> None:
+def _check_plugin(credential: KeychainEntry) -> None:
     if credential.kind not in (known := provider_names()):
         kinds = ", ".join([*SHAPES, *known])
         raise MissingEntryError(

@@ -16,7 +16,7 @@ class ShapeError(Exception):
     """Something was found that is not what its kind needs. The message does not quote it."""
 
 
-class Shape(NamedTuple):
+class SecretForm(NamedTuple):
     """One form."""
 
     fields: tuple[str, ...] = ()
@@ -43,17 +43,17 @@ _POSTGRES_NAMES = {
     "db_password": "password",
 }
 
-SHAPES: dict[str, Shape] = {
-    "secret_manager": Shape(),
-    "bearer_token": Shape(fields=("token",), needs=("token",), single="token"),
-    "api_key": Shape(fields=("header", "value"), needs=("value",), public=frozenset({"header"}), single="value"),
-    "basic_auth": Shape(
+SHAPES: dict[str, SecretForm] = {
+    "secret_manager": SecretForm(),
+    "bearer_token": SecretForm(fields=("token",), needs=("token",), single="token"),
+    "api_key": SecretForm(fields=("header", "value"), needs=("value",), public=frozenset({"header"}), single="value"),
+    "basic_auth": SecretForm(
         fields=("username", "password"),
         needs=("username", "password"),
         public=frozenset({"username"}),
         other_names={"user": "username"},
     ),
-    "postgres_credential": Shape(
+    "postgres_credential": SecretForm(
         fields=("host", "port", "database", "user", "password", "sslmode"),
         public=frozenset({"host", "port", "database", "user", "sslmode"}),
         other_names=_POSTGRES_NAMES,
@@ -61,10 +61,10 @@ SHAPES: dict[str, Shape] = {
     ),
 }
 
-ANY_SHAPE = Shape()
+ANY_SHAPE = SecretForm()
 
 
-def shaped(found: Any, shape: Shape) -> Any:
+def shaped(found: Any, shape: SecretForm) -> Any:
     """Return what was found in the form that templates and tools read. Raises ShapeError."""
     if not shape.fields:
         return found
@@ -86,7 +86,7 @@ def shaped(found: Any, shape: Shape) -> Any:
     return parts
 
 
-def _parts(text: str, shape: Shape) -> dict[str, Any]:
+def _parts(text: str, shape: SecretForm) -> dict[str, Any]:
     """Return the parts that one text holds. Raises ShapeError."""
     held = json_object(text)
     if held is not None:
@@ -98,7 +98,7 @@ def _parts(text: str, shape: Shape) -> dict[str, Any]:
     raise ShapeError(f"it must have the parts {', '.join(shape.fields)}, and it is a single text")
 
 
-def secret_texts(entry: Any, shape: Shape = ANY_SHAPE) -> Iterator[str]:
+def secret_texts(entry: Any, shape: SecretForm = ANY_SHAPE) -> Iterator[str]:
     """Yield the texts of an entry that must not be seen, the innermost included."""
     if isinstance(entry, Mapping):
         for name, value in entry.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 
-class Source(Protocol):
+class SecretSource(Protocol):
     """A place that has secrets by name."""
 
     def find(self, name: str, fields: tuple[str, ...]) -> Any:
@@ -20,7 +20,7 @@ class Source(Protocol):
         """Say where that name is looked for. It never says what is there."""
 
 
-Provider: TypeAlias = Callable[[Mapping[str, Any]], Source]
+Provider: TypeAlias = Callable[[Mapping[str, Any]], SecretSource]
 """Makes a source from settings, those of a declaration or of `--keychain`. Raises ProviderError."""
 
 

@@ -12,7 +12,7 @@ from noetlvm.language.events import BOUNDARY
 from noetlvm.record import Record
 
 
-class Position(StrEnum):
+class TemplatePosition(StrEnum):
     """A place in a playbook where a template may stand; the value is its title for people."""
 
     ADMIT = "admit rule"
@@ -31,19 +31,19 @@ _SERVER_SIDE = frozenset({"workload", "ctx", "args", "event", "execution_id"})
 _TASK = frozenset({"workload", "keychain", "ctx", "iter", "args", "execution_id", "_prev", "_task", "_attempt"})
 _AFTER_TASK = _TASK | {"outcome"}
 
-VISIBLE: dict[Position, frozenset[str]] = {
-    Position.ADMIT: _SERVER_SIDE,
-    Position.ARC_WHEN: _SERVER_SIDE,
-    Position.ARC_ARGS: _SERVER_SIDE,
-    Position.LOOP_IN: frozenset({"workload", "ctx", "args", "execution_id", "iter"}),
-    Position.TASK_INPUT: _TASK,
-    Position.TASK_POLICY: _AFTER_TASK,
-    Position.TASK_PATCH: _AFTER_TASK,
-    Position.TASK_DELAY: _AFTER_TASK,
+VISIBLE: dict[TemplatePosition, frozenset[str]] = {
+    TemplatePosition.ADMIT: _SERVER_SIDE,
+    TemplatePosition.ARC_WHEN: _SERVER_SIDE,
+    TemplatePosition.ARC_ARGS: _SERVER_SIDE,
+    TemplatePosition.LOOP_IN: frozenset({"workload", "ctx", "args", "execution_id", "iter"}),
+    TemplatePosition.TASK_INPUT: _TASK,
+    TemplatePosition.TASK_POLICY: _AFTER_TASK,
+    TemplatePosition.TASK_PATCH: _AFTER_TASK,
+    TemplatePosition.TASK_DELAY: _AFTER_TASK,
     # Sugar becomes the policy of a generated noop: that task's outcome is always ok and says nothing.
-    Position.SUGAR_WHEN: _TASK,
+    TemplatePosition.SUGAR_WHEN: _TASK,
     # `workload`, `keychain` and `executor` are read before there is anything to see.
-    Position.STATIC: frozenset(),
+    TemplatePosition.STATIC: frozenset(),
 }
 
 LOOP_ONLY = frozenset({"iter"})
@@ -51,7 +51,7 @@ LOOP_ONLY = frozenset({"iter"})
 
 
 @cache
-def visible_names(position: Position, in_loop: bool) -> frozenset[str]:
+def visible_names(position: TemplatePosition, in_loop: bool) -> frozenset[str]:
     """Return the names that exist at a position; those of a loop only inside one."""
     return VISIBLE[position] if in_loop else VISIBLE[position] - LOOP_ONLY
 

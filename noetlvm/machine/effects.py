@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from noetlvm.limits import MESSAGE_CHARS_MAX
 
 
-class Call(NamedTuple):
+class CallTool(NamedTuple):
     """Run a tool and give its outcome to `Frame.complete`."""
 
     kind: str
@@ -38,7 +38,7 @@ class Ended(NamedTuple):
     error: dict[str, Any] | None = None
 
 
-Effect: TypeAlias = Call | Wait | Ended
+Effect: TypeAlias = CallTool | Wait | Ended
 
 DONE, FAILED = -1, -2
 """Program counters of a pipeline that has ended."""

@@ -13,7 +13,7 @@ from typing import Any
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY
 from noetlvm.machine.payload import rough_bytes
-from noetlvm.machine.state import FAILURES_KEPT, Child, Loop, Run, State, Thread, Token, View
+from noetlvm.machine.state import FAILURES_KEPT, Child, LoopRun, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
@@ -32,6 +32,17 @@ def _requested(state: State, event: Event) -> None:
     state.parent, state.depth = data.get("parent", ""), data.get("depth", 0)
     state.trace = data.get("trace") or state.parent or state.execution_id
     state.status = "requested"
+
+
+def _retried(state: State, event: Event) -> None:
+    """Open the state again, as that of another execution: what the failed runs left in it is taken out."""
+    data = event.data
+    state.execution_id = state.trace = data["execution"]
+    state.bundle, state.retried_from = data["bundle"], data["retried_from"]
+    state.parent, state.depth = "", 0
+    state.status, state.since, state.final_given = "running", state.now, False
+    state.failures, state.failure_count = [], 0
+    state.counts = [count - undone for count, undone in zip(state.counts, data["undone"], strict=True)]
 
 
 def _evaluated(state: State, event: Event) -> None:
@@ -116,7 +127,7 @@ def _enqueued(state: State, event: Event) -> None:
     data = event.data
     is_final = data.get("final", False)
     state.last_token = data["token"]
-    state.tokens[state.last_token] = Token(data["step"], data["args"], None, is_final)
+    state.tokens[state.last_token] = Token(data["step"], data["args"], data.get("event"), is_final)
     state.untested[state.last_token] = None
     state.final_given = state.final_given or is_final
 
@@ -288,7 +299,7 @@ def _task_done(state: State, event: Event) -> None:
 def _loop_started(state: State, event: Event) -> None:
     run, path = state.runs[event.run], event.iteration
     state.unstarted.pop((event.run, path), None)
-    loop = run.loops[path] = Loop(event.data)
+    loop = run.loops[path] = LoopRun(event.data)
     if loop.parallel and parallel_around(run, path) is None:
         loop.base = state.view if path else run.view
     _open_iterations(state, event.run, path)
@@ -331,7 +342,7 @@ def _iteration_done(state: State, event: Event) -> None:
     _end_iteration(state, event, loop, around)
 
 
-def held_bytes(loop: Loop, index: int, data: dict[str, Any]) -> int:
+def held_bytes(loop: LoopRun, index: int, data: dict[str, Any]) -> int:
     """Return about how much an iteration that ends adds to the state of its loop."""
     return rough_bytes(data.get("result")) + rough_bytes(data.get("ctx") or loop.patches.get(index))
 
@@ -359,7 +370,7 @@ def _iteration_failed(state: State, event: Event) -> None:
             state.complete[event.run, ""] = None
 
 
-def _end_iteration(state: State, event: Event, loop: Loop, around: str) -> None:
+def _end_iteration(state: State, event: Event, loop: LoopRun, around: str) -> None:
     run, key = state.runs[event.run], (event.run, event.iteration)
     _close_thread(state, event.run, run, event.iteration)
     for pending in (state.unstarted, state.complete):
@@ -381,7 +392,7 @@ def _store_patch(run: Run, path: str, patch: dict[str, Any]) -> None:
     loop.patches[index] = {**loop.patches.get(index, {}), **patch}
 
 
-def parallel_around(run: Run, path: str) -> tuple[Loop, int] | None:
+def parallel_around(run: Run, path: str) -> tuple[LoopRun, int] | None:
     """Return the innermost parallel loop around an iteration, and which of its iterations that is."""
     while path:
         path, index = split(path)
@@ -493,5 +504,6 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "execution.paused": _paused,
     "execution.resumed": _resumed,
     "execution.cancelled": _cancelled,
+    "execution.retried": _retried,
 }
 """One for each event of the catalogue, except those that are folded into another."""

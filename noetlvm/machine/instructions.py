@@ -20,7 +20,7 @@ from noetlvm.expr.errors import ExpressionError, InternalError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import type_name
 from noetlvm.limits import WAIT_SECONDS_MAX
-from noetlvm.machine.effects import DONE, FAILED, Call, Effect, Ended, failure
+from noetlvm.machine.effects import DONE, FAILED, CallTool, Effect, Ended, failure
 from noetlvm.machine.payload import TooLargeError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _call(pipeline: LoadedPipeline, at: int, kind: str, *_expressions: object) -
         except ExpressionError as error:
             frame.not_rendered(rendering.failure(error))
             return None
-        return Call(kind, given, settings, frame.task, frame.label, frame.attempt, frame.key)
+        return CallTool(kind, given, settings, frame.task, frame.label, frame.attempt, frame.key)
 
     return call
 
@@ -304,7 +304,7 @@ def _checked(perform: Perform, name: str, at: int, size: int) -> Perform:
         _assert(name != "CALL" or (frame.in_task and not frame.outcome), at, "CALL needs a task without an outcome")
         effect = perform(frame)
         _assert(frame.pc in (DONE, FAILED) or 0 <= frame.pc < size, at, "it goes to no instruction")
-        if isinstance(effect, Call):
+        if isinstance(effect, CallTool):
             _assert(isinstance(effect.inputs, dict) and isinstance(effect.spec, dict), at, "inputs are no mapping")
         return effect
 

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import Arc, Credential, DebugEntry, Expression, LoopHeader, Pipeline, Playbook, Program
+from noetlvm.bytecode.program import (
+    ArcCode,
+    DebugEntry,
+    ExpressionCode,
+    KeychainEntry,
+    LoopHeader,
+    Pipeline,
+    PlaybookCode,
+    Program,
+)
 from noetlvm.bytecode.program import Transition as Step
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.evaluate import compile_expression
@@ -84,7 +93,7 @@ class Evaluator:
 
     __slots__ = ("_expression", "_setting", "address", "run")
 
-    def __init__(self, expression: Expression, address: str, setting: _Setting) -> None:
+    def __init__(self, expression: ExpressionCode, address: str, setting: _Setting) -> None:
         self._expression = expression
         self._setting = setting
         self.address = address
@@ -105,7 +114,7 @@ class Evaluator:
         return failure("template", f"{place or self.address}: {error.message}", expression=self.address, place=place)
 
 
-def _constant(expression: Expression) -> Evaluation | None:
+def _constant(expression: ExpressionCode) -> Evaluation | None:
     """Return an expression that is one constant as a function; most specs are, and need no translation."""
     first = expression.code[0]
     if len(expression.code) != 2 or first.opcode.name != "CONST":
@@ -143,18 +152,18 @@ class LoadedPipeline:
     def optional(self, at: int, operand: int) -> Evaluator | None:
         """Return the expression that an operand of an instruction holds, if it holds one."""
         expression = self._code[at].operands[operand]
-        if not isinstance(expression, Expression):
+        if not isinstance(expression, ExpressionCode):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
 
-    def kinds(self) -> Iterator[tuple[str, str]]:
-        """Yield each task's label and the kind of its tool."""
-        label = ""
-        for instruction in self._code:
+    def tasks(self) -> Iterator[tuple[str, str, int]]:
+        """Yield each task's label, the kind of its tool, and its first instruction."""
+        label, entry = "", 0
+        for at, instruction in enumerate(self._code):
             if instruction.opcode.name == "ENTER":
-                label = instruction.operands[0]
+                label, entry = str(instruction.operands[0]), at
             elif instruction.opcode.name == "CALL":
-                yield label, instruction.operands[0]
+                yield label, str(instruction.operands[0]), entry
 
     def locate(self, at: int) -> str:
         """Return where an instruction was written, or its address if that is not known."""
@@ -224,7 +233,7 @@ class LoadedPlaybook(Record):
     guards_success: bool
     """Arcs without `when` hold on success only: `executor.spec.unguarded_arcs: success` (S55)."""
     workload: dict[str, Any]
-    keychain: tuple[Credential, ...]
+    keychain: tuple[KeychainEntry, ...]
     steps: dict[str, LoadedStep]
     has_time_limits: bool
     prefix: str
@@ -256,7 +265,7 @@ class _Setting(Record):
     places: Places
     is_checked: bool
 
-    def playbook(self, playbook: Playbook, prefix: str) -> LoadedPlaybook:
+    def playbook(self, playbook: PlaybookCode, prefix: str) -> LoadedPlaybook:
         limits = Limits.of(playbook.executor)
         steps = {
             step.name: self._step(step, prefix + step.name, limits, position)
@@ -301,9 +310,9 @@ class _Setting(Record):
         collection = Evaluator(loop.collection, address, self)
         return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers)
 
-    def _arc(self, arc: Arc, address: str) -> LoadedArc:
+    def _arc(self, arc: ArcCode, address: str) -> LoadedArc:
         guard, args = self._evaluator(arc.guard, f"{address}/when"), self._evaluator(arc.args, f"{address}/args")
         return LoadedArc(arc.target, guard, args, arc.handles_failure)
 
-    def _evaluator(self, expression: Expression | None, address: str) -> Evaluator | None:
+    def _evaluator(self, expression: ExpressionCode | None, address: str) -> Evaluator | None:
         return Evaluator(expression, address, self) if expression else None

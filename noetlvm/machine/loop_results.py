@@ -11,7 +11,7 @@ from typing import Any
 from noetlvm.limits import LOOP_RESULTS_BYTES, LOOP_RESULTS_STORED
 from noetlvm.machine.fold import held_bytes, split
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import Loop, Run
+from noetlvm.machine.state import LoopRun, Run
 
 
 def with_stored(run: Run, iteration: str, data: dict[str, Any], offload: Offload) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def with_stored(run: Run, iteration: str, data: dict[str, Any], offload: Offload
     return data | {"stored": stored}
 
 
-def all_results(loop: Loop, offload: Offload) -> list[Any]:
+def all_results(loop: LoopRun, offload: Offload) -> list[Any]:
     """Return the results of a loop, in order."""
     results = list(loop.results)
     for at, stored, _ in loop.stored:
@@ -37,7 +37,7 @@ def all_results(loop: Loop, offload: Offload) -> list[Any]:
     return results
 
 
-def all_patches(loop: Loop, offload: Offload) -> dict[int, dict[str, Any]]:
+def all_patches(loop: LoopRun, offload: Offload) -> dict[int, dict[str, Any]]:
     """Return what a loop's iterations wrote to `ctx`, by index."""
     patches = dict(loop.patches)
     for at, _, stored in loop.stored:

@@ -14,7 +14,7 @@ from typing import Any
 
 from noetlvm.data.encoding import UnencodableError, decode, deeply_readable, encode, encode_noting_references
 from noetlvm.data.references import Reference, ReferringMap
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.values import type_name
 from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, LOADED_BYTES
 
@@ -184,9 +184,13 @@ class Offload:
         try:
             data = self._fetch(reference)
         except (LookupError, OSError, ValueError) as error:
-            raise ExpressionError(Kind.STORED, f"the stored result {reference.key} cannot be read: {error}") from None
+            raise ExpressionError(
+                ErrorKind.STORED, f"the stored result {reference.key} cannot be read: {error}"
+            ) from None
         if sha256(data).hexdigest() != reference.key:
-            raise ExpressionError(Kind.STORED, f"the stored result {reference.key} is damaged: its checksum differs")
+            raise ExpressionError(
+                ErrorKind.STORED, f"the stored result {reference.key} is damaged: its checksum differs"
+            )
         return data
 
     def _keep(self, reference: Reference, value: Any) -> None:

@@ -22,7 +22,7 @@ from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
 from noetlvm.machine.reducers import MergeError, merge_patches
 from noetlvm.machine.routing import Routing
 from noetlvm.machine.scope import server_names
-from noetlvm.machine.state import Loop, Run, Token, View
+from noetlvm.machine.state import LoopRun, Run, Token, View
 
 FIRST_TOKEN = 1
 """Number of the token that starts an execution."""
@@ -223,7 +223,7 @@ class Settling:
         else:
             self.journal.emit("loop.done", data | {"loop": self._with_failures(_counts(loop), loop)}, number)
 
-    def _write(self, number: int, run: Run, path: str, loop: Loop) -> dict[str, Any]:
+    def _write(self, number: int, run: Run, path: str, loop: LoopRun) -> dict[str, Any]:
         """Write what a parallel loop's iterations wrote to `ctx`, or return it for the parallel iteration around it.
 
         Reducers of the outermost parallel loop continue from what `ctx` held when it began (S58).
@@ -245,7 +245,7 @@ class Settling:
             raise MergeError(problem)
         return {}
 
-    def _with_failures(self, counts: dict[str, int], loop: Loop) -> dict[str, Any]:
+    def _with_failures(self, counts: dict[str, int], loop: LoopRun) -> dict[str, Any]:
         """Add the first failures of a loop, in the order of their indices, and a reference to the rest (S54)."""
         if not loop.failures:
             return counts
@@ -315,7 +315,7 @@ class Settling:
         self.journal.emit("playbook.processed", {"status": status, "failures": self._state.failure_count})
 
 
-def _counts(loop: Loop) -> dict[str, int]:
+def _counts(loop: LoopRun) -> dict[str, int]:
     return {"total": loop.ok + loop.failed, "ok": loop.ok, "failed": loop.failed}
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 5
+LAYOUT = 6
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_KEPT = 100
@@ -166,7 +166,7 @@ class Thread:
         return made
 
 
-class Loop:
+class LoopRun:
     """One loop over one collection: a level of a loop step within one iteration of the level around it."""
 
     __slots__ = (
@@ -251,7 +251,7 @@ class Run:
         """When a worker first reported something; None: it waits for a worker."""
         self.threads: dict[str, Thread] = {}
         """Open pipelines by iteration."""
-        self.loops: dict[str, Loop] = {}
+        self.loops: dict[str, LoopRun] = {}
         """Open loops by the iteration around them."""
         self.leases: dict[str, int] = {}
         """First lease of threads that open later, by unit, where it is not 1: the one before was lost."""
@@ -279,7 +279,7 @@ class Run:
         made = cls(data["step"], data["args"], data["final"], _view(data["view"], mappings))
         made.since = data["since"]
         made.threads = {path: Thread.from_data(thread, mappings) for path, thread in data["threads"]}
-        made.loops = {path: Loop.from_data(loop, mappings) for path, loop in data["loops"]}
+        made.loops = {path: LoopRun.from_data(loop, mappings) for path, loop in data["loops"]}
         made.leases = dict(data["leases"])
         made.failure, made.boundary = data["failure"], data["boundary"]
         return made
@@ -291,12 +291,12 @@ class Token(NamedTuple):
     step: str
     args: dict[str, Any]
     event: dict[str, Any] | None
-    """The boundary event that made it, as templates see it; None for the first and the final token."""
+    """The boundary event that made it, as templates see it, or a reference; None for the first and the final token."""
     final: bool
 
 
 _PLAIN = (
-    *("execution_id", "bundle", "path", "parent", "depth", "trace", "status", "paused", "seq"),
+    *("execution_id", "bundle", "path", "parent", "depth", "trace", "retried_from", "status", "paused", "seq"),
     *("now", "since"),
     *("workload", "result", "result_place", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "final_given"),
@@ -319,6 +319,8 @@ class State:
         self.depth = 0
         self.trace = ""
         """The execution at the root of all that run for the same request; this one, if it has no parent."""
+        self.retried_from = ""
+        """Failed execution whose log this one's begins with (S56); empty: none."""
         self.status = "new"
         """new, requested, running, cancelling, then success, failed or cancelled."""
         self.paused = False

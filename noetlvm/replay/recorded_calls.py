@@ -124,4 +124,4 @@ def _kinds(playbook: LoadedPlaybook | None) -> Mapping[tuple[str, str], str]:
     if playbook is None:
         return {}
     pipelines = {name: step.pipeline for name, step in playbook.steps.items() if step.pipeline}
-    return {(step, label): kind for step, pipeline in pipelines.items() for label, kind in pipeline.kinds()}
+    return {(step, label): kind for step, pipeline in pipelines.items() for label, kind, _ in pipeline.tasks()}

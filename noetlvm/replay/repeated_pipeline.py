@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import MASK
 from noetlvm.data.event import Event
-from noetlvm.machine.effects import Call, Ended, Wait
+from noetlvm.machine.effects import CallTool, Ended, Wait
 from noetlvm.machine.frame import Frame, frame_for
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Work
@@ -85,12 +85,12 @@ def repeated(work: Work, recording: Recording, now: float) -> Iterator[Event | f
             return
         if type(effect) is Wait:
             yield effect.seconds
-        elif type(effect) is Call and answer is not None:
+        elif type(effect) is CallTool and answer is not None:
             call = recorded(frame)
             meta = call.meta if call else {}
             frame.complete({**recording.offload.readable(answer), "meta": meta or {"duration_ms": 0, "ts": now}})
             answer = None
-        elif type(effect) is Call and effect.kind == PLAYBOOK:
+        elif type(effect) is CallTool and effect.kind == PLAYBOOK:
             try:
                 child = wanted_child(effect, recording.offload)
             except InputError as problem:
@@ -98,7 +98,7 @@ def repeated(work: Work, recording: Recording, now: float) -> Iterator[Event | f
                 continue
             yield frame.started(**_start_data(recorded(frame), frame, now), child=child)
             return
-        elif type(effect) is Call:
+        elif type(effect) is CallTool:
             call = recorded(frame)
             yield frame.started(**_start_data(call, frame, now))
             outcome = {"meta": {"duration_ms": 0, "ts": now}, **_outcome(effect, work, call, frame)}
@@ -112,7 +112,7 @@ def _start_data(call: RecordedCall | None, frame: Frame, now: float) -> dict[str
     return data | frame.shown_inputs() if "inputs" in recorded else data
 
 
-def _outcome(call: Call, work: Work, recorded: RecordedCall | None, frame: Frame) -> Outcome:
+def _outcome(call: CallTool, work: Work, recorded: RecordedCall | None, frame: Frame) -> Outcome:
     """Return the recorded outcome of a call. Raises NoOutcomeError."""
     reason = objection(call, recorded, frame)
     if reason:
@@ -126,7 +126,7 @@ def _outcome(call: Call, work: Work, recorded: RecordedCall | None, frame: Frame
     return recorded.outcome
 
 
-def objection(call: Call, recorded: RecordedCall | None, frame: Frame) -> str:
+def objection(call: CallTool, recorded: RecordedCall | None, frame: Frame) -> str:
     """Say why a recorded call does not answer this one; empty: it does."""
     if recorded is None or recorded.started is None:
         return "the log has no such call"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from noetlvm.data.event import Event
+from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
 from noetlvm.machine.payload import Offload
@@ -32,7 +32,7 @@ class Ending(NamedTuple):
         return cls(execution_id, status, state.ctx, state.result, failures, state.failure_count, state.seq)
 
 
-class Entry(NamedTuple):
+class WaitingInput(NamedTuple):
     """An input that waits for its decision."""
 
     input: Input
@@ -47,7 +47,7 @@ class Active:
 
     __slots__ = (
         "acknowledged", "awaited", "closed", "credentials", "decided", "done", "due", "effects", "events", "inbox",
-        "offload", "opened", "playbook", "program", "row", "sent", "snapshot_seq", "start_key", "state",
+        "offload", "opened", "playbook", "program", "row", "sent", "shared", "snapshot_seq", "start_key", "state",
     )  # fmt: skip
 
     def __init__(
@@ -66,12 +66,14 @@ class Active:
         self.state = state
         self.credentials = credentials
         self.offload = offload
-        self.inbox: list[Entry] = []
+        self.inbox: list[WaitingInput] = []
         self.due: float | None = None
         """Time of its next timer."""
         self.snapshot_seq = 0
         self.start_key = ""
         """Of a new execution: no other may have it."""
+        self.shared: Sequence[Recorded] = ()
+        """Of a new execution that retries another: the log that both begin with, until it is written."""
         self.awaited: dict[str, tuple[Position, str]] = {}
         """Children by identifier: the thread that waits for each, and its key. A cache."""
         self.effects: list[Effect] = []
@@ -80,7 +82,7 @@ class Active:
 
     def forget(self) -> None:
         """Drop what waits for a write."""
-        self.decided: list[Entry] = []
+        self.decided: list[WaitingInput] = []
         """Inputs of the decisions that are not written yet."""
         self.events: list[Event] = []
         self.opened: dict[Position, OpenWork] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 from weakref import ReferenceType, ref
 
-from noetlvm.bytecode.program import Credential
+from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.machine.payload import Offload
 
 
@@ -81,11 +81,11 @@ class UnresolvedError(Exception):
     """A keychain entry cannot be had. The message names it, and where it was looked for (S44)."""
 
 
-Resolve: TypeAlias = Callable[[tuple[Credential, ...]], Credentials]
+Resolve: TypeAlias = Callable[[tuple[KeychainEntry, ...]], Credentials]
 """Gets the credentials that a playbook declares. Raises UnresolvedError."""
 
 
-def no_credentials(declared: tuple[Credential, ...]) -> Credentials:
+def no_credentials(declared: tuple[KeychainEntry, ...]) -> Credentials:
     """Resolve nothing: for playbooks that declare nothing."""
     if declared:
         raise UnresolvedError(f"the keychain entry `{declared[0].name}` cannot be looked up: there is no keychain")

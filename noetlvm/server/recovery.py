@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetlvm.machine.fold import apply
 from noetlvm.machine.state import LAYOUT, State
-from noetlvm.store.interface import Execution, Reader, StoreError
+from noetlvm.store.interface import Execution, StoreError, StoreReader
 
 SNAPSHOT_EVENTS = 5_000
 """An execution of fewer events has no snapshot: folding them takes no time."""
@@ -14,7 +14,7 @@ _UNFIT = (AttributeError, LookupError, TypeError, ValueError)
 """What comes of an event that is not what its name says."""
 
 
-def recovered(reader: Reader, execution_id: str, bundle: str, until: int | None = None) -> State:
+def recovered(reader: StoreReader, execution_id: str, bundle: str, until: int | None = None) -> State:
     """Return the state after the last event, or after the one of number `until`; every open thread is ready in it."""
     snapshot = reader.snapshot(execution_id, bundle, until)
     state = State.from_data(snapshot.data) if snapshot and snapshot.data.get("layout") == LAYOUT else State()
@@ -23,7 +23,7 @@ def recovered(reader: Reader, execution_id: str, bundle: str, until: int | None 
     return state
 
 
-def folded(reader: Reader, execution_id: str, until: int | None = None) -> State:
+def folded(reader: StoreReader, execution_id: str, until: int | None = None) -> State:
     """Return the state that all events make, whatever a snapshot says."""
     state = State()
     fold(reader, execution_id, state, until)
@@ -31,7 +31,7 @@ def folded(reader: Reader, execution_id: str, until: int | None = None) -> State
     return state
 
 
-def fold(reader: Reader, execution_id: str, state: State, until: int | None = None) -> None:
+def fold(reader: StoreReader, execution_id: str, state: State, until: int | None = None) -> None:
     """Apply the events that a state does not know yet. Raises StoreError at one that cannot be."""
     for recorded in reader.events(execution_id, state.seq, until):
         try:
@@ -43,7 +43,7 @@ def fold(reader: Reader, execution_id: str, state: State, until: int | None = No
             ) from problem
 
 
-def is_orphan(reader: Reader, row: Execution) -> bool:
+def is_orphan(reader: StoreReader, row: Execution) -> bool:
     """Tell whether the parent of an execution has ended before it."""
     parent = reader.execution(row.parent) if row.parent else None
     return parent is not None and parent.ended is not None

@@ -43,12 +43,13 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, Entry
+from noetlvm.server.active import Active, Ending, WaitingInput
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.retry import PreparedRetry, prepare_retry
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 
@@ -136,8 +137,7 @@ class Server:
         `done` is called once that is durable: with False if another execution has the start key.
         """
         ctx = ctx or {}
-        self._bundles[bundle.id] = bundle
-        self._new_bundles[bundle.id] = bundle.data
+        self._use(bundle)
         objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
             raise BadRequestError(objection)
@@ -147,9 +147,30 @@ class Server:
         self._create(bundle.program, bundle.program.main, request, start_key, done)
         return request.execution_id
 
+    def prepare_retry(self, execution_id: str, bundle: Bundle | None = None) -> PreparedRetry:
+        """Read what the retry of a failed execution needs; any thread may. Raises NotFoundError, RefusedRetryError."""
+        row = self.store.execution(execution_id)
+        if row is None:
+            raise NotFoundError(f"there is no execution {execution_id}")
+        return prepare_retry(self.store, self.results.get, row, bundle or self._bundle(row.bundle))
+
+    def retry(self, prepared: PreparedRetry, *, start_key: str = "", done: Callable[[bool], None] | None = None) -> str:
+        """Continue a failed execution as a new one, and return its identifier. Raises UnresolvedError."""
+        bundle, playbook, log, plan = prepared
+        credentials = self._resolve(playbook.keychain)
+        id = self._ids(self._now(), 1)[0]
+        self._use(bundle)
+        new = Execution(id, bundle.id, playbook.name, playbook.path, "running", self._now())
+        active = self._enlist(new, bundle.program, playbook, plan.state, credentials)
+        active.snapshot_seq, active.shared, active.start_key = 0, log, start_key
+        if not self._is_shared:
+            self._wanted.add(id)
+        self.submit(active, plan.retry(id, bundle.id), done)
+        return id
+
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
-        active.inbox.append(Entry(given, 0, done))
+        active.inbox.append(WaitingInput(given, 0, done))
         self._waiting[active] = None
 
     def activate(self, execution_id: str) -> Active:
@@ -216,7 +237,7 @@ class Server:
         if active is None or any(entry.request == request.number for entry in active.inbox):
             return
         given = self._input_of(active, request)
-        active.inbox.append(Entry(given, request.number))
+        active.inbox.append(WaitingInput(given, request.number))
         self._waiting[active] = None
 
     def _input_of(self, active: Active, request: ExecutionRequest) -> Input:
@@ -281,7 +302,7 @@ class Server:
                 active.done.append((entry.done, accepted))
             if decision.rest:
                 # A decision that was cut goes on after what waits behind it: controls and timers come first.
-                active.inbox = [*entries[position + 1 :], *map(Entry, decision.rest), *active.inbox]
+                active.inbox = [*entries[position + 1 :], *map(WaitingInput, decision.rest), *active.inbox]
                 self._waiting[active] = None
                 break
         if active.state.is_over:
@@ -374,7 +395,8 @@ class Server:
             done += active.done
             active.forget()
             for observe in self._observers:
-                observe(append.execution, append.events)
+                observe(append.execution, append.events[len(active.shared) :])
+            active.shared = ()
             if active.state.is_over:
                 self._close(active)
         _confirm(done)
@@ -389,7 +411,8 @@ class Server:
             self.results.put(blobs)
         known = active.row.seq
         ids = self._ids(now, len(active.events))
-        recorded = list(map(Recorded, count(known + 1), ids, repeat(now), active.events))
+        first = known + len(active.shared) + 1
+        recorded = [*active.shared, *map(Recorded, count(first), ids, repeat(now), active.events)]
         if active.state.is_over:
             active.due = None
         opened, closed = active.commands(self._assign)
@@ -508,6 +531,11 @@ class Server:
             self._children.pop(active.execution_id, None)
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
+
+    def _use(self, bundle: Bundle) -> None:
+        """Take a bundle that executions of this process run; the next write stores it."""
+        self._bundles[bundle.id] = bundle
+        self._new_bundles[bundle.id] = bundle.data
 
     def _bundle(self, id: str) -> Bundle:
         if id not in self._bundles:

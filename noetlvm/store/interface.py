@@ -301,7 +301,7 @@ class Tokens(Protocol):
         """Revoke a token; return False if there is none. Idempotent: the first time counts."""
 
 
-class Reader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
+class StoreReader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
     """Reads a store. Any number of readers may work while others write."""
 
     def references(self) -> Iterator[str]:
@@ -311,7 +311,7 @@ class Reader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
         """Release everything."""
 
 
-class Store(Reader, Log, Dispatch, Catalogue, Executions, Tokens, Protocol):
+class Store(StoreReader, Log, Dispatch, Catalogue, Executions, Tokens, Protocol):
     """All ports over one database."""
 
     durability: Durability

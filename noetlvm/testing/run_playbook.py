@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
-from noetlvm.bytecode.program import Credential
+from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.server.bundle import Bundle
@@ -73,7 +73,7 @@ def _program(playbook: str | bytes | LoadedProgram, others: Iterable[str]) -> Lo
 
 
 def _resolver(keychain: Mapping[str, Any]) -> Resolve:
-    def resolve(declared: tuple[Credential, ...]) -> Credentials:
+    def resolve(declared: tuple[KeychainEntry, ...]) -> Credentials:
         missing = [one.name for one in declared if one.name not in keychain]
         if missing:
             raise UnresolvedError(f"the keychain entry `{missing[0]}` is not in the test's keychain")

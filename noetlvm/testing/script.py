@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from noetlvm.machine.effects import Call
+from noetlvm.machine.effects import CallTool
 from noetlvm.tools.call import Outcome, error, ok
 
 Scripts: TypeAlias = Mapping[str, Any]
@@ -42,7 +42,7 @@ class Script:
         self._scripts = scripts
         self._used = dict.fromkeys(scripts, 0)
 
-    def answer(self, step: str, iteration: str, call: Call) -> Answer | None:
+    def answer(self, step: str, iteration: str, call: CallTool) -> Answer | None:
         """Return the answer to a call; None if the script says nothing of its task."""
         key = self._key(step, iteration, call.label)
         return None if key is None else read_answer(self._next(key), call)
@@ -67,7 +67,7 @@ class Script:
         return answers[at]
 
 
-def read_answer(written: Any, call: Call) -> Answer:
+def read_answer(written: Any, call: CallTool) -> Answer:
     """Return an answer as it is written: in words, as an outcome, as `{answer, takes}` or as `{tries, takes}`."""
     if isinstance(written, str):
         return _in_words(written, call)
@@ -80,7 +80,7 @@ def read_answer(written: Any, call: Call) -> Answer:
     raise ScriptError(f"`{call.label}` is to answer {written!r}; write words, an outcome, `answer` or `tries`")
 
 
-def _tried(answers: list[Any], takes: float, call: Call) -> Answer:
+def _tried(answers: list[Any], takes: float, call: CallTool) -> Answer:
     """Try once, and again after each retryable error as often as `spec.retries` says."""
     spent = 0.0
     outcome: Outcome = error("script", f"`{call.label}` has no tries")
@@ -91,7 +91,7 @@ def _tried(answers: list[Any], takes: float, call: Call) -> Answer:
     return Answer(outcome, spent)
 
 
-def _in_words(text: str, call: Call) -> Answer:
+def _in_words(text: str, call: CallTool) -> Answer:
     word, _, rest = text.partition(" ")
     if word in _FATES:
         return _in_words(rest or "ok", call)._replace(fate=word)
@@ -103,11 +103,11 @@ def _in_words(text: str, call: Call) -> Answer:
         raise ScriptError(f"`{call.label}` is to answer `{text}`, which cannot be read: {problem}") from None
 
 
-def _ok(text: str, _call: Call) -> Outcome:
+def _ok(text: str, _call: CallTool) -> Outcome:
     return ok(_data(text))
 
 
-def _http(text: str, _call: Call) -> Outcome:
+def _http(text: str, _call: CallTool) -> Outcome:
     """Answer as `kind: http` does for a response of that status."""
     code, _, body = text.partition(" ")
     status = int(code)
@@ -118,27 +118,27 @@ def _http(text: str, _call: Call) -> Outcome:
     return error("http", f"the server answered {status}", retryable=retryable, result=result, http=part)
 
 
-def _error(text: str, _call: Call) -> Outcome:
+def _error(text: str, _call: CallTool) -> Outcome:
     kind, _, message = text.partition(" ")
     return error(kind or "scripted", message or "the script says so")
 
 
-def _retryable(text: str, _call: Call) -> Outcome:
+def _retryable(text: str, _call: CallTool) -> Outcome:
     kind, _, message = text.partition(" ")
     return error(kind or "scripted", message or "the script says so", retryable=True)
 
 
-def _echo(_text: str, call: Call) -> Outcome:
+def _echo(_text: str, call: CallTool) -> Outcome:
     """Give back what the tool was given."""
     return ok(dict(call.inputs))
 
 
-def _bulk(text: str, _call: Call) -> Outcome:
+def _bulk(text: str, _call: CallTool) -> Outcome:
     """Give a text of so many characters."""
     return ok("x" * int(text))
 
 
-def _unencodable(_text: str, _call: Call) -> Outcome:
+def _unencodable(_text: str, _call: CallTool) -> Outcome:
     """Give what is no data."""
     return ok(object())
 
@@ -148,7 +148,7 @@ def _data(text: str) -> Any:
 
 
 _FATES = frozenset({"lost", "late"})
-_WORDS: dict[str, Callable[[str, Call], Outcome]] = {
+_WORDS: dict[str, Callable[[str, CallTool], Outcome]] = {
     "ok": _ok,
     "http": _http,
     "error": _error,

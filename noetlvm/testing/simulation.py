@@ -17,7 +17,7 @@ from typing import Any
 from noetlvm.data.encoding import decode, encode
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.decide import decide
-from noetlvm.machine.effects import Call
+from noetlvm.machine.effects import CallTool
 from noetlvm.machine.fold import apply
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Decision, Input, LeaseLost
@@ -58,6 +58,9 @@ class VirtualClock:
         self._rests = 0
 
     def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
         return self._now
 
     async def sleep(self, seconds: float) -> None:
@@ -103,7 +106,7 @@ class ScriptedTools:
 
     async def run(self, call: ToolCall) -> Outcome:
         execution, step, run, iteration = self._position(call)
-        wanted = Call(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
+        wanted = CallTool(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
         answer = self._script.answer(step, iteration, wanted)
         if answer is None:
             raise ScriptError(f"the script does not say what `{call.label}` of the step `{step}` answers")

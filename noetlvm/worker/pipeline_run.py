@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from time import monotonic
 from typing import Any, Protocol
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.language.tool_kinds import find_kind, gives_secret
 from noetlvm.limits import CHILD_NAME_CHARS_MAX
-from noetlvm.machine.effects import Call, Effect, Ended, Wait
+from noetlvm.machine.effects import CallTool, Effect, Ended, Wait
 from noetlvm.machine.frame import frame_for
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Work
@@ -116,10 +115,11 @@ class PipelineRun:
     def _advance(self) -> Effect:
         """Run up to the next effect that takes time."""
         frame, tools, clock = self._frame, self._ports.tools, self._ports.clock
+        monotonic = clock.monotonic
         until = monotonic() + AT_ONCE_SECONDS
         while True:
             effect = frame.advance(lambda: monotonic() >= until)
-            if type(effect) is Call:
+            if type(effect) is CallTool:
                 now, outcome = clock.now(), self._known_outcome()
                 if outcome is None:
                     outcome = tools.at_once(self._tool_call(effect))
@@ -150,7 +150,7 @@ class PipelineRun:
             await clock.sleep(left)
         return True
 
-    async def _call(self, call: Call) -> bool:
+    async def _call(self, call: CallTool) -> bool:
         if call.kind == PLAYBOOK:
             return self._request_child(call)
         ports, frame = self._ports, self._frame
@@ -175,11 +175,11 @@ class PipelineRun:
             self._secrets.learn(outcome.get("result"), self._offload)
         return outcome
 
-    def _tool_call(self, call: Call) -> ToolCall:
+    def _tool_call(self, call: CallTool) -> ToolCall:
         entries, context = self._secrets.entries, self._frame.context
         return ToolCall(call.kind, call.inputs, call.spec, call.key, None, call.label, call.attempt, entries, context)
 
-    def _request_child(self, call: Call) -> bool:
+    def _request_child(self, call: CallTool) -> bool:
         """Report the child execution that a task wants, and leave: a waiting parent holds no worker (S43)."""
         try:
             child = wanted_child(call, self._offload)
@@ -193,7 +193,7 @@ class PipelineRun:
         return await self._ports.reporter.report(self.work, [*self._frame.take_events(), *more])
 
 
-def wanted_child(call: Call, offload: Offload) -> dict[str, Any]:
+def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
     """Return the child that a task wants as its event holds it. Raises InputError."""
     kind = find_kind(call.kind)
     assert kind is not None  # its own kind brought the task here
@@ -209,7 +209,7 @@ def wanted_child(call: Call, offload: Offload) -> dict[str, Any]:
 
 
 _PERFORMED: dict[type, Callable[[PipelineRun, Any], Coroutine[Any, Any, bool]]] = {
-    Call: PipelineRun._call,
+    CallTool: PipelineRun._call,
     Wait: PipelineRun._wait,
 }
 """How each effect is performed; False: the pipeline does not continue here."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.record import Entity, Record, as_data, changed, fields_of
+from noetlvm.record import IdentityRecord, Record, as_data, changed, fields_of
 
 
 class Point(Record):
@@ -19,7 +19,7 @@ class Marked(Point):
     label: str = "none"
 
 
-class Thing(Entity):
+class Thing(IdentityRecord):
     name: str
 
 

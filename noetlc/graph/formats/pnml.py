@@ -22,7 +22,7 @@ from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import Layout, Link, Size
 from noetlc.graph.picture import NOTE_EM, text_width
 from noetlc.graph.report import GraphReport
-from noetlc.net.net import Ending, Net, Step
+from noetlc.net.net import Boundary, Net, NetStep
 
 _PLACE, _TRANSITION = Size(32.0, 32.0), Size(24.0, 12.0)
 _NAME_HEIGHT = 18.0
@@ -72,7 +72,7 @@ def petri_net(net: Net) -> PetriNet:
     return made
 
 
-def _add_ending(made: PetriNet, step: Step, ending: Ending, id: str) -> None:
+def _add_ending(made: PetriNet, step: NetStep, ending: Boundary, id: str) -> None:
     name = f"{step.name} {ending.event}"
     if prod(map(len, ending.choices)) <= _COMBINATIONS_MAX:
         sets = [tuple(sorted({arc for part in parts for arc in part})) for parts in product(*ending.choices)]
@@ -86,7 +86,7 @@ def _add_ending(made: PetriNet, step: Step, ending: Ending, id: str) -> None:
         _add_alternatives(made, step, pending, choice, f"{name}, choice {number}", f"{id}.choice{number}")
 
 
-def _add_alternatives(made: PetriNet, step: Step, place: int, choice: Choice, name: str, id: str) -> None:
+def _add_alternatives(made: PetriNet, step: NetStep, place: int, choice: Choice, name: str, id: str) -> None:
     for number, arcs in enumerate(choice, 1):
         fired = ", ".join(f"arc {arc + 1}" for arc in arcs) or "nothing fires"
         transition = made.add(PetriNode(f"{id}.firing{number}", f"{name}: {fired}", False))

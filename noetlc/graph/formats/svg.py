@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 
 from noetlc.graph.formats.palette import standalone_style
-from noetlc.graph.layout.shapes import Area, Route
+from noetlc.graph.layout.shapes import Rectangle, Route
 from noetlc.graph.picture import HEADER, LINE_HEIGHT, Box, Drawing, Line, draw, picture_of, tag_texts
 from noetlc.graph.report import GraphReport
 
@@ -100,7 +100,7 @@ def _arrow_head(route: Route) -> str:
     return f"M{_n(x)} {_n(y)}l-4 {8 if route.back else -8}h8z"
 
 
-def _box(box: Box, area: Area, inner: Drawing | None) -> Iterator[str]:
+def _box(box: Box, area: Rectangle, inner: Drawing | None) -> Iterator[str]:
     classes = " ".join(("box", box.kind, *(["found", *box.marks] if box.marks else [])))
     # A box is one stop of the tab key; marks are only to look at.
     focus = f' tabindex="0" role="button" aria-label="{attribute(box.hint)}"' if box.key else ""
@@ -121,7 +121,7 @@ def _box(box: Box, area: Area, inner: Drawing | None) -> Iterator[str]:
     yield "</g>"
 
 
-def _inner(box: Box, area: Area, inner: Drawing) -> Iterator[str]:
+def _inner(box: Box, area: Rectangle, inner: Drawing) -> Iterator[str]:
     x = area.x + (area.width - inner.layout.width) / 2
     y = area.y + 6 + LINE_HEIGHT * (1 + len(box.notes)) + HEADER
     yield f'<g class="inner" transform="translate({_n(x)} {_n(y)})">'

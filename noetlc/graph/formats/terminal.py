@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from noetlc.graph.formats.text import FIRINGS_MAX, facts, headline, outcome
 from noetlc.graph.report import GraphFinding, GraphReport, Witness
-from noetlc.net.findings import Kind
+from noetlc.net.findings import NetFindingKind
 from noetlc.report.report import visible
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _BAD = "bold red"
 _COLORS = {
-    Kind.UNREACHABLE: "bold yellow",
-    Kind.DEAD_ARC: "bold yellow",
-    Kind.TRAP: _BAD,
-    Kind.UNBOUNDED: _BAD,
-    Kind.RACE: "bold magenta",
-    Kind.CRITICAL: "bold cyan",
+    NetFindingKind.UNREACHABLE: "bold yellow",
+    NetFindingKind.DEAD_ARC: "bold yellow",
+    NetFindingKind.TRAP: _BAD,
+    NetFindingKind.UNBOUNDED: _BAD,
+    NetFindingKind.RACE: "bold magenta",
+    NetFindingKind.CRITICAL: "bold cyan",
 }
 
 

@@ -8,8 +8,8 @@ from noetlc.graph.layout.cells import make_cells
 from noetlc.graph.layout.coordinates import place_cells
 from noetlc.graph.layout.order import order_rows
 from noetlc.graph.layout.ranks import leads_back, rank_boxes
-from noetlc.graph.layout.routes import Router
-from noetlc.graph.layout.shapes import Area, Layout, Link, Route, Size
+from noetlc.graph.layout.routes import LinkRouter
+from noetlc.graph.layout.shapes import Layout, Link, Rectangle, Route, Size
 from noetlvm.record import Record
 
 _APART = 48.0
@@ -20,7 +20,7 @@ _SHELF = 1200.0
 
 def lay_out(sizes: Sequence[Size], links: Sequence[Link]) -> Layout:
     """Place boxes of these sizes and the links between them. The first box is where reading begins."""
-    boxes: list[Area] = [Area(0, 0, 0, 0)] * len(sizes)
+    boxes: list[Rectangle] = [Rectangle(0, 0, 0, 0)] * len(sizes)
     routes: list[Route | None] = [None] * len(links)
     ranks = [0] * len(sizes)
     parts = [_lay_out_part(part, sizes, links) for part in _parts(len(sizes), links)]
@@ -37,7 +37,7 @@ def lay_out(sizes: Sequence[Size], links: Sequence[Link]) -> Layout:
 class _Part(Record):
     boxes: list[int]
     links: list[int]
-    areas: list[Area]
+    areas: list[Rectangle]
     routes: list[Route]
     ranks: list[int]
     width: float
@@ -53,7 +53,7 @@ def _lay_out_part(part: tuple[list[int], list[int]], sizes: Sequence[Size], link
     cells = make_cells([sizes[box] for box in boxes], own, back, ranks)
     rows = order_rows(cells)
     places = place_cells(cells, rows)
-    router = Router(cells, places)
+    router = LinkRouter(cells, places)
     right = max(places.x[cell] + cells.sizes[cell].width / 2 + cells.margins[cell] for row in rows for cell in row)
     areas = [router.area(box) for box in range(len(boxes))]
     return _Part(boxes, numbers, areas, router.routes(own, back), ranks, right, places.bottoms[-1])

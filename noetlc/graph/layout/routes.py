@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from noetlc.graph.layout.cells import Cells, self_loop_room
 from noetlc.graph.layout.coordinates import Coordinates
-from noetlc.graph.layout.shapes import Area, Link, Route, Segment
+from noetlc.graph.layout.shapes import Link, Rectangle, Route, Segment
 
 _PORT = 20.0
 """Between two lines at one side of a box."""
@@ -21,7 +21,7 @@ _LOOP_REACH = 22.0
 _LOOP_SPREAD = 6.0
 
 
-class Router:
+class LinkRouter:
     """Draws the links of one connected part."""
 
     def __init__(self, cells: Cells, places: Coordinates) -> None:
@@ -32,11 +32,11 @@ class Router:
             self._spread(box, cells.below[box])
             self._spread(box, cells.above[box])
 
-    def area(self, cell: int) -> Area:
+    def area(self, cell: int) -> Rectangle:
         """Return where a cell stands, in the middle of its row."""
         size, row = self.cells.sizes[cell], self.places.row_of[cell]
         middle = (self.places.tops[row] + self.places.bottoms[row]) / 2
-        return Area(
+        return Rectangle(
             round(self.places.x[cell] - size.width / 2, 1), round(middle - size.height / 2, 1), size.width, size.height
         )
 
@@ -60,7 +60,7 @@ class Router:
         first, last = (bottom, top) if back else (top, bottom)
         return Route(first.start, first.segments, first.label, back, last)
 
-    def _line(self, chain: Sequence[int], label: Area | None, back: bool) -> Route:
+    def _line(self, chain: Sequence[int], label: Rectangle | None, back: bool) -> Route:
         stops = [self._stop(cell, chain, index) for index, cell in enumerate(chain)]
         points = [(x, y) for x, top, bottom in stops for y in (top, bottom)]
         if back:
@@ -94,7 +94,7 @@ class Router:
         taken[link.source] = shift + self_loop_room(link)
         low, high = round(middle + _LOOP_SPREAD, 1), round(middle - _LOOP_SPREAD, 1)
         reach = round(right + _LOOP_REACH, 1)
-        label = Area(round(reach + 2 + shift, 1), round(middle - size.height / 2, 1), size.width, size.height)
+        label = Rectangle(round(reach + 2 + shift, 1), round(middle - size.height / 2, 1), size.width, size.height)
         curve = (reach, low + _LOOP_SPREAD, reach, high - _LOOP_SPREAD, right, high)
         return Route((right, low), (curve,), label if size.width else None, back=True)
 

@@ -32,7 +32,7 @@ class Link(Record):
     """Lines of one style that lead to the same box join on their way."""
 
 
-class Area(Record):
+class Rectangle(Record):
     """A rectangle, by its upper left corner."""
 
     x: float
@@ -40,8 +40,8 @@ class Area(Record):
     width: float
     height: float
 
-    def moved(self, x: float, y: float) -> Area:
-        return Area(self.x + x, self.y + y, self.width, self.height)
+    def moved(self, x: float, y: float) -> Rectangle:
+        return Rectangle(self.x + x, self.y + y, self.width, self.height)
 
 
 class Route(Record):
@@ -49,7 +49,7 @@ class Route(Record):
 
     start: tuple[float, float]
     segments: tuple[Segment, ...]
-    label: Area | None
+    label: Rectangle | None
     back: bool = False
     """It leads upwards: against the direction of the picture, or to the box it comes from."""
     arrival: Route | None = None
@@ -70,7 +70,7 @@ class Layout(Record):
 
     width: float
     height: float
-    boxes: tuple[Area, ...]
+    boxes: tuple[Rectangle, ...]
     routes: tuple[Route, ...]
     ranks: tuple[int, ...]
     """The row of each box, counted from its part's first."""

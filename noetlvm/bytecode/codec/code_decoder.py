@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from noetlvm.bytecode.codec import layout
 from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.codec.reader import Reader
+from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.isa import BACKOFFS, BY_NUMBER, COMPARISONS, NAMES, OPCODES, Area, Operand
 from noetlvm.bytecode.limits import (
     CODE_BYTES_MAX,
@@ -21,7 +21,7 @@ from noetlvm.bytecode.limits import (
     NEW_INSTRUCTION_COST,
     SLOTS_MAX,
 )
-from noetlvm.bytecode.program import Expression, Instruction, Pipeline
+from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,10 +56,10 @@ class _Piece(NamedTuple):
 class Pools:
     """The constants and expressions of a bundle, how far they have been used, and the code that uses them."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ByteReader) -> None:
         self.reader = reader
         self.constants: list[Value] = []
-        self.expressions: list[Expression] = []
+        self.expressions: list[ExpressionCode] = []
         self._constants_used = 0
         self._expressions_used = 0
         self._word_lists: set[int] = set()
@@ -88,7 +88,7 @@ class Pools:
     def read_expressions(self) -> None:
         """Read the section of expressions, each there once."""
         for slots, code in self._codes(Area.EXPRESSION):
-            self.expressions.append(Expression(code, slots))
+            self.expressions.append(ExpressionCode(code, slots))
 
     def read_pipelines(self) -> list[Pipeline]:
         """Read the section of pipelines; those of two steps may be alike."""
@@ -222,7 +222,7 @@ class Pools:
             self._word_lists.add(number)
         return value
 
-    def expression(self, number: int, at: int) -> Expression:
+    def expression(self, number: int, at: int) -> ExpressionCode:
         """Return an expression; one that was not used before must be the next."""
         if number >= self._expressions_used:
             if number >= len(self.expressions):
@@ -233,7 +233,7 @@ class Pools:
             self._expressions_used += 1
         return self.expressions[number]
 
-    def optional_expression(self, number: int, at: int) -> Expression | None:
+    def optional_expression(self, number: int, at: int) -> ExpressionCode | None:
         """Return an expression, or none for 0."""
         return self.expression(number - 1, at) if number else None
 

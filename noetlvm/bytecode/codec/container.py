@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.codec.reader import Reader
+from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.record import Record
@@ -64,7 +64,7 @@ def frame(payloads: Iterable[tuple[str, bytes]]) -> bytes:
 
 def sections(data: bytes) -> tuple[Section, ...]:
     """Find the sections of a bundle, unknown ones included, and check the header and the order of the known ones."""
-    reader = Reader(data[: BUNDLE_BYTES_MAX + 1], _CONTAINER)
+    reader = ByteReader(data[: BUNDLE_BYTES_MAX + 1], _CONTAINER)
     _check_header(reader)
     count = reader.count("the number of sections")
     if count > SECTIONS_MAX:
@@ -98,7 +98,7 @@ def _frames_without_debug(data: bytes) -> list[bytes]:
     return [data[slice(*section.frame)] for section in sections(data) if section.id != DEBUG]
 
 
-def _check_header(reader: Reader) -> None:
+def _check_header(reader: ByteReader) -> None:
     data = reader.data
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
         reader.fail(Fault.NOT_A_BUNDLE, "a bundle begins with the bytes 7f 4e 42 43; was it made by `noetlc compile`?")
@@ -121,7 +121,7 @@ def _other_version(what: str, theirs: int, ours: int) -> str:
     return f"the bundle has {what} {theirs}, and this version reads {ours}: {remedy}compile the playbook again"
 
 
-def _find_section(reader: Reader, found: dict[int, Section]) -> None:
+def _find_section(reader: ByteReader, found: dict[int, Section]) -> None:
     start = reader.at
     number = reader.count("the number of a section")
     id = _NAMES.get(number, f"#{number}")

@@ -11,7 +11,7 @@ from noetlvm.bytecode.limits import ADDRESS_COST, MARK_COST, NEW_MARK_COST, OPER
 from noetlvm.bytecode.program import DebugEntry, DebugMap, Mark
 
 if TYPE_CHECKING:
-    from noetlvm.bytecode.codec.reader import Reader
+    from noetlvm.bytecode.codec.reader import ByteReader
     from noetlvm.bytecode.program import Program
 
 _MOVE_MAX: Final = 8 * OPERAND_MAX + 7
@@ -26,7 +26,7 @@ _ALONG: Final = [None if byte & 0x81 else _signed(byte >> 1) for byte in range(2
 """By how many columns a mark moves whose only byte this is; None for a longer one."""
 
 
-def decode_debug(reader: Reader, program: Program) -> DebugMap:
+def decode_debug(reader: ByteReader, program: Program) -> DebugMap:
     """Read the debug map of a program."""
     files = tuple(reader.text("the name of a file") for _ in range(reader.array("the list of files")))
     constructs = _constructs(reader)
@@ -49,7 +49,7 @@ def decode_debug(reader: Reader, program: Program) -> DebugMap:
     return DebugMap(files, tuple(entries))
 
 
-def _constructs(reader: Reader) -> list[str]:
+def _constructs(reader: ByteReader) -> list[str]:
     constructs: dict[str, None] = {}
     for _ in range(reader.array("the list of constructs")):
         at = reader.at
@@ -63,7 +63,7 @@ def _constructs(reader: Reader) -> list[str]:
 class _Marks:
     """Where the last mark was, and where the next is written."""
 
-    def __init__(self, reader: Reader, at: int, end: int, files: int) -> None:
+    def __init__(self, reader: ByteReader, at: int, end: int, files: int) -> None:
         self.reader = reader
         self.at = at
         self.end = end

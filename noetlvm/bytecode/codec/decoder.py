@@ -15,9 +15,18 @@ from noetlvm.bytecode.codec.code_decoder import Pools
 from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, sections
 from noetlvm.bytecode.codec.debug_decoder import decode_debug
 from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.codec.reader import Reader
+from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.limits import OPERAND_MAX
-from noetlvm.bytecode.program import Arc, Credential, LoopHeader, Pipeline, Playbook, Program, Transition, Value
+from noetlvm.bytecode.program import (
+    ArcCode,
+    KeychainEntry,
+    LoopHeader,
+    Pipeline,
+    PlaybookCode,
+    Program,
+    Transition,
+    Value,
+)
 
 if TYPE_CHECKING:
     from noetlvm.bytecode.program import DebugMap
@@ -39,7 +48,7 @@ class _Decoder:
 
     def __init__(self, data: bytes) -> None:
         self.payloads = {section.id: section.payload for section in sections(data)}
-        self.reader = Reader(data, "container")
+        self.reader = ByteReader(data, "container")
         self.pools = Pools(self.reader)
 
     def program(self, debug: bool) -> Program:
@@ -58,7 +67,9 @@ class _Decoder:
         self.reader.close()
         self.pools.check_all_used()
         parts = zip(heads, workloads, keychains, nets, strict=True)
-        program = Program(tuple(Playbook(*head, workload, keychain, net) for head, workload, keychain, net in parts))
+        program = Program(
+            tuple(PlaybookCode(*head, workload, keychain, net) for head, workload, keychain, net in parts)
+        )
         return Program(program.playbooks, self._debug(program)) if debug and DEBUG in self.payloads else program
 
     def _open(self, section: str) -> bool:
@@ -100,7 +111,7 @@ class _Decoder:
             reader.fail(Fault.PIPELINE_COUNT, f"{len(pipelines)} pipelines belong to no step")
         return nets
 
-    def _keychains(self, count: int) -> list[tuple[Credential, ...]]:
+    def _keychains(self, count: int) -> list[tuple[KeychainEntry, ...]]:
         reader = self.reader
         keychains = [tuple([self._credential() for _ in range(reader.array("a keychain"))]) for _ in range(count)]
         if not any(keychains):
@@ -137,10 +148,10 @@ class _Decoder:
             reader.fail(Fault.PADDED_VALUE, "a name that is the last part of the path is left out", at)
         return usual if name is None else name, path
 
-    def _credential(self) -> Credential:
+    def _credential(self) -> KeychainEntry:
         reader = self.reader
         reader.record("a credential", 3)
-        return Credential(
+        return KeychainEntry(
             reader.text("the name of a credential"),
             reader.text("the kind of a credential"),
             reader.mapping("the settings of a credential"),
@@ -189,12 +200,12 @@ class _Decoder:
         words = [self.pools.text(*self._number("a word of the reducers")) for _ in range(count)]
         return tuple(zip(words[::2], words[1::2], strict=True))
 
-    def _arc(self) -> Arc:
+    def _arc(self) -> ArcCode:
         reader = self.reader
         reader.record("an arc", 4)
         target = self.pools.text(*self._number("the target of an arc"))
         bits = reader.number("the bits of an arc", layout.ARC_BITS)
-        return Arc(
+        return ArcCode(
             target=target,
             guard=self.pools.optional_expression(*self._number("the guard of an arc")),
             args=self.pools.optional_expression(*self._number("the arguments of an arc")),

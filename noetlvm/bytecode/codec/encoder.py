@@ -16,10 +16,18 @@ from noetlvm.bytecode.codec.debug_encoder import encode_debug
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, OPERAND_MAX, SLOTS_MAX
-from noetlvm.bytecode.program import Expression
+from noetlvm.bytecode.program import ExpressionCode
 
 if TYPE_CHECKING:
-    from noetlvm.bytecode.program import Arc, Credential, Instruction, LoopHeader, Playbook, Program, Transition
+    from noetlvm.bytecode.program import (
+        ArcCode,
+        Instruction,
+        KeychainEntry,
+        LoopHeader,
+        PlaybookCode,
+        Program,
+        Transition,
+    )
 
 
 def encode(program: Program, *, debug: bool = True) -> bytes:
@@ -53,11 +61,11 @@ def _payloads(program: Program, debug: bool) -> Iterator[tuple[str, bytes]]:
         yield DEBUG, encode_debug(program, program.debug)
 
 
-def _expressions(steps: list[Transition]) -> Iterator[Expression]:
+def _expressions(steps: list[Transition]) -> Iterator[ExpressionCode]:
     """Yield every expression in the order of its number, and again where it is used again."""
     for step in steps:
         for instruction in step.pipeline.code if step.pipeline else ():
-            yield from (operand for operand in instruction.operands if isinstance(operand, Expression))
+            yield from (operand for operand in instruction.operands if isinstance(operand, ExpressionCode))
     for step in steps:
         used = [step.admit, *(loop.collection for loop in step.loops)]
         for arc in step.arcs:
@@ -68,7 +76,7 @@ def _expressions(steps: list[Transition]) -> Iterator[Expression]:
 # -- records
 
 
-def _metadata(playbook: Playbook, pools: _Pools) -> bytes:
+def _metadata(playbook: PlaybookCode, pools: _Pools) -> bytes:
     path = writer.checked_text(playbook.path)
     return writer.array(
         [
@@ -83,7 +91,7 @@ def _metadata(playbook: Playbook, pools: _Pools) -> bytes:
     )
 
 
-def _credential(credential: Credential) -> bytes:
+def _credential(credential: KeychainEntry) -> bytes:
     return writer.array([writer.text(credential.name), writer.text(credential.kind), writer.value(credential.settings)])
 
 
@@ -118,7 +126,7 @@ def _loop(loop: LoopHeader, pools: _Pools) -> bytes:
     )
 
 
-def _arc(arc: Arc, pools: _Pools) -> bytes:
+def _arc(arc: ArcCode, pools: _Pools) -> bytes:
     return writer.array(
         [
             writer.number(pools.text(arc.target)),
@@ -161,7 +169,7 @@ class _Pools:
     def expression(self, value: object) -> int:
         number = self._numbers.get(id(value))
         if number is None:
-            if not isinstance(value, Expression):
+            if not isinstance(value, ExpressionCode):
                 raise EncodingError(f"an expression is expected, not {value!r:.80}")
             code = self.code(value.slots, value.code)
             number = self._numbers[id(value)] = self.expressions.setdefault(code, len(self.expressions))

@@ -77,7 +77,7 @@ def _heads() -> list[_Head]:
 _HEADS: Final = _heads()
 
 
-class Reader:
+class ByteReader:
     """A place in a bundle, moving forwards. Each method reads one value and fails if it is of another type."""
 
     __slots__ = ("at", "data", "end", "memory", "section", "start")
@@ -302,14 +302,14 @@ class Reader:
         return number
 
 
-_MAKE: Final[dict[str, Callable[[Reader, int, int], Value]]] = {
+_MAKE: Final[dict[str, Callable[[ByteReader, int, int], Value]]] = {
     NULL: lambda _reader, _number, _depth: None,
     BOOLEAN: lambda _reader, number, _depth: bool(number),
     INTEGER: lambda _reader, number, _depth: number,
     NEGATIVE: lambda _reader, number, _depth: number,
-    FLOAT: Reader._float,
-    TEXT: Reader._text,
-    LIST: Reader._list,
-    MAPPING: Reader._mapping,
-    EXTENSION: Reader._big_integer,
+    FLOAT: ByteReader._float,
+    TEXT: ByteReader._text,
+    LIST: ByteReader._list,
+    MAPPING: ByteReader._mapping,
+    EXTENSION: ByteReader._big_integer,
 }

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as shown
 from typing import NamedTuple, TypeAlias
 
-from noetlvm.bytecode.isa import Area, Flow, OpcodeName
+from noetlvm.bytecode.isa import Area, ControlFlow, OpcodeName
 from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
-from noetlvm.bytecode.program import Expression, Instruction, Value
+from noetlvm.bytecode.program import ExpressionCode, Instruction, Value
 from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.lists import check_appends
 from noetlvm.bytecode.verify.operands import check_operands, check_sizes
@@ -68,7 +68,7 @@ Instructions are pooled, so that most occur many times. The program must be held
 """
 
 
-def prove(expression: Expression, effects: Effects) -> Proven:
+def prove(expression: ExpressionCode, effects: Effects) -> Proven:
     """Prove an expression, or raise CheckError. `effects` is filled on the way, for this expression and others."""
     check_sizes(expression.code, expression.slots)
     proof = _Proof(expression, effects)
@@ -81,7 +81,7 @@ def prove(expression: Expression, effects: Effects) -> Proven:
 class _Proof:
     """The walk. The shape before the current instruction is spread over three attributes."""
 
-    def __init__(self, expression: Expression, effects: Effects) -> None:
+    def __init__(self, expression: ExpressionCode, effects: Effects) -> None:
         self.code = expression.code
         self.slots = expression.slots
         self.effects = effects
@@ -170,7 +170,7 @@ class _Proof:
             self._take(taken)
             self._push(opcode.pushes)
             self.effects[id(instruction)] = (taken, opcode.pushes)
-        self.falls = opcode.flow is Flow.NEXT or opcode.flow is Flow.BRANCH
+        self.falls = opcode.flow is ControlFlow.NEXT or opcode.flow is ControlFlow.BRANCH
 
     def _take(self, count: int) -> None:
         left = self.depth - count

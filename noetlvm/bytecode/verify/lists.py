@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeAlias
 
-from noetlvm.bytecode.isa import Flow, OpcodeName
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.isa import ControlFlow, OpcodeName
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.stack import count_taken, integer
 
@@ -101,7 +101,7 @@ class _State:
         return _State(depth, dict(self.stack), self.slots, self.losses)
 
 
-def check_appends(expression: Expression) -> None:
+def check_appends(expression: ExpressionCode) -> None:
     """Refuse an expression whose APPEND may change a list that others hold."""
     code = expression.code
     losses: _Losses = defaultdict(list)
@@ -116,7 +116,7 @@ def _ends(code: tuple[Instruction, ...]) -> dict[int, int]:
     return {target: at for at, instruction in jumps if (target := integer(instruction, 0)) <= at}
 
 
-_JUMPS = frozenset({Flow.JUMP, Flow.BRANCH})
+_JUMPS = frozenset({ControlFlow.JUMP, ControlFlow.BRANCH})
 
 
 class _Walk:
@@ -141,7 +141,7 @@ class _Walk:
             flow = instruction.opcode.flow
             if flow in _JUMPS:
                 self._jump(instruction, at, state)
-            if flow is Flow.JUMP or flow is Flow.END:
+            if flow is ControlFlow.JUMP or flow is ControlFlow.END:
                 state = None
         return found
 

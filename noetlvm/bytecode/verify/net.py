@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from noetlvm.bytecode.isa import REDUCERS
 from noetlvm.bytecode.limits import LOOPS_MAX
-from noetlvm.bytecode.program import LoopHeader, Playbook, Transition
+from noetlvm.bytecode.program import LoopHeader, PlaybookCode, Transition
 from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.names import NAME, VARIABLE, Plain, first_repeated
 from noetlvm.language.scopes import given_fields
@@ -18,7 +18,7 @@ Reducers: TypeAlias = tuple[tuple[str, str], ...]
 """As a loop has them: keys of ctx, and what combines them."""
 
 
-def check_playbooks(playbooks: tuple[Playbook, ...]) -> None:
+def check_playbooks(playbooks: tuple[PlaybookCode, ...]) -> None:
     """Refuse playbooks that cannot live in one bundle. Offsets count playbooks."""
     if not playbooks:
         raise CheckError("V070", 0, "the first playbook of a bundle is the one that it runs")
@@ -34,7 +34,7 @@ def check_playbooks(playbooks: tuple[Playbook, ...]) -> None:
             raise CheckError("V074", index, f"`{paths[index]}` after `{paths[index - 1]}`")
 
 
-def check_steps(playbook: Playbook) -> frozenset[str]:
+def check_steps(playbook: PlaybookCode) -> frozenset[str]:
     """Refuse steps with duplicate or missing names; return their names. Offsets count steps."""
     names = [step.name for step in playbook.steps]
     if not names:
@@ -96,7 +96,7 @@ def _check_reducers(reducers: Reducers, index: int, part: str) -> None:
         previous = key
 
 
-def check_keychain(playbook: Playbook) -> None:
+def check_keychain(playbook: PlaybookCode) -> None:
     """Refuse credentials with duplicate or invalid names. Offsets count credentials."""
     names = [credential.name for credential in playbook.keychain]
     for index, credential in enumerate(playbook.keychain):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, OPCODES, Area, Operand
 from noetlvm.bytecode.limits import CODE_MAX, OPERAND_MAX, SLOTS_MAX
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.bytecode.verify.codes import CheckError
 
 
@@ -53,11 +53,11 @@ def _words(value: object, _length: int, _slots: int) -> str | None:
 
 
 def _expression(value: object, _length: int, _slots: int) -> str | None:
-    return None if isinstance(value, Expression) else "V003"
+    return None if isinstance(value, ExpressionCode) else "V003"
 
 
 def _optional_expression(value: object, _length: int, _slots: int) -> str | None:
-    return None if value is None or isinstance(value, Expression) else "V003"
+    return None if value is None or isinstance(value, ExpressionCode) else "V003"
 
 
 def _count(value: object, _length: int, _slots: int) -> str | None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from noetlvm.bytecode.isa import PIPELINE, Area, Flow, OpcodeName, Operand
-from noetlvm.bytecode.program import Expression, Instruction, Pipeline
+from noetlvm.bytecode.isa import PIPELINE, Area, ControlFlow, OpcodeName, Operand
+from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
 from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.names import Plain
 from noetlvm.bytecode.verify.operands import check_operands, check_sizes
@@ -31,16 +31,16 @@ class _Task(NamedTuple):
 _BETWEEN = _Task()
 
 
-class Use(NamedTuple):
+class ExpressionUse(NamedTuple):
     """An expression in a pipeline: an operand of the instruction `at`."""
 
     at: int
     operand: int
-    expression: Expression
+    expression: ExpressionCode
     place: Place
 
 
-def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[Use]:
+def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[ExpressionUse]:
     """Prove a pipeline, or raise CheckError; return its expressions, which are not proven here.
 
     `labels` has those of the pipelines before.
@@ -51,7 +51,7 @@ def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[
         check_operands(instruction, at, Area.PIPELINE, len(code), pipeline.counters)
     _check_labels(code, labels)
     tasks = _walk(code)
-    uses: list[Use] = []
+    uses: list[ExpressionUse] = []
     for at, instruction in enumerate(code):
         if at not in tasks:
             raise CheckError("V060", at, f"nothing leads to {instruction.opcode.name}")
@@ -128,7 +128,7 @@ def _at_target(code: tuple[Instruction, ...], at: int, target: int, task: _Task)
         if target != task.called:
             raise CheckError("V056", at, f"it goes to instruction {target}, the CALL is instruction {task.called}")
         return _Task(task.entered)
-    if opcode.flow is Flow.BRANCH:
+    if opcode.flow is ControlFlow.BRANCH:
         return task
     if code[target].opcode.name not in _PLACES:
         raise CheckError("V055", at, f"{opcode.name} goes to instruction {target}, which is {code[target].opcode.name}")
@@ -183,7 +183,7 @@ _RULES: dict[int, _Rule] = {
         name,
         _NEEDS.get(name),
         opcode.operands.index(Operand.TARGET) if Operand.TARGET in opcode.operands else None,
-        opcode.flow in (Flow.NEXT, Flow.BRANCH),
+        opcode.flow in (ControlFlow.NEXT, ControlFlow.BRANCH),
     )
     for name, opcode in PIPELINE.items()
 }
@@ -229,8 +229,10 @@ _USES: dict[OpcodeName, tuple[tuple[int, Place], ...]] = {
 """The expressions of an instruction, by operand."""
 
 
-def _uses(instruction: Instruction, at: int, task: _Task) -> Iterator[Use]:
+def _uses(instruction: Instruction, at: int, task: _Task) -> Iterator[ExpressionUse]:
     for operand, place in _USES[instruction.opcode.name]:
         expression = instruction.operands[operand]
-        if isinstance(expression, Expression):
-            yield Use(at, operand, expression, BEFORE_CALL if place is RULE and task.called == _NONE else place)
+        if isinstance(expression, ExpressionCode):
+            yield ExpressionUse(
+                at, operand, expression, BEFORE_CALL if place is RULE and task.called == _NONE else place
+            )

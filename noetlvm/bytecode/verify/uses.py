@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from noetlvm.bytecode.program import Expression
+from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.expressions import Effects, Keys, Proven, prove
-from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, Position
+from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, TemplatePosition
 from noetlvm.record import Record
 
 
@@ -27,21 +27,23 @@ class Gives(Enum):
 class Place(Record):
     """Where an expression may stand."""
 
-    position: Position
+    position: TemplatePosition
     gives: Gives
 
 
-ADMIT = Place(Position.ADMIT, Gives.TRUTH)
-ARC_WHEN = Place(Position.ARC_WHEN, Gives.TRUTH)
-ARC_ARGS = Place(Position.ARC_ARGS, Gives.MAPPING)
-LOOP_IN = Place(Position.LOOP_IN, Gives.ANYTHING)
-BEFORE_CALL = Place(Position.TASK_INPUT, Gives.TRUTH)
-INPUTS = Place(Position.TASK_INPUT, Gives.MAPPING)
-RULE = Place(Position.TASK_POLICY, Gives.TRUTH)
-PATCH = Place(Position.TASK_PATCH, Gives.PATCH)
-DELAY = Place(Position.TASK_DELAY, Gives.ANYTHING)
+ADMIT = Place(TemplatePosition.ADMIT, Gives.TRUTH)
+ARC_WHEN = Place(TemplatePosition.ARC_WHEN, Gives.TRUTH)
+ARC_ARGS = Place(TemplatePosition.ARC_ARGS, Gives.MAPPING)
+LOOP_IN = Place(TemplatePosition.LOOP_IN, Gives.ANYTHING)
+BEFORE_CALL = Place(TemplatePosition.TASK_INPUT, Gives.TRUTH)
+INPUTS = Place(TemplatePosition.TASK_INPUT, Gives.MAPPING)
+RULE = Place(TemplatePosition.TASK_POLICY, Gives.TRUTH)
+PATCH = Place(TemplatePosition.TASK_PATCH, Gives.PATCH)
+DELAY = Place(TemplatePosition.TASK_DELAY, Gives.ANYTHING)
 
-_SERVER_SIDE = frozenset({Position.ADMIT, Position.ARC_WHEN, Position.ARC_ARGS, Position.LOOP_IN})
+_SERVER_SIDE = frozenset(
+    {TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS, TemplatePosition.LOOP_IN}
+)
 SECRETS = "keychain"
 
 
@@ -55,7 +57,7 @@ class Uses:
         self._patches: set[int] = set()
         """Identities of keys that may be written: constants are pooled, and a long key may be used in many patches."""
 
-    def check(self, expression: Expression, place: Place, *, in_loop: bool) -> Proven:
+    def check(self, expression: ExpressionCode, place: Place, *, in_loop: bool) -> Proven:
         """Return what is known of the expression, or raise CheckError if it cannot stand there."""
         proven = self._proven.get(id(expression))
         if proven is None:
@@ -84,7 +86,7 @@ class Uses:
         self._patches.add(id(keys))
 
 
-def _check_names(names: dict[str, int], position: Position, in_loop: bool) -> None:
+def _check_names(names: dict[str, int], position: TemplatePosition, in_loop: bool) -> None:
     visible = VISIBLE[position]
     for name, at in names.items():
         if name not in visible:
@@ -94,5 +96,5 @@ def _check_names(names: dict[str, int], position: Position, in_loop: bool) -> No
             raise CheckError("V032", at, f"`{name}` in an expression of {_article(position)}")
 
 
-def _article(position: Position) -> str:
+def _article(position: TemplatePosition) -> str:
     return f"the {position}" if not position.startswith("`") else position

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlvm.bytecode.program import Arc, Expression, Playbook, Program, Transition
+from noetlvm.bytecode.program import ArcCode, ExpressionCode, PlaybookCode, Program, Transition
 from noetlvm.bytecode.verify.codes import CheckError, Located
 from noetlvm.bytecode.verify.debug import check_debug
 from noetlvm.bytecode.verify.names import LABEL, Plain
@@ -37,7 +37,7 @@ class _Verification:
         self.labels = Plain(LABEL)
         self.uses = Uses()
 
-    def check(self, playbook: Playbook, prefix: str) -> None:
+    def check(self, playbook: PlaybookCode, prefix: str) -> None:
         """Verify a playbook; `prefix` begins the addresses of its steps."""
         with Located("net", prefix):
             names = check_steps(playbook)
@@ -78,11 +78,11 @@ class _Verification:
                 reads = "does not read" if arc.handles_failure else "reads"
                 raise CheckError("V080", index, f"its guard {reads} `event`", f"arc.{number}")
 
-    def _reads_event(self, arc: Arc) -> bool:
+    def _reads_event(self, arc: ArcCode) -> bool:
         return arc.guard is not None and "event" in self.uses.check(arc.guard, ARC_WHEN, in_loop=False).names
 
 
-def _expressions(step: Transition) -> Iterator[tuple[str, Expression, Place, bool]]:
+def _expressions(step: Transition) -> Iterator[tuple[str, ExpressionCode, Place, bool]]:
     """Yield the expressions outside the pipeline: their address in the step, place, and whether `iter` exists there."""
     if step.admit is not None:
         yield "admit", step.admit, ADMIT, False

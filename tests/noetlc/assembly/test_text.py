@@ -19,11 +19,11 @@ from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, PIPELINE, Opcode, Operand
 from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX, OPERAND_MAX
 from noetlvm.bytecode.program import (
-    Credential,
     DebugEntry,
     DebugMap,
-    Expression,
+    ExpressionCode,
     Instruction,
+    KeychainEntry,
     LoopHeader,
     Mark,
     Pipeline,
@@ -69,7 +69,7 @@ def with_code(code: str) -> str:
 CODE_BEGINS = with_code("here").split("\n").index("here") + 1
 
 
-def gate(code: str) -> Expression:
+def gate(code: str) -> ExpressionCode:
     admit = assemble(with_code(code)).playbooks[0].steps[0].admit
     assert admit is not None
     return admit
@@ -129,8 +129,8 @@ def any_code(draw: st.DrawFn, opcodes: dict[str, Opcode]) -> tuple[Instruction, 
     return tuple(Instruction(opcode, tuple(draw(OPERANDS[kind]) for kind in opcode.operands)) for opcode in chosen)
 
 
-def any_expressions() -> st.SearchStrategy[Expression]:
-    return st.builds(Expression, any_code(EXPRESSION), slots=st.integers(0, 3))
+def any_expressions() -> st.SearchStrategy[ExpressionCode]:
+    return st.builds(ExpressionCode, any_code(EXPRESSION), slots=st.integers(0, 3))
 
 
 def any_pipelines() -> st.SearchStrategy[Pipeline]:
@@ -139,7 +139,7 @@ def any_pipelines() -> st.SearchStrategy[Pipeline]:
 
 @settings(deadline=None, max_examples=150)
 @given(any_pipelines(), any_expressions(), st.booleans())
-def test_code_that_could_never_run_comes_back(code: Pipeline, admit: Expression, debug: bool) -> None:
+def test_code_that_could_never_run_comes_back(code: Pipeline, admit: ExpressionCode, debug: bool) -> None:
     bare = program(playbook(step("a", code=code, admit=admit)))
     assert_comes_back(with_debug(bare) if debug else bare)
 
@@ -150,7 +150,7 @@ def test_names_of_any_text_come_back(name: str, other: str) -> None:
     loop = LoopHeader(EMPTY, name, parallel=False, width=0, distributed=True, reducers=((other, name), (name, other)))
     odd = step(name, arc(other), loops=(loop,))
     book = changed(
-        playbook(odd, name=other, path=name), final_step=other, keychain=(Credential(name, other, {name: 1}),)
+        playbook(odd, name=other, path=name), final_step=other, keychain=(KeychainEntry(name, other, {name: 1}),)
     )
     assert_comes_back(with_debug(program(book), (other, name)))
 
@@ -195,8 +195,8 @@ def test_a_constant_as_deep_as_a_bundle_allows_comes_back() -> None:
     [
         Program(()),
         program(playbook(step("a", code=Pipeline(())))),
-        program(playbook(step("a", admit=Expression(())))),
-        program(playbook(step("a", code=pipeline(("UNLESS", Expression((), 3), 7))))),
+        program(playbook(step("a", admit=ExpressionCode(())))),
+        program(playbook(step("a", code=pipeline(("UNLESS", ExpressionCode((), 3), 7))))),
         program(changed(playbook(step("a")), steps=())),
         program(playbook(step("a"), step("a"))),
     ],

@@ -47,7 +47,7 @@ class Filled:
     def struct(self, cls: type[ast.Struct], depth: int = 0) -> Any:
         hints = typing.get_type_hints(cls)
         values = {name: self.value(cls, name, hints[name], depth + 1) for name in attributes(cls)}
-        extra = (nodes.Entry(self.leaf(cls, "extra"), self.leaf(cls, "extra")),) if cls in OPEN else ()
+        extra = (nodes.MappingEntry(self.leaf(cls, "extra"), self.leaf(cls, "extra")),) if cls in OPEN else ()
         names = [ast.yaml_key(name) for name, value in values.items() if value is not None]
         keys = dict.fromkeys([*names, *(entry.key.text for entry in extra)], SPAN)
         return cls(span=SPAN, keys=keys, extra=extra, **values)
@@ -68,7 +68,7 @@ class Filled:
         if wanted is nodes.Scalar:
             return self.leaf(cls, name)
         if wanted is nodes.Mapping:
-            return nodes.Mapping(SPAN, (nodes.Entry(self.leaf(cls, name), self.leaf(cls, name)),))
+            return nodes.Mapping(SPAN, (nodes.MappingEntry(self.leaf(cls, name), self.leaf(cls, name)),))
         if wanted is nodes.Sequence:
             return nodes.Sequence(SPAN, (self.leaf(cls, name),))
         return None if depth > DEPTH and wanted is cls else self.struct(wanted, depth)
@@ -104,7 +104,7 @@ class Filled:
         return task
 
     def call(self) -> ast.Task:
-        inputs = (nodes.Entry(scalar(SPAN, "task"), scalar(SPAN, "shared")),)
+        inputs = (nodes.MappingEntry(scalar(SPAN, "task"), scalar(SPAN, "shared")),)
         label = scalar(SPAN, f"call_{next(self.numbers)}")
         return ast.Task(span=SPAN, keys={}, extra=inputs, label=label, kind=scalar(SPAN, "workbook"))
 
@@ -127,7 +127,7 @@ def texts(struct: ast.Struct) -> Iterator[tuple[type[ast.Struct], str, str]]:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, nodes.Scalar):
         yield value.text
-    elif isinstance(value, nodes.Entry):
+    elif isinstance(value, nodes.MappingEntry):
         yield value.key.text
         yield from _texts(value.value)
     elif isinstance(value, nodes.Sequence | nodes.Mapping | tuple):

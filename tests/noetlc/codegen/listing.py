@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.bytecode.program import Expression, Instruction, Pipeline
+from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
 
 
-def listing(code: Expression | Pipeline) -> list[str]:
+def listing(code: ExpressionCode | Pipeline) -> list[str]:
     """Return instructions as text, operands after a blank; an expression as an operand is its own code in brackets."""
     return [_line(instruction) for instruction in code.code]
 
@@ -24,4 +24,4 @@ def _line(instruction: Instruction) -> str:
 
 
 def _operand(operand: object) -> str:
-    return f"[{'; '.join(listing(operand))}]" if isinstance(operand, Expression) else repr(operand)
+    return f"[{'; '.join(listing(operand))}]" if isinstance(operand, ExpressionCode) else repr(operand)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION, PIPELINE
-from noetlvm.bytecode.program import Arc, Expression, Instruction, LoopHeader, Pipeline, Playbook, Transition, Value
+from noetlvm.bytecode.program import (
+    ArcCode,
+    ExpressionCode,
+    Instruction,
+    LoopHeader,
+    Pipeline,
+    PlaybookCode,
+    Transition,
+    Value,
+)
 
 if TYPE_CHECKING:
     import random
@@ -109,9 +118,9 @@ class RandomPlaybook:
     steps: tuple[RandomStep, ...]
     final: str | None
 
-    def program(self) -> Playbook:
+    def program(self) -> PlaybookCode:
         steps = tuple(_transition(step) for step in self.steps)
-        return Playbook("random", "random", {}, {}, self.steps[0].name, self.final, False, {}, (), steps)
+        return PlaybookCode("random", "random", {}, {}, self.steps[0].name, self.final, False, {}, (), steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +162,12 @@ def _step(rng: random.Random, name: str, names: list[str], taste: Taste) -> Rand
 
 
 @lru_cache(maxsize=1024)
-def guard_code(text: str) -> Expression:
+def guard_code(text: str) -> ExpressionCode:
     return lower_template(parse_template("{{ " + text + " }}"), guard=True).expression
 
 
-def _constant(value: Value) -> Expression:
-    return Expression((Instruction(EXPRESSION["CONST"], (value,)), Instruction(EXPRESSION["RETURN"])))
+def _constant(value: Value) -> ExpressionCode:
+    return ExpressionCode((Instruction(EXPRESSION["CONST"], (value,)), Instruction(EXPRESSION["RETURN"])))
 
 
 def _transition(step: RandomStep) -> Transition:
@@ -175,7 +184,7 @@ def _transition(step: RandomStep) -> Transition:
         _pipeline(tasks, step.writes) if tasks else None,
         step.inclusive,
         tuple(
-            Arc(target, guard_code(guard) if guard else None, None, guard is not None and "event" in guard)
+            ArcCode(target, guard_code(guard) if guard else None, None, guard is not None and "event" in guard)
             for target, guard in step.arcs
         ),
         {},

@@ -11,7 +11,7 @@ import pytest
 from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.report import GraphFinding
 from noetlc.net.concurrency import together_moves
-from noetlc.net.findings import Kind
+from noetlc.net.findings import NetFindingKind
 from noetlc.net.net import Reason
 from noetlc.net.program import program_net as build_net
 from noetlc.net.reach import reach
@@ -84,7 +84,7 @@ class Comparison:
 
     def check_completion(self) -> None:
         assert self.report.can_complete == self.game.always_can_end(self.markings)
-        trapped = {name for finding in self.of_kind(Kind.TRAP) for name in finding.steps}
+        trapped = {name for finding in self.of_kind(NetFindingKind.TRAP) for name in finding.steps}
         assert bool(trapped) == (not self.report.can_complete)
         for name in trapped:
             assert not self.game.can_end_from(self.game.single(self.game.names.index(name)))
@@ -155,17 +155,17 @@ class Comparison:
 
     # ---- findings
 
-    def of_kind(self, kind: Kind) -> list[GraphFinding]:
+    def of_kind(self, kind: NetFindingKind) -> list[GraphFinding]:
         return [finding for finding in self.report.findings if finding.kind is kind]
 
     def check_findings(self) -> None:
-        steps = {finding.step for finding in self.of_kind(Kind.UNREACHABLE)}
+        steps = {finding.step for finding in self.of_kind(NetFindingKind.UNREACHABLE)}
         assert steps == {one.step for one in self.report.unreachable}
-        told = {(finding.step, finding.arc) for finding in self.of_kind(Kind.DEAD_ARC)}
+        told = {(finding.step, finding.arc) for finding in self.of_kind(NetFindingKind.DEAD_ARC)}
         own = {Reason.CONSTANT, Reason.EVENT, Reason.SHADOWED}
         assert told == {(dead.step, dead.arc) for dead in self.report.dead_arcs if dead.reason in own}
-        assert bool(self.of_kind(Kind.UNBOUNDED)) == (not self.report.bounded)
-        assert {finding.step for finding in self.of_kind(Kind.CRITICAL)} == self.critical()
+        assert bool(self.of_kind(NetFindingKind.UNBOUNDED)) == (not self.report.bounded)
+        assert {finding.step for finding in self.of_kind(NetFindingKind.CRITICAL)} == self.critical()
         assert set(self.report.critical) == self.critical()
         assert not self.report.left_out
         assert self.races_told() == self.races()
@@ -200,7 +200,7 @@ class Comparison:
     def races_told(self) -> set[tuple[str, frozenset[str]]]:
         return {
             (finding.message.split("`ctx.")[1][0], frozenset((finding.step, other)))
-            for finding in self.of_kind(Kind.RACE)
+            for finding in self.of_kind(NetFindingKind.RACE)
             for other in finding.steps
         }
 
@@ -234,12 +234,12 @@ class Comparison:
 
 
 SHOWS = {
-    Kind.UNREACHABLE: Comparison.shows_unreachable,
-    Kind.DEAD_ARC: Comparison.shows_dead_arc,
-    Kind.TRAP: Comparison.shows_trap,
-    Kind.UNBOUNDED: Comparison.shows_growth,
-    Kind.RACE: Comparison.shows_race,
-    Kind.CRITICAL: Comparison.shows_critical,
+    NetFindingKind.UNREACHABLE: Comparison.shows_unreachable,
+    NetFindingKind.DEAD_ARC: Comparison.shows_dead_arc,
+    NetFindingKind.TRAP: Comparison.shows_trap,
+    NetFindingKind.UNBOUNDED: Comparison.shows_growth,
+    NetFindingKind.RACE: Comparison.shows_race,
+    NetFindingKind.CRITICAL: Comparison.shows_critical,
 }
 
 
@@ -275,4 +275,4 @@ def test_random_nets_get_the_answers_of_brute_force(batch: int) -> None:
     fitting = [report for report in reports if report is not None]
     assert len(fitting) >= FITTING_PER_BATCH
     kinds = {finding.kind for report in fitting for finding in report.findings}
-    assert kinds == set(Kind), "the generator no longer makes nets of every kind"
+    assert kinds == set(NetFindingKind), "the generator no longer makes nets of every kind"

@@ -12,7 +12,7 @@ from noetlc.compile import compile_playbooks
 from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import GraphReport
-from noetlc.net.findings import Kind
+from noetlc.net.findings import NetFindingKind
 from noetlc.net.moves import branch_may_end
 from noetlc.net.net import Net, Reason
 from noetlc.net.program import nets_of
@@ -186,7 +186,7 @@ def test_an_endless_cycle_is_a_trap_and_the_way_round_is_shown() -> None:
         arcs: [{step: start}]
     """)
     assert not report.can_complete
-    (trap,) = (finding for finding in report.findings if finding.kind is Kind.TRAP)
+    (trap,) = (finding for finding in report.findings if finding.kind is NetFindingKind.TRAP)
     assert [firing.step for firing in trap.witness] == ["start", "again"]
     assert report.longest_path is None
     assert report.shortest_path == ()

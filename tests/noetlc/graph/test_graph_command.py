@@ -14,8 +14,8 @@ from rich.console import Console
 from noetlc.analysis.formulas import STEP_DONE
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats.terminal import show
-from noetlc.graph.run import Format, Order, graph
-from noetlc.net.net import Ending, Gate, Net, Step, StepKind
+from noetlc.graph.run import GraphFormat, Order, graph
+from noetlc.net.net import Boundary, Gate, Net, NetStep, StepKind
 from noetlc.rules.examples import whole_playbook
 from noetlvm.command_line.process import CommandError
 
@@ -48,7 +48,7 @@ def bundle(playbook: str) -> str:
 
 
 def report(file: str, out: Path, **options: object) -> dict[str, object]:
-    assert graph(Order((file,), Format.JSON, str(out), **options)) == 0  # type: ignore[arg-type]
+    assert graph(Order((file,), GraphFormat.JSON, str(out), **options)) == 0  # type: ignore[arg-type]
     read = json.loads(out.read_text(encoding="utf-8"))
     assert isinstance(read, dict)
     return read
@@ -98,9 +98,9 @@ def test_path_without_a_run_fails(playbook: str, capsys: pytest.CaptureFixture[s
 
 def test_from_and_to_may_stand_alone(playbook: str, tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    assert graph(Order((playbook,), Format.JSON, str(out), path=("load", None))) == 0
+    assert graph(Order((playbook,), GraphFormat.JSON, str(out), path=("load", None))) == 0
     assert [firing["step"] for firing in json.loads(out.read_text())] == ["load"]
-    assert graph(Order((playbook,), Format.JSON, str(out), path=(None, "load"))) == 0
+    assert graph(Order((playbook,), GraphFormat.JSON, str(out), path=(None, "load"))) == 0
     assert [firing["step"] for firing in json.loads(out.read_text())] == ["start"]
 
 
@@ -109,7 +109,7 @@ def test_diff_tells_what_appeared_and_went(playbook: str, tmp_path: Path) -> Non
     text = Path(playbook).read_text(encoding="utf-8").replace("step: lost", "step: found")
     new.write_text(text, encoding="utf-8")
     out = tmp_path / "diff.json"
-    order = Order((playbook, str(new)), Format.JSON, str(out), ("unreachable",), diff=True)
+    order = Order((playbook, str(new)), GraphFormat.JSON, str(out), ("unreachable",), diff=True)
     assert graph(order) == 1
     read = json.loads(out.read_text(encoding="utf-8"))
     assert (read["went"]["steps"], read["appeared"]["steps"]) == (["lost"], ["found"])
@@ -130,7 +130,7 @@ def test_a_playbook_with_errors_has_no_net(tmp_path: Path, capsys: pytest.Captur
         ({"fail_on": ("unreachble",)}, "Did you mean `unreachable`?"),
         ({"path": ("strat", None)}, "Did you mean `start`?"),
         ({"diff": True}, "--diff compares two files"),
-        ({"path": ("start", None), "format": Format.SVG}, "--format json"),
+        ({"path": ("start", None), "format": GraphFormat.SVG}, "--format json"),
         ({"playbook": "demo/other"}, "has no playbook `demo/other`"),
         ({"files": ("missing.yaml",)}, "cannot read missing.yaml"),
     ],
@@ -173,5 +173,5 @@ def test_a_terminal_shows_what_a_name_holds_and_does_not_obey_it() -> None:
 
 
 def net_of_one(path: str) -> Net:
-    step = Step(0, "only", StepKind.ROUTING, True, Gate.OPEN, False, (Ending(STEP_DONE, ()),), ())
+    step = NetStep(0, "only", StepKind.ROUTING, True, Gate.OPEN, False, (Boundary(STEP_DONE, ()),), ())
     return Net("one", path, (step,), 0)

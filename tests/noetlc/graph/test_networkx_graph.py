@@ -10,9 +10,9 @@ import networkx as nx
 import pytest
 
 from noetlc.analysis import routers
-from noetlc.analysis.formulas import Formula, Test
+from noetlc.analysis.formulas import Formula, OperandTest
 from noetlc.graph import to_networkx
-from noetlc.graph.run import Format, Order, graph
+from noetlc.graph.run import GraphFormat, Order, graph
 from noetlc.rules.examples import whole_playbook
 
 STEPS = """
@@ -41,7 +41,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def render(file: Path, format: Format, tmp_path: Path) -> str:
+def render(file: Path, format: GraphFormat, tmp_path: Path) -> str:
     output = tmp_path / "out"
     assert graph(Order((str(file),), format, str(output))) == 0
     return output.read_text(encoding="utf-8")
@@ -64,9 +64,9 @@ def test_steps_are_nodes_and_arcs_are_edges(file: Path) -> None:
 
 def test_graphml_and_node_link_are_read_back_by_networkx(file: Path, tmp_path: Path) -> None:
     net = to_networkx(file)
-    xml = render(file, Format.GRAPHML, tmp_path)
+    xml = render(file, GraphFormat.GRAPHML, tmp_path)
     from_xml = nx.read_graphml(io.BytesIO(xml.encode()), force_multigraph=True)
-    from_json = nx.node_link_graph(json.loads(render(file, Format.NODE_LINK, tmp_path)), edges="edges")
+    from_json = nx.node_link_graph(json.loads(render(file, GraphFormat.NODE_LINK, tmp_path)), edges="edges")
     for read in (from_xml, from_json):
         assert dict(read.nodes(data=True)) == dict(net.nodes(data=True))
         edges = [data for *_, data in read.edges(data=True)]
@@ -78,16 +78,16 @@ def test_a_playbook_with_errors_is_drawn_if_it_has_a_net(
 ) -> None:
     file.write_text(file.read_text().replace("{kind: noop}", "{kind: noop, spec: {policy: {rules: [{then: 1}]}}}"))
     output = tmp_path / "out.json"
-    assert graph(Order((str(file),), Format.JSON, str(output))) == 1
+    assert graph(Order((str(file),), GraphFormat.JSON, str(output))) == 1
     assert "error[" in capsys.readouterr().err
     found = json.loads(output.read_text())
     assert found["steps"] == 3
-    assert [(one["kind"], one["code"]) for one in found["findings"]] == [("unreachable", "P410"), ("dead-arc", "P408")]
+    assert [(one["kind"], one["code"]) for one in found["findings"]] == [("unreachable", None), ("dead-arc", "P408")]
 
 
 def test_errors_that_leave_no_net_are_reported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(file.read_text().replace("step: lost", "step: nowhere", 1))
-    assert graph(Order((str(file),), Format.TEXT)) == 1
+    assert graph(Order((str(file),), GraphFormat.TEXT)) == 1
     assert "nowhere" in capsys.readouterr().err
     with pytest.raises(ValueError, match="errors that leave no net"):
         to_networkx(file)
@@ -103,7 +103,7 @@ def test_a_router_of_many_arcs_is_evaluated_in_proportion_to_their_number(monkey
         return evaluate(formula, samples)
 
     monkeypatch.setattr(routers, "value_of", counted)
-    guards: list[Formula] = [Test("ctx.kind", "==", f"v{number}") for number in range(2_000)]
+    guards: list[Formula] = [OperandTest("ctx.kind", "==", f"v{number}") for number in range(2_000)]
     (choice,) = routers.choices(guards, inclusive=False)
     assert choice == ((), *((number,) for number in range(2_000)))
     assert count < 10_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
-from noetlc.report.row import Range, Row
+from noetlc.report.located_finding import LocatedFinding, Range
 
 
 def row(
@@ -12,5 +12,5 @@ def row(
     line: int = 1,
     label: str = "workflow.start",
     severity: Severity = Severity.ERROR,
-) -> Row:
-    return Row(code, severity, f"message of {code}", "help", path, Range(line, 1, line, 2), (), None, label)
+) -> LocatedFinding:
+    return LocatedFinding(code, severity, f"message of {code}", "help", path, Range(line, 1, line, 2), (), None, label)

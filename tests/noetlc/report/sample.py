@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
+from noetlc.report.located_finding import EditRow, FixRow, LocatedFinding, Range, RelatedRow
 from noetlc.report.report import Report
-from noetlc.report.row import EditRow, FixRow, Range, RelatedRow, Row
 from noetlc.syntax.span import Source
 
 TEXTS = {
@@ -17,7 +17,7 @@ TEXTS = {
 
 _PATH = "flows/etl, nightly.yaml"
 ROWS = (
-    Row(
+    LocatedFinding(
         "P003",
         Severity.ERROR,
         "no step is called `fetchh`: 100% wrong\nsecond line",
@@ -28,7 +28,7 @@ ROWS = (
         FixRow("Write `fetch`", True, (EditRow(Range(5, 17, 5, 23), "fetch"),)),
         "workflow.start.next.arcs.1.step",
     ),
-    Row(
+    LocatedFinding(
         "P007",
         Severity.WARNING,
         "a wide <value> & a control character \x1b[31m",
@@ -39,8 +39,12 @@ ROWS = (
         FixRow("Shorten it", False, (EditRow(Range(7, 13, 7, 16), "x"),)),
         "workflow.fetch",
     ),
-    Row("P013", Severity.NOTE, "runs over two lines", "", _PATH, Range(2, 5, 3, 10), (), None, "workflow.start"),
-    Row("P013", Severity.NOTE, "the same once more", "", _PATH, Range(3, 5, 3, 9), (), None, "workflow.start"),
+    LocatedFinding(
+        "P013", Severity.NOTE, "runs over two lines", "", _PATH, Range(2, 5, 3, 10), (), None, "workflow.start"
+    ),
+    LocatedFinding(
+        "P013", Severity.NOTE, "the same once more", "", _PATH, Range(3, 5, 3, 9), (), None, "workflow.start"
+    ),
 )
 
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from noetlc.finding import Severity
-from noetlc.report.formats import FORMATS, Format, render
-from noetlc.report.row import Row
+from noetlc.report.formats import FORMATS, OutputFormat, render
+from noetlc.report.located_finding import LocatedFinding
 from noetlc.rules.rule import Rule
 from tests.noetlc.report.sample import CLEAN, REPORT, ROWS
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ENDINGS = {
-    Format.TEXT: "txt",
-    Format.CONCISE: "concise.txt",
-    Format.JSON: "json",
-    Format.JSONL: "jsonl",
-    Format.SARIF: "sarif",
-    Format.GITHUB: "github.txt",
-    Format.GITLAB: "gitlab.json",
-    Format.JUNIT: "xml",
+    OutputFormat.TEXT: "txt",
+    OutputFormat.CONCISE: "concise.txt",
+    OutputFormat.JSON: "json",
+    OutputFormat.JSONL: "jsonl",
+    OutputFormat.SARIF: "sarif",
+    OutputFormat.GITHUB: "github.txt",
+    OutputFormat.GITLAB: "gitlab.json",
+    OutputFormat.JUNIT: "xml",
 }
 
 
@@ -44,35 +44,35 @@ def one_rule(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_format_has_a_renderer() -> None:
-    assert set(FORMATS) == set(Format)
+    assert set(FORMATS) == set(OutputFormat)
 
 
-@pytest.mark.parametrize("format", Format)
-def test_the_report_is_as_reviewed(format: Format, golden: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("format", OutputFormat)
+def test_the_report_is_as_reviewed(format: OutputFormat, golden: Callable[[str, str], None]) -> None:
     golden(f"findings.{ENDINGS[format]}", render(format, REPORT))
 
 
-@pytest.mark.parametrize("format", Format)
-def test_a_report_without_findings_is_as_reviewed(format: Format, golden: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("format", OutputFormat)
+def test_a_report_without_findings_is_as_reviewed(format: OutputFormat, golden: Callable[[str, str], None]) -> None:
     golden(f"clean.{ENDINGS[format]}", render(format, CLEAN))
 
 
 def test_the_report_in_colour_is_as_reviewed(golden: Callable[[str, str], None]) -> None:
-    golden("findings.color.txt", render(Format.TEXT, REPORT._replace(color=True)))
+    golden("findings.color.txt", render(OutputFormat.TEXT, REPORT._replace(color=True)))
 
 
-@pytest.mark.parametrize("format", [Format.TEXT, Format.CONCISE, Format.GITHUB])
-def test_no_escape_sequence_of_a_playbook_reaches_a_terminal(format: Format) -> None:
+@pytest.mark.parametrize("format", [OutputFormat.TEXT, OutputFormat.CONCISE, OutputFormat.GITHUB])
+def test_no_escape_sequence_of_a_playbook_reaches_a_terminal(format: OutputFormat) -> None:
     assert "\x1b" not in render(format, REPORT)
 
 
-@pytest.mark.parametrize("format", [Format.JSON, Format.JSONL, Format.SARIF, Format.GITLAB])
-def test_json_is_plain_ascii(format: Format) -> None:
+@pytest.mark.parametrize("format", [OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.SARIF, OutputFormat.GITLAB])
+def test_json_is_plain_ascii(format: OutputFormat) -> None:
     assert render(format, REPORT).isascii()
 
 
 def test_a_finding_in_json_has_exactly_the_promised_keys() -> None:
-    first, *_ = json.loads(render(Format.JSON, REPORT))
+    first, *_ = json.loads(render(OutputFormat.JSON, REPORT))
     place = {"line", "column", "end_line", "end_column"}
     assert set(first) == {"code", "severity", "message", "help", "path", "related", "fix", "label", *place}
     assert set(first["related"][0]) == {"message", "path", *place}
@@ -81,17 +81,17 @@ def test_a_finding_in_json_has_exactly_the_promised_keys() -> None:
 
 
 def test_json_and_jsonl_say_the_same() -> None:
-    lines = render(Format.JSONL, REPORT).splitlines()
-    assert [json.loads(line) for line in lines] == json.loads(render(Format.JSON, REPORT))
+    lines = render(OutputFormat.JSONL, REPORT).splitlines()
+    assert [json.loads(line) for line in lines] == json.loads(render(OutputFormat.JSON, REPORT))
 
 
 def test_a_row_survives_json() -> None:
     for row in ROWS:
-        assert Row.from_json(json.loads(json.dumps(row.to_json())), row.path) == row
+        assert LocatedFinding.from_json(json.loads(json.dumps(row.to_json())), row.path) == row
 
 
 def sarif_run() -> dict[str, Any]:
-    log = json.loads(render(Format.SARIF, REPORT))
+    log = json.loads(render(OutputFormat.SARIF, REPORT))
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
     assert isinstance(run, dict)
@@ -124,7 +124,7 @@ def test_sarif_results_have_places_fixes_and_distinct_fingerprints() -> None:
 
 def test_fingerprints_stay_when_lines_move() -> None:
     moved = REPORT._replace(rows=tuple(row._replace(range=row.range._replace(line=row.range.line + 9)) for row in ROWS))
-    before, after = (json.loads(render(Format.GITLAB, report)) for report in (REPORT, moved))
+    before, after = (json.loads(render(OutputFormat.GITLAB, report)) for report in (REPORT, moved))
     assert [issue["fingerprint"] for issue in before] == [issue["fingerprint"] for issue in after]
 
 
@@ -132,7 +132,7 @@ def test_fingerprints_stay_when_lines_move() -> None:
     ("fail_on", "failures"), [(Severity.ERROR, 1), (Severity.WARNING, 2), (Severity.NOTE, 4), (None, 0)]
 )
 def test_junit_is_red_exactly_when_lint_fails(fail_on: Severity | None, failures: int) -> None:
-    root = ElementTree.fromstring(render(Format.JUNIT, REPORT._replace(fail_on=fail_on)))
+    root = ElementTree.fromstring(render(OutputFormat.JUNIT, REPORT._replace(fail_on=fail_on)))
     assert root.get("failures") == str(failures)
     assert len(root.findall(".//failure")) == failures
     assert root.get("tests") == str(len(root.findall(".//testcase"))) == "5"
@@ -140,11 +140,11 @@ def test_junit_is_red_exactly_when_lint_fails(fail_on: Severity | None, failures
 
 def test_junit_survives_what_xml_cannot_hold() -> None:
     odd = ROWS[0]._replace(message="\x00\x1b\ud800\ufffe ]]> & <")
-    text = render(Format.JUNIT, REPORT._replace(rows=(odd,)))
+    text = render(OutputFormat.JUNIT, REPORT._replace(rows=(odd,)))
     assert ElementTree.fromstring(text.encode()).find(".//failure") is not None
 
 
 def test_github_escapes_what_would_end_a_property() -> None:
-    first = render(Format.GITHUB, REPORT).splitlines()[0]
+    first = render(OutputFormat.GITHUB, REPORT).splitlines()[0]
     assert "file=flows/etl%2C nightly.yaml," in first
     assert "100%25 wrong%0Asecond line" in first

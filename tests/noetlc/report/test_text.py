@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from noetlc.finding import Severity
+from noetlc.report.located_finding import LocatedFinding, Range
 from noetlc.report.report import Report
-from noetlc.report.row import Range, Row
 from noetlc.report.text import BLOCKS_MAX, render
 from noetlc.syntax.span import Source
 from tests.noetlc.report.sample import REPORT
@@ -12,7 +12,7 @@ from tests.noetlc.report.sample import REPORT
 
 def excerpt(line: str, start: int, end: int) -> tuple[str, str]:
     """Return the shown line and its underline for columns `start` to `end` of a one-line text."""
-    row = Row("P103", Severity.ERROR, "wrong", "", "a.yaml", Range(1, start, 1, end), (), None, "")
+    row = LocatedFinding("P103", Severity.ERROR, "wrong", "", "a.yaml", Range(1, start, 1, end), (), None, "")
     text = render(Report((row,), ("a.yaml",), "1", source=lambda path: Source(path, line)))
     shown, underline = text.splitlines()[3:5]
     return shown.removeprefix("1 | "), underline.removeprefix("  | ")
@@ -61,7 +61,7 @@ def test_quiet_has_no_summary() -> None:
 
 def test_a_report_on_a_terminal_keeps_to_its_width() -> None:
     long = "word " * 60
-    row = Row("P103", Severity.ERROR, long, long, "a.yaml", Range(1, 150, 1, 155), (), None, "")
+    row = LocatedFinding("P103", Severity.ERROR, long, long, "a.yaml", Range(1, 150, 1, 155), (), None, "")
     report = Report((row,), ("a.yaml",), "1", width=72, source=lambda path: Source(path, "x" * 400))
     text = render(report)
     assert max(map(len, text.splitlines())) <= 72
@@ -70,7 +70,7 @@ def test_a_report_on_a_terminal_keeps_to_its_width() -> None:
 
 
 def test_many_findings_get_one_line_each() -> None:
-    row = Row("P103", Severity.ERROR, "wrong", "help", "a.yaml", Range(1, 1, 1, 2), (), None, "")
+    row = LocatedFinding("P103", Severity.ERROR, "wrong", "help", "a.yaml", Range(1, 1, 1, 2), (), None, "")
     lines = render(Report((row,) * (BLOCKS_MAX + 1), ("a.yaml",), "1")).splitlines()
     assert lines[0] == "a.yaml:1:1: error P103 wrong"
     assert len(lines) == BLOCKS_MAX + 4

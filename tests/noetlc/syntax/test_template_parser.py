@@ -40,7 +40,7 @@ def test_every_label_of_the_grammar_has_a_builder() -> None:
         ("x | f(1) | g", ast.Filter, ["x | f(1) | g", "x | f(1)"]),
         ("x is not divisibleby 3", ast.Test, ["x is not divisibleby 3"]),
         ("f(a, k=1, *b)", ast.Keyword, ["k=1"]),
-        ("a <b not in c", ast.Operand, ["<b", "not in c"]),
+        ("a <b not in c", ast.Comparand, ["<b", "not in c"]),
         ("{'k': [1, 2]}", ast.Pair, ["'k': [1, 2]"]),
         ("'a'  'b' ~ c", ast.Const, ["'a'  'b'"]),
         ("a[1:, ::2]", ast.Slice, ["1:", "::2"]),

@@ -167,7 +167,7 @@ OURS: dict[type[Any], Any] = {
     ast.And: lambda node: folded("And", node.operands),
     ast.Or: lambda node: folded("Or", node.operands),
     ast.Binary: lambda node: (BINARY[node.op], ours(node.left), ours(node.right)),
-    ast.Operand: lambda node: ("Operand", (str, COMPARISONS[node.op]), ours(node.expression)),
+    ast.Comparand: lambda node: ("Operand", (str, COMPARISONS[node.op]), ours(node.expression)),
     ast.Cond: lambda node: ("CondExpr", ours(node.test), ours(node.then), ours(node.otherwise)),
     ast.Output: lambda node: ours(node.expression),
     ast.Data: lambda node: ("Data", node.text),

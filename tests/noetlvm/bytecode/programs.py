@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, EXPRESSION, PIPELINE, Opcode, Operand
 from noetlvm.bytecode.program import (
-    Arc,
-    Credential,
+    ArcCode,
     DebugEntry,
     DebugMap,
-    Expression,
+    ExpressionCode,
     Instruction,
+    KeychainEntry,
     LoopHeader,
     Mark,
     Pipeline,
-    Playbook,
+    PlaybookCode,
     Program,
     Transition,
     Value,
@@ -66,9 +66,9 @@ def _instruction(opcode: Opcode, operands: list[object], labels: dict[object, in
     return Instruction(opcode, tuple(resolved))
 
 
-def expression(*rows: Row, slots: int = 0) -> Expression:
+def expression(*rows: Row, slots: int = 0) -> ExpressionCode:
     """Make an expression: `expression(("NAME", "ctx"), "RETURN")`."""
-    return Expression(instructions(EXPRESSION, rows), slots)
+    return ExpressionCode(instructions(EXPRESSION, rows), slots)
 
 
 def pipeline(*rows: Row, counters: int = 0) -> Pipeline:
@@ -76,7 +76,7 @@ def pipeline(*rows: Row, counters: int = 0) -> Pipeline:
     return Pipeline(instructions(PIPELINE, rows), counters)
 
 
-def constant(value: Value) -> Expression:
+def constant(value: Value) -> ExpressionCode:
     """Make the expression of a constant."""
     return expression(("CONST", value), "RETURN")
 
@@ -85,32 +85,32 @@ EMPTY = constant({})
 TRUE = expression(("CONST", True), "TRUTH", "RETURN")
 
 
-def guard(*rows: Row) -> Expression:
+def guard(*rows: Row) -> ExpressionCode:
     """Make a guard: these rows, then its truth."""
     return expression(*rows, "TRUTH", "RETURN")
 
 
-def arc(target: str, when: Expression | None = None, args: Expression | None = None) -> Arc:
+def arc(target: str, when: ExpressionCode | None = None, args: ExpressionCode | None = None) -> ArcCode:
     """Make an arc."""
-    return Arc(target, when, args, handles_failure=reads_event(when))
+    return ArcCode(target, when, args, handles_failure=reads_event(when))
 
 
-def reads_event(when: Expression | None) -> bool:
+def reads_event(when: ExpressionCode | None) -> bool:
     """Tell whether a guard reads `event`, as an arc that handles a failure does."""
     return when is not None and any(row.opcode.name == "NAME" and row.operands == ("event",) for row in when.code)
 
 
-def loop(collection: Expression, iterator: str = "item") -> LoopHeader:
+def loop(collection: ExpressionCode, iterator: str = "item") -> LoopHeader:
     """Make a sequential loop."""
     return LoopHeader(collection, iterator, parallel=False, width=1, distributed=False, reducers=())
 
 
 def step(
     name: str,
-    *arcs: Arc,
+    *arcs: ArcCode,
     code: Pipeline | None = None,
     loops: tuple[LoopHeader, ...] = (),
-    admit: Expression | None = None,
+    admit: ExpressionCode | None = None,
 ) -> Transition:
     """Make a step with the usual settings."""
     return Transition(
@@ -126,9 +126,9 @@ def step(
     )
 
 
-def playbook(*steps: Transition, name: str = "sample", path: str = "samples/sample") -> Playbook:
+def playbook(*steps: Transition, name: str = "sample", path: str = "samples/sample") -> PlaybookCode:
     """Make a playbook that starts at its first step."""
-    return Playbook(
+    return PlaybookCode(
         name=name,
         path=path,
         metadata={},
@@ -142,7 +142,7 @@ def playbook(*steps: Transition, name: str = "sample", path: str = "samples/samp
     )
 
 
-def program(*playbooks: Playbook) -> Program:
+def program(*playbooks: PlaybookCode) -> Program:
     """Make a program without a debug map."""
     return Program(playbooks)
 
@@ -198,7 +198,11 @@ def two_steps() -> Program:
     has_error = guard(("NAME", "event"), ("ATTR", "error"))
     start = changed(
         step(
-            "start", Arc("done", has_error, constant({"from": "start"}), True), arc("done"), code=fetch, loops=(items,)
+            "start",
+            ArcCode("done", has_error, constant({"from": "start"}), True),
+            arc("done"),
+            code=fetch,
+            loops=(items,),
         ),
         # The filter has two arguments: one by position, one by name.
         admit=guard(("BARE", "ready"), ("CONST", False), ("CONST", True), ("FILTER", "default", 1, ["boolean"], 0)),
@@ -210,12 +214,12 @@ def two_steps() -> Program:
         executor={"profile": "local"},
         final_step="done",
         workload={"url": "https://example.org", "items": [1, 2.5, None, True, -7, 2**70]},
-        keychain=(Credential("token", "secret", {"provider": "env"}),),
+        keychain=(KeychainEntry("token", "secret", {"provider": "env"}),),
     )
     return program(main)
 
 
-def every_expression_opcode() -> tuple[Expression, ...]:
+def every_expression_opcode() -> tuple[ExpressionCode, ...]:
     """Small valid expressions that together use each opcode of the expression machine."""
     return (
         expression(("CONST", 1), ("STORE", 0), ("LOCAL", 0), "RETURN", slots=1),
@@ -672,7 +676,7 @@ _CALLS = [
 
 
 @st.composite
-def expressions(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
+def expressions(draw: st.DrawFn, names: Sequence[str] = SERVER) -> ExpressionCode:
     """Generate an expression that reads only these namespaces."""
     writer = _Writer(draw, names)
     writer.value(draw(st.integers(0, 2)))
@@ -680,7 +684,7 @@ def expressions(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
 
 
 @st.composite
-def guards(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
+def guards(draw: st.DrawFn, names: Sequence[str] = SERVER) -> ExpressionCode:
     """Generate an expression that is a guard."""
     writer = _Writer(draw, names)
     writer.value(draw(st.integers(0, 2)))
@@ -688,7 +692,7 @@ def guards(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
 
 
 @st.composite
-def mappings(draw: st.DrawFn, names: Sequence[str] = SERVER) -> Expression:
+def mappings(draw: st.DrawFn, names: Sequence[str] = SERVER) -> ExpressionCode:
     """Generate an expression that makes a mapping, as inputs, arguments and patches do."""
     if draw(st.booleans()):
         return constant(dict(draw(_SETTINGS)))
@@ -712,10 +716,10 @@ class _Tasks:
         self.labels += 1
         return f"{word}_{self.labels}"
 
-    def guard(self, *more: str) -> Expression:
+    def guard(self, *more: str) -> ExpressionCode:
         return self.draw(guards((*self.names, *more)))
 
-    def mapping(self, *more: str) -> Expression:
+    def mapping(self, *more: str) -> ExpressionCode:
         return self.draw(mappings((*self.names, *more)))
 
     def block(self, depth: int) -> None:
@@ -829,11 +833,11 @@ def steps(draw: st.DrawFn, name: str, targets: Sequence[str]) -> Transition:
 
 
 @st.composite
-def playbooks(draw: st.DrawFn, path: str) -> Playbook:
+def playbooks(draw: st.DrawFn, path: str) -> PlaybookCode:
     """Generate a playbook with this path."""
     names = ["start", "fetch", "end"][: draw(st.integers(1, 3))]
     keychain = draw(st.lists(st.sampled_from(["token", "db"]), max_size=2, unique=True))
-    return Playbook(
+    return PlaybookCode(
         name=draw(WORDS),
         path=path,
         metadata=draw(_SETTINGS),
@@ -842,7 +846,7 @@ def playbooks(draw: st.DrawFn, path: str) -> Playbook:
         final_step=draw(st.sampled_from([None, *names])),
         no_next_is_error=draw(st.booleans()),
         workload=draw(_SETTINGS),
-        keychain=tuple(Credential(name, "secret", draw(_SETTINGS)) for name in keychain),
+        keychain=tuple(KeychainEntry(name, "secret", draw(_SETTINGS)) for name in keychain),
         steps=tuple(draw(steps(name, names)) for name in names),
     )
 

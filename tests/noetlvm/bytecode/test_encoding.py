@@ -21,11 +21,11 @@ from noetlvm.bytecode.codec.code_decoder import Pools
 from noetlvm.bytecode.codec.container import HEADER, SECTIONS, bundle_id, sections
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.codec.reader import Reader
+from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.errors import MalformedBundleError
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, Operand
-from noetlvm.bytecode.program import Expression, Instruction, Mark, Pipeline, Program, Transition, Value
+from noetlvm.bytecode.program import ExpressionCode, Instruction, Mark, Pipeline, Program, Transition, Value
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.programs import (
     SAMPLES,
@@ -66,7 +66,7 @@ def payload(data: bytes, id: str) -> bytes:
 
 def pool(bundle: Program) -> list[Value]:
     """The constants as the bundle has them."""
-    pools = Pools(Reader(payload(encode(bundle), "constants"), "constants"))
+    pools = Pools(ByteReader(payload(encode(bundle), "constants"), "constants"))
     pools.read_constants()
     return pools.constants
 
@@ -105,7 +105,7 @@ def test_values_are_plain_msgpack(value: Value) -> None:
 
     data = writer.value(value)
     assert repr(msgpack.unpackb(data, ext_hook=big_integer)) == repr(value)
-    assert repr(Reader(data, "value").value()) == repr(value)
+    assert repr(ByteReader(data, "value").value()) == repr(value)
 
 
 def test_constants_that_python_takes_for_equal_stay_apart() -> None:
@@ -261,7 +261,7 @@ UNENCODABLE: dict[str, Program] = {
     "a negative count": of_step(admit=expression(("LIST", -1), "RETURN")),
     "a boolean count": of_step(admit=expression(("LIST", True), "RETURN")),
     "a huge count": of_step(admit=expression(("LIST", _HUGE), "RETURN")),
-    "too few operands": of_step(admit=Expression((Instruction(EXPRESSION["ATTR"], ()),))),
+    "too few operands": of_step(admit=ExpressionCode((Instruction(EXPRESSION["ATTR"], ()),))),
     "too many slots": of_step(admit=expression("RETURN", slots=limits.SLOTS_MAX + 1)),
     "negative slots": of_step(admit=expression("RETURN", slots=-1)),
     "too many counters": of_step(pipeline=Pipeline((), limits.SLOTS_MAX + 1)),
@@ -310,7 +310,7 @@ AT_THE_LIMIT: dict[str, Program] = {
     "the longest text": of_value("x" * limits.TEXT_BYTES_MAX),
     "the longest integer": of_value(-(10 ** (limits.BIG_INTEGER_CHARS_MAX - 2))),
     "the longest code": of_step(admit=expression(*["NOT"] * (limits.CODE_BYTES_MAX - 1))),
-    "empty code": of_step(admit=Expression(()), pipeline=Pipeline(())),
+    "empty code": of_step(admit=ExpressionCode(()), pipeline=Pipeline(())),
 }
 
 

@@ -16,7 +16,7 @@ from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.errors import InvalidBundleError, MalformedBundleError
 from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Playbook, Program, Transition
+from noetlvm.bytecode.program import ExpressionCode, Instruction, LoopHeader, PlaybookCode, Program, Transition
 from noetlvm.bytecode.verify.expressions import prove
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.malformed import hostile_cases
@@ -83,7 +83,7 @@ def test_many_lists_on_the_stack_make_the_way_through_code_little_longer() -> No
     def work(lists: int) -> int:
         opening = instructions(("LIST", 0), ("CONST", 1), ("APPEND",), *[("LIST", 0)] * lists)
         code = (*opening, *joins(500, len(opening)), *instructions(("LIST", lists + 1), ("RETURN",)))
-        return calls(lambda: prove(Expression(code), {}))
+        return calls(lambda: prove(ExpressionCode(code), {}))
 
     assert work(200) < 3 * work(0)
 
@@ -97,7 +97,7 @@ def of_steps(*, path: str = "b", **changes: object) -> Program:
     return program(minimal().playbooks[0], changed(_named("b"), path=path, steps=tuple(steps), entry_step="s0"))
 
 
-def _named(name: str) -> Playbook:
+def _named(name: str) -> PlaybookCode:
     return playbook(step("start"), name=name, path=name)
 
 

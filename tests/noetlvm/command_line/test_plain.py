@@ -9,7 +9,7 @@ import pytest
 
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlvm.cli.app import PROGRAM as MACHINE
-from noetlvm.command_line.declared import REQUIRED, Command, Option, Parameter, Program, parameters
+from noetlvm.command_line.declared import REQUIRED, Command, CommandProgram, Option, Parameter, parameters
 from noetlvm.command_line.plain import read_words, run_words
 from noetlvm.command_line.process import CommandError
 from noetlvm.command_line.typer_app import run_with_typer
@@ -32,7 +32,7 @@ class Recorder:
         return 7
 
 
-class OneCommand(Program):
+class OneCommand(CommandProgram):
     """A program whose commands are all the same one."""
 
     command: Command
@@ -41,7 +41,7 @@ class OneCommand(Program):
         return self.command
 
 
-def read_by_typer(program: Program, name: str, words: list[str]) -> Read:
+def read_by_typer(program: CommandProgram, name: str, words: list[str]) -> Read:
     recorder = Recorder(program.find(name))
     only = OneCommand(program.name, program.version, program.about, program.package, (name, "other"), command=recorder)
     assert run_with_typer(only, [name, *words]) == 7
@@ -72,7 +72,7 @@ def spellings(parameter: Parameter) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("program", "name"), COMMANDS, ids=[f"{program.name} {name}" for program, name in COMMANDS])
-def test_both_readers_agree_on_every_option_of_every_command(program: Program, name: str) -> None:
+def test_both_readers_agree_on_every_option_of_every_command(program: CommandProgram, name: str) -> None:
     command = program.find(name)
     together = []
     for parameter in parameters(command):

@@ -7,18 +7,18 @@ from typing import Any
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import Fuel
 
 
-def code(*rows: tuple[Any, ...], slots: int = 0) -> Expression:
+def code(*rows: tuple[Any, ...], slots: int = 0) -> ExpressionCode:
     """Return an expression of instructions written as `("ATTR", "a")`."""
-    return Expression(tuple(Instruction(EXPRESSION[row[0]], row[1:]) for row in rows), slots)
+    return ExpressionCode(tuple(Instruction(EXPRESSION[row[0]], row[1:]) for row in rows), slots)
 
 
-def run(expression: Expression, scope: dict[str, Any] | None = None, fuel: Fuel | None = None) -> Any:
+def run(expression: ExpressionCode, scope: dict[str, Any] | None = None, fuel: Fuel | None = None) -> Any:
     """Return what both ways of evaluation give; the error that both raise is raised."""
     limits = fuel or Fuel()
     outcomes = [
@@ -31,7 +31,7 @@ def run(expression: Expression, scope: dict[str, Any] | None = None, fuel: Fuel 
     return translated[0]
 
 
-def _outcome(expression: Expression, scope: dict[str, Any], fuel: Fuel, checked: bool) -> tuple[Any, ...]:
+def _outcome(expression: ExpressionCode, scope: dict[str, Any], fuel: Fuel, checked: bool) -> tuple[Any, ...]:
     evaluate = compile_expression(expression, checked=checked)
     try:
         value = evaluate(scope, fuel)

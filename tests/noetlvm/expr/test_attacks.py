@@ -20,7 +20,7 @@ from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.finding import Severity
 from noetlc.lint.check import check_bytes
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.bytecode.program import Expression
+from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import Fuel
@@ -43,7 +43,7 @@ def template_of(row: dict[str, Any]) -> str:
     return "".join(part if isinstance(part, str) else part[0] * part[1] for part in parts)
 
 
-def expression_of(row: dict[str, Any]) -> Expression | None:
+def expression_of(row: dict[str, Any]) -> ExpressionCode | None:
     """Return its code, or None if it is refused."""
     template = parse_template(template_of(row))
     try:
@@ -52,7 +52,7 @@ def expression_of(row: dict[str, Any]) -> Expression | None:
         return None
 
 
-def outcome(expression: Expression, checked: bool) -> Any:
+def outcome(expression: ExpressionCode, checked: bool) -> Any:
     evaluate = compile_expression(expression, checked=checked)
     try:
         value = evaluate(copy.deepcopy(SCOPE), Fuel())

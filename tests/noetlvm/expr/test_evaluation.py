@@ -9,7 +9,7 @@ import pytest
 
 from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.data.references import Reference, ReferringList
-from noetlvm.expr.errors import ExpressionError, InternalError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError, InternalError
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import DEFAULT_BYTES, JSON_BYTES, MAX_INT_BITS, Fuel
 from noetlvm.expr.interpret import HANDLERS
@@ -64,7 +64,7 @@ class TestUndefined:
         expression = code(("NAME", "ctx"), ("ATTR", "no"), ("REQUIRE", "params.page"), ("RETURN",))
         with pytest.raises(ExpressionError, match=r"`no` is undefined in `params\.page`") as caught:
             run(expression, SCOPE)
-        assert (caught.value.kind, caught.value.at) == (Kind.UNDEFINED, 2)
+        assert (caught.value.kind, caught.value.at) == (ErrorKind.UNDEFINED, 2)
 
     @pytest.mark.parametrize(
         "made",
@@ -81,7 +81,7 @@ class TestUndefined:
         expression = code(*made, ("REQUIRE", "params"), ("RETURN",))
         with pytest.raises(ExpressionError, match=r"`no` is undefined in `params`") as caught:
             run(expression, SCOPE)
-        assert (caught.value.kind, caught.value.at) == (Kind.UNDEFINED, len(made))
+        assert (caught.value.kind, caught.value.at) == (ErrorKind.UNDEFINED, len(made))
 
     def test_looking_for_it_reads_nothing_that_is_stored_elsewhere(self) -> None:
         stored = ReferringList([Reference("results", "0" * 64, 1, "text of 1")], _never)
@@ -98,7 +98,7 @@ class TestUndefined:
         "template", ["{{ ctx.no + 1 }}", "{{ -ctx.no }}", "{{ ctx.no < 1 }}", "{{ ctx.no.upper() }}"]
     )
     def test_computing_with_it_is_an_error(self, template: str) -> None:
-        assert error_of(template).kind is Kind.UNDEFINED
+        assert error_of(template).kind is ErrorKind.UNDEFINED
 
 
 class TestKeys:
@@ -121,7 +121,7 @@ class TestKeys:
             run(code(*made, ("REQUIRE", "set_ctx.v"), ("RETURN",)))
         assert caught.value.message.startswith("`set_ctx.v` has a mapping with ")
         assert message in caught.value.message
-        assert (caught.value.kind, caught.value.at) == (Kind.TYPE, len(made))
+        assert (caught.value.kind, caught.value.at) == (ErrorKind.TYPE, len(made))
 
     def test_inside_an_expression_any_key_will_do(self) -> None:
         assert value_of("{{ {1: 'a', '1': 'b'}[1] }}", SCOPE) == "a"
@@ -203,27 +203,27 @@ class TestForBlocks:
         assert value_of("{% for x in ctx.empty %}{{ x }}{% else %}none{% endfor %}", SCOPE) == "none"
 
     def test_going_through_a_number_is_an_error(self) -> None:
-        assert error_of("{% for x in 5 %}{{ x }}{% endfor %}").kind is Kind.TYPE
+        assert error_of("{% for x in 5 %}{{ x }}{% endfor %}").kind is ErrorKind.TYPE
 
     def test_taking_apart_needs_the_right_number(self) -> None:
-        assert error_of("{% for a, b in [[1, 2, 3]] %}{{ a }}{% endfor %}").kind is Kind.VALUE
+        assert error_of("{% for a, b in [[1, 2, 3]] %}{{ a }}{% endfor %}").kind is ErrorKind.VALUE
 
 
 class TestErrors:
     @pytest.mark.parametrize(
         ("template", "kind"),
         [
-            ("{{ 1 / 0 }}", Kind.VALUE),
-            ("{{ 1 + 'a' }}", Kind.TYPE),
-            ("{{ 'a' | map('nonsense') | list }}", Kind.VALUE),
-            ("{{ 'abc'.index('z') }}", Kind.VALUE),
-            ("{{ 5 | join }}", Kind.TYPE),
-            ("{{ {[1]: 2} }}", Kind.TYPE),
-            ("{{ 'a' * 10 ** 12 }}", Kind.SIZE),
-            ("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}", Kind.FUEL),
+            ("{{ 1 / 0 }}", ErrorKind.VALUE),
+            ("{{ 1 + 'a' }}", ErrorKind.TYPE),
+            ("{{ 'a' | map('nonsense') | list }}", ErrorKind.VALUE),
+            ("{{ 'abc'.index('z') }}", ErrorKind.VALUE),
+            ("{{ 5 | join }}", ErrorKind.TYPE),
+            ("{{ {[1]: 2} }}", ErrorKind.TYPE),
+            ("{{ 'a' * 10 ** 12 }}", ErrorKind.SIZE),
+            ("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}", ErrorKind.FUEL),
         ],
     )
-    def test_each_has_its_kind(self, template: str, kind: Kind) -> None:
+    def test_each_has_its_kind(self, template: str, kind: ErrorKind) -> None:
         assert error_of(template).kind is kind
 
     def test_it_knows_its_instruction(self) -> None:
@@ -253,7 +253,7 @@ class TestLimits:
             return
         with pytest.raises(ExpressionError) as caught:
             run(expression)
-        assert caught.value.kind is Kind.SIZE
+        assert caught.value.kind is ErrorKind.SIZE
 
     def test_a_table_of_400000_rows_becomes_json(self) -> None:
         rows = [{"id": number} for number in range(400_000)]
@@ -268,11 +268,11 @@ class TestLimits:
         assert TEXT_FILTERS["tojson"](Fuel(), table[: len(table) * 9 // 10]).count("x") > JSON_BYTES * 8 // 10
         with pytest.raises(ExpressionError) as caught:
             TEXT_FILTERS["tojson"](Fuel(), table)
-        assert caught.value.kind is Kind.SIZE
+        assert caught.value.kind is ErrorKind.SIZE
 
     def test_whole_numbers_have_a_longest_length(self) -> None:
         assert value_of(f"{{{{ 2 ** {MAX_INT_BITS - 1} }}}}") == 2 ** (MAX_INT_BITS - 1)
-        assert error_of(f"{{{{ 2 ** {MAX_INT_BITS} }}}}").kind is Kind.SIZE
+        assert error_of(f"{{{{ 2 ** {MAX_INT_BITS} }}}}").kind is ErrorKind.SIZE
 
     def test_branches_that_are_not_taken_make_nothing(self) -> None:
         assert value_of("{{ 1 if workload.a else 'a' * 10 ** 12 }}", SCOPE) == 1

@@ -14,7 +14,7 @@ import pytest
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION, Operand
-from noetlvm.bytecode.program import Expression, Instruction
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.expressions import prove
 from noetlvm.expr.errors import ExpressionError
@@ -27,7 +27,7 @@ _PLAIN = [opcode for opcode in EXPRESSION.values() if not opcode.operands]
 _FUEL = Fuel(20_000, 1 << 20)
 
 
-def mutant(random: Random, expression: Expression) -> Expression:
+def mutant(random: Random, expression: ExpressionCode) -> ExpressionCode:
     """Return the code with one to three changes."""
     code = list(expression.code)
     for _ in range(random.randint(1, 3)):
@@ -68,7 +68,7 @@ def _retargeted(random: Random, code: list[Instruction], at: int) -> None:
         code[chosen] = Instruction(code[chosen].opcode, (random.randrange(len(code)),))
 
 
-def is_verified(expression: Expression) -> bool:
+def is_verified(expression: ExpressionCode) -> bool:
     try:
         prove(expression, {})
     except CheckError:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from noetlvm.bytecode.program import Credential
+from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.resolve import Keychain, MissingEntryError, look_up, resolve
 
-PG = Credential("pg_main", "postgres_credential", {})
-TOKEN = Credential("api_token", "secret_manager", {})
+PG = KeychainEntry("pg_main", "postgres_credential", {})
+TOKEN = KeychainEntry("api_token", "secret_manager", {})
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +31,11 @@ def secrets_file(tmp_path: Path) -> Path:
     return path
 
 
-def only(credential: Credential, *options: str) -> Any:
+def only(credential: KeychainEntry, *options: str) -> Any:
     return resolve([credential], options).entries[credential.name]
 
 
-def refusal(credential: Credential, *options: str) -> str:
+def refusal(credential: KeychainEntry, *options: str) -> str:
     with pytest.raises(MissingEntryError) as refused:
         resolve([credential], options)
     return str(refused.value)
@@ -58,7 +58,7 @@ def test_the_environment_is_the_place_if_nothing_is_said(monkeypatch: pytest.Mon
 
 
 def test_a_missing_entry_is_named_with_every_place_looked_in(secrets_file: Path) -> None:
-    told = refusal(Credential("other", "secret_manager", {}), "env", f"file:{secrets_file}")
+    told = refusal(KeychainEntry("other", "secret_manager", {}), "env", f"file:{secrets_file}")
     assert "`other`" in told
     assert "`OTHER`" in told
     assert str(secrets_file) in told
@@ -77,7 +77,7 @@ def test_places_are_asked_in_order(monkeypatch: pytest.MonkeyPatch, secrets_file
 
 def test_an_option_for_one_entry_wins_over_its_declaration(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
     monkeypatch.setenv("ELSEWHERE", "there")
-    declared = Credential("api_token", "file", {"path": str(secrets_file)})
+    declared = KeychainEntry("api_token", "file", {"path": str(secrets_file)})
     assert only(declared) == "from-file"
     assert only(declared, "api_token=env:ELSEWHERE") == "there"
     assert only(TOKEN, f"api_token=file:{secrets_file}#tenants.acme.token") == "deep"
@@ -85,19 +85,19 @@ def test_an_option_for_one_entry_wins_over_its_declaration(monkeypatch: pytest.M
 
 def test_a_declaration_says_where_it_is(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
     monkeypatch.setenv("ELSEWHERE", "there")
-    assert only(Credential("x", "environment", {"variable": "ELSEWHERE"}), f"file:{secrets_file}") == "there"
-    assert only(Credential("x", "secret_manager", {"provider": "environment", "variable": "ELSEWHERE"})) == "there"
-    assert only(Credential("x", "file", {"path": str(secrets_file), "key": "tenants/acme"})) == {"token": "deep"}
-    assert only(Credential("x", "command", {"command": [*printing("said")]})) == "said"
+    assert only(KeychainEntry("x", "environment", {"variable": "ELSEWHERE"}), f"file:{secrets_file}") == "there"
+    assert only(KeychainEntry("x", "secret_manager", {"provider": "environment", "variable": "ELSEWHERE"})) == "there"
+    assert only(KeychainEntry("x", "file", {"path": str(secrets_file), "key": "tenants/acme"})) == {"token": "deep"}
+    assert only(KeychainEntry("x", "command", {"command": [*printing("said")]})) == "said"
 
 
 def test_a_declaration_may_leave_the_file_to_the_command_line(secrets_file: Path) -> None:
-    assert only(Credential("api_token", "file", {}), "env", f"file:{secrets_file}") == "from-file"
-    assert "`path`" in refusal(Credential("api_token", "file", {}))
+    assert only(KeychainEntry("api_token", "file", {}), "env", f"file:{secrets_file}") == "from-file"
+    assert "`path`" in refusal(KeychainEntry("api_token", "file", {}))
 
 
 def test_a_kind_that_nothing_provides_is_refused_with_those_there_are() -> None:
-    told = refusal(Credential("x", "carrier_pigeon", {}))
+    told = refusal(KeychainEntry("x", "carrier_pigeon", {}))
     assert "`x`" in told
     assert "`carrier_pigeon`" in told
     assert "postgres_credential" in told
@@ -159,11 +159,11 @@ def test_what_is_no_credential_is_refused_without_quoting_it(monkeypatch: pytest
 
 def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_USERNAME", "me")
-    assert "`password`" in refusal(Credential("shop", "basic_auth", {}))
+    assert "`password`" in refusal(KeychainEntry("shop", "basic_auth", {}))
 
 
 def test_a_bearer_token_is_a_text_however_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    credential = Credential("shop", "bearer_token", {})
+    credential = KeychainEntry("shop", "bearer_token", {})
     monkeypatch.setenv("SHOP_TOKEN", "in-part")
     assert only(credential) == "in-part"
     monkeypatch.setenv("SHOP", "as-a-whole")
@@ -175,7 +175,7 @@ def test_a_bearer_token_is_a_text_however_it_is_kept(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("written", ["shop: flat", "shop: {token: flat}", "shop: {token: flat, refresh_token: other}"])
 def test_a_bearer_token_in_a_file_is_a_text_whatever_stands_beside_it(tmp_path: Path, written: str) -> None:
     (tmp_path / "secrets.yaml").write_text(written)
-    found = resolve([Credential("shop", "bearer_token", {})], [f"file:{tmp_path / 'secrets.yaml'}"])
+    found = resolve([KeychainEntry("shop", "bearer_token", {})], [f"file:{tmp_path / 'secrets.yaml'}"])
     assert found == Keychain({"shop": "flat"}, frozenset({"flat"}))
 
 
@@ -191,25 +191,25 @@ def test_a_bearer_token_in_a_file_is_a_text_whatever_stands_beside_it(tmp_path: 
 )
 def test_a_part_that_is_no_text_is_refused_by_name(tmp_path: Path, kind: str, written: str) -> None:
     (tmp_path / "secrets.yaml").write_text(written)
-    told = refusal(Credential("shop", kind, {}), f"file:{tmp_path / 'secrets.yaml'}")
+    told = refusal(KeychainEntry("shop", kind, {}), f"file:{tmp_path / 'secrets.yaml'}")
     assert f"`shop` is no `{kind}`: " in told
     assert "must be a text" in told
     assert "s3cr3t" not in told
 
 
 def test_a_playbook_may_name_the_parts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    credential = Credential("shop", "secret_manager", {"fields": ["key", "salt"]})
+    credential = KeychainEntry("shop", "secret_manager", {"fields": ["key", "salt"]})
     monkeypatch.setenv("SHOP_KEY", "a")
     assert "`salt`" in refusal(credential)
     monkeypatch.setenv("SHOP_SALT", "b")
     assert only(credential) == {"key": "a", "salt": "b"}
-    assert "`fields`" in refusal(Credential("shop", "secret_manager", {"fields": "key"}))
+    assert "`fields`" in refusal(KeychainEntry("shop", "secret_manager", {"fields": "key"}))
 
 
 def test_all_texts_of_an_entry_without_a_shape_are_secrets(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text('{"x": {"a": ["one", {"b": 1234}], "url": "https://u:p%2Fw@h"}}')
-    found = resolve([Credential("x", "file", {"path": str(path)})])
+    found = resolve([KeychainEntry("x", "file", {"path": str(path)})])
     assert found.secrets == {"one", "1234", "https://u:p%2Fw@h", "p/w"}
 
 
@@ -254,8 +254,8 @@ def vault(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("vault")
 def test_a_plugin_provides_secrets_by_option_and_by_kind() -> None:
     assert only(TOKEN, "vault:https://v") == "api_token of https://v"
-    assert only(Credential("x", "vault", {"argument": "here"})) == "x of here"
-    assert "the vault here" in refusal(Credential("absent", "vault", {"argument": "here"}))
+    assert only(KeychainEntry("x", "vault", {"argument": "here"})) == "x of here"
+    assert "the vault here" in refusal(KeychainEntry("absent", "vault", {"argument": "here"}))
 
 
 @pytest.mark.usefixtures("vault")

@@ -9,39 +9,43 @@ from noetlvm.language.scopes import (
     LOOP_ONLY,
     NAMESPACES,
     VISIBLE,
-    Position,
     Shape,
+    TemplatePosition,
     given_fields,
     is_open,
 )
 
 S11 = {
-    Position.ADMIT: "workload ctx args event execution_id",
-    Position.ARC_WHEN: "workload ctx args event execution_id",
-    Position.ARC_ARGS: "workload ctx args event execution_id",
-    Position.LOOP_IN: "workload ctx args execution_id iter",
-    Position.TASK_INPUT: "workload keychain ctx iter args execution_id _prev _task _attempt",
-    Position.TASK_POLICY: "workload keychain ctx iter args execution_id _prev _task _attempt outcome",
+    TemplatePosition.ADMIT: "workload ctx args event execution_id",
+    TemplatePosition.ARC_WHEN: "workload ctx args event execution_id",
+    TemplatePosition.ARC_ARGS: "workload ctx args event execution_id",
+    TemplatePosition.LOOP_IN: "workload ctx args execution_id iter",
+    TemplatePosition.TASK_INPUT: "workload keychain ctx iter args execution_id _prev _task _attempt",
+    TemplatePosition.TASK_POLICY: "workload keychain ctx iter args execution_id _prev _task _attempt outcome",
 }
 
 
 @pytest.mark.parametrize("position", S11)
-def test_visible_names_are_those_of_s11(position: Position) -> None:
+def test_visible_names_are_those_of_s11(position: TemplatePosition) -> None:
     assert VISIBLE[position] == set(S11[position].split())
 
 
 def test_every_position_has_a_row_and_a_title_of_its_own() -> None:
-    assert set(VISIBLE) == set(Position)
-    assert len({position.value for position in Position}) == len(Position)
+    assert set(VISIBLE) == set(TemplatePosition)
+    assert len({position.value for position in TemplatePosition}) == len(TemplatePosition)
 
 
 def test_patches_and_delays_see_what_their_rule_sees() -> None:
-    assert VISIBLE[Position.TASK_PATCH] == VISIBLE[Position.TASK_DELAY] == VISIBLE[Position.TASK_POLICY]
+    assert (
+        VISIBLE[TemplatePosition.TASK_PATCH]
+        == VISIBLE[TemplatePosition.TASK_DELAY]
+        == VISIBLE[TemplatePosition.TASK_POLICY]
+    )
 
 
 def test_sugar_sees_no_outcome_and_static_data_sees_nothing() -> None:
-    assert VISIBLE[Position.SUGAR_WHEN] == VISIBLE[Position.TASK_INPUT]
-    assert not VISIBLE[Position.STATIC]
+    assert VISIBLE[TemplatePosition.SUGAR_WHEN] == VISIBLE[TemplatePosition.TASK_INPUT]
+    assert not VISIBLE[TemplatePosition.STATIC]
 
 
 def test_every_visible_name_has_a_meaning_and_every_meaning_is_visible_somewhere() -> None:

@@ -19,9 +19,9 @@ from noetlvm.machine.frame import frame_for
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Request, Work, from_data, to_data
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import Child, FrameState
+from noetlvm.machine.state import Child, FrameState, Token
 from noetlvm.record import changed
-from noetlvm.replay.replay import replay
+from noetlvm.replay.exact import replay_exactly
 from noetlvm.testing import run_playbook
 from noetlvm.tools.call import ok as tool_ok
 from tests.noetlvm.machine.control.drive import Drive, Hand, loaded, ok
@@ -32,6 +32,7 @@ FRAME = FrameState.from_data([3, "prev", {"page": 2}, [1], 2, "fetch", 1, 5.0, 1
 MESSAGES: list[Any] = [
     messages.Start(REQUEST),
     messages.Refuse(REQUEST, {"kind": "keychain"}),
+    messages.Retry("y", "b", "x", [Token("start", {"a": 1}, {"name": "step.done"}, False)], [0, 1, 0]),
     messages.WorkerReport(1, "0", 2, EVENTS),
     messages.ChildFinished(1, "", "x/1#1.1", {"status": "ok"}),
     messages.LeaseLost(1, "2.1", 3),
@@ -101,7 +102,7 @@ def test_a_restart_in_a_loop_of_large_writes_is_no_difference_to_its_log() -> No
     log = [Recorded(seq, "id", 0.0, event) for seq, event in enumerate([*drive.events, *again.events], 1)]
     assert any("stored" in one.event.data for one in log)
     fetch = Offload(fetch=lambda reference: drive.blobs[reference.key])
-    assert replay(drive.net, log, fetch) is None
+    assert replay_exactly(drive.net, log, fetch) is None
 
 
 BESIDE = whole_playbook("""
@@ -183,7 +184,7 @@ def test_a_cancellation_is_taken_between_the_parts_of_a_cut_decision() -> None:
     second = decide(drive.net, drive.state, messages.Cancel(), 0.0, offload)
     assert drive.state.status == "cancelled"
     log = [Recorded(seq, "id", 0.0, event) for seq, event in enumerate([*first.events, *second.events], 1)]
-    assert replay(drive.net, log, offload) is None
+    assert replay_exactly(drive.net, log, offload) is None
 
 
 # ---- loops (S54, S58, S60, S65)

@@ -11,7 +11,7 @@ from noetlvm.data.event import Recorded
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.replay.course import Course
-from noetlvm.replay.replay import Difference, replay
+from noetlvm.replay.exact import Divergence, replay_exactly
 from noetlvm.testing.__main__ import run_given
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
@@ -48,7 +48,7 @@ ANSWERS = {"tools": {"get": ["http 503", 'http 200 {"n": 21}'], "double": "ok 42
 
 def edited(
     steps: str, old: str, new: str, given: dict[str, Any] = ANSWERS, others: tuple[str, ...] = ()
-) -> Difference | None:
+) -> Divergence | None:
     """Run steps, and decide their log again with an edit."""
     assert steps.count(old) == 1, old
     texts = [HEAD + steps, *others]
@@ -59,10 +59,10 @@ def edited(
         for seq, (event, time) in enumerate(zip(ran.events, ran.times, strict=True), 1)
     ]
     offload = Offload(fetch=lambda reference: ran.stored[reference.key])
-    return replay(changed.main, log, offload, recorded_with=load_program(compile_texts(texts)).main)
+    return replay_exactly(changed.main, log, offload, recorded_with=load_program(compile_texts(texts)).main)
 
 
-def course_of(found: Difference | None) -> Course:
+def course_of(found: Divergence | None) -> Course:
     assert found is not None
     assert found.course is not None
     return found.course
@@ -85,10 +85,10 @@ def test_an_edit_that_decides_the_same_is_no_difference(old: str, new: str) -> N
 def test_an_edited_write_to_ctx_is_found_and_the_execution_ends_with_it() -> None:
     found = edited(FETCH, 'n: "{{ outcome.result.data.n }}"', 'n: "{{ outcome.result.data.n + 1 }}"')
     assert found is not None
-    assert found.expected is not None
-    assert (found.expected.name, found.expected.data["patch"]) == ("ctx.patched", {"n": 21})
-    assert found.found is not None
-    assert found.found.data["patch"] == {"n": 22}
+    assert found.difference.expected is not None
+    assert (found.difference.expected.name, found.difference.expected.data["patch"]) == ("ctx.patched", {"n": 21})
+    assert found.difference.found is not None
+    assert found.difference.found.data["patch"] == {"n": 22}
     course = course_of(found)
     assert (course.status, course.ctx, course.missing) == ("success", {"n": 22}, None)
 
@@ -96,9 +96,9 @@ def test_an_edited_write_to_ctx_is_found_and_the_execution_ends_with_it() -> Non
 def test_fewer_attempts_end_the_task_where_the_log_tries_again() -> None:
     found = edited(FETCH, "attempts: 3", "attempts: 1")
     assert found is not None
-    assert found.expected is not None
-    assert found.found is not None
-    assert (found.expected.data["do"], found.found.data["do"]) == ("retry", "fail")
+    assert found.difference.expected is not None
+    assert found.difference.found is not None
+    assert (found.difference.expected.data["do"], found.difference.found.data["do"]) == ("retry", "fail")
     course = course_of(found)
     assert (course.status, course.steps, course.missing) == ("success", ["bad"], None)
 
@@ -106,8 +106,8 @@ def test_fewer_attempts_end_the_task_where_the_log_tries_again() -> None:
 def test_another_delay_is_found() -> None:
     found = edited(FETCH, "delay: 2", "delay: 3")
     assert found is not None
-    assert found.found is not None
-    assert found.found.data["wait_s"] == 3
+    assert found.difference.found is not None
+    assert found.difference.found.data["wait_s"] == 3
     assert course_of(found).status == "success"
 
 
@@ -121,8 +121,8 @@ def test_a_rule_that_stops_earlier_skips_tasks_of_the_log() -> None:
 def test_a_rule_that_cannot_be_evaluated_fails_the_task() -> None:
     found = edited(FETCH, "outcome.status == 'error'", "outcome.nowhere.at_all")
     assert found is not None
-    assert found.found is not None
-    assert found.found.data["outcome"]["error"]["kind"] == "template"
+    assert found.difference.found is not None
+    assert found.difference.found.data["outcome"]["error"]["kind"] == "template"
     assert course_of(found).steps == ["bad"]
 
 
@@ -131,8 +131,8 @@ def test_a_rule_that_is_mended_gets_the_outcome_that_its_tool_returned() -> None
     given = {"tools": {"get": 'http 200 {"n": 21}'}}
     found = edited(broken, "1 / (outcome.http.status - 200)", "outcome.status == 'error'", given)
     assert found is not None
-    assert found.found is not None
-    assert (found.found.data["do"], found.found.data["outcome"]["status"]) == ("continue", "ok")
+    assert found.difference.found is not None
+    assert (found.difference.found.data["do"], found.difference.found.data["outcome"]["status"]) == ("continue", "ok")
     missing = course_of(found).missing
     assert missing is not None
     assert (missing.task, missing.kind, missing.reason) == ("double", "python", "the log has no such call")
@@ -143,8 +143,8 @@ def test_a_result_that_was_skipped_is_still_known() -> None:
     given = {"tools": {"get": 'http 200 {"n": 21}', "double": "ok 42"}}
     found = edited(skipped, "do: skip, set_ctx", "do: break, set_ctx", given)
     assert found is not None
-    assert found.found is not None
-    assert found.found.data["outcome"]["result"]["data"] == {"n": 21}
+    assert found.difference.found is not None
+    assert found.difference.found.data["outcome"]["result"]["data"] == {"n": 21}
 
 
 def test_more_attempts_stop_where_the_log_has_no_further_outcome() -> None:
@@ -158,8 +158,8 @@ def test_more_attempts_stop_where_the_log_has_no_further_outcome() -> None:
 def test_a_new_task_stops_where_it_is_called() -> None:
     found = edited(FETCH, "      - double:", "      - more: { kind: shell, command: [date] }\n      - double:")
     assert found is not None
-    assert found.found is not None
-    assert (found.found.name, found.found.label) == ("task.started", "more")
+    assert found.difference.found is not None
+    assert (found.difference.found.name, found.difference.found.label) == ("task.started", "more")
     missing = course_of(found).missing
     assert missing is not None
     assert (missing.task, missing.kind) == ("more", "shell")
@@ -182,16 +182,16 @@ def test_a_task_of_another_kind_has_no_outcome() -> None:
 def test_a_renamed_label_is_found() -> None:
     found = edited(FETCH, "- double:", "- twice:")
     assert found is not None
-    assert found.found is not None
-    assert (found.found.name, found.found.label) == ("task.started", "twice")
+    assert found.difference.found is not None
+    assert (found.difference.found.name, found.difference.found.label) == ("task.started", "twice")
 
 
 def test_a_read_of_a_label_that_breaks_is_found() -> None:
     found = edited(FETCH, 'get.data.n }}" }', 'get.data.m }}" }')
     assert found is not None
-    assert found.found is not None
-    assert found.found.name == "task.done"
-    assert found.found.data["outcome"]["error"]["kind"] == "template"
+    assert found.difference.found is not None
+    assert found.difference.found.name == "task.done"
+    assert found.difference.found.data["outcome"]["error"]["kind"] == "template"
 
 
 def test_a_new_arc_leads_to_tools_that_the_log_does_not_know() -> None:
@@ -200,8 +200,8 @@ def test_a_new_arc_leads_to_tools_that_the_log_does_not_know() -> None:
     )
     found = edited(asks, "step: good, when: \"{{ event.name == 'step.done' }}\"", 'step: bad, when: "{{ true }}"')
     assert found is not None
-    assert found.found is not None
-    assert found.found.name == "next.evaluated"
+    assert found.difference.found is not None
+    assert found.difference.found.name == "next.evaluated"
     missing = course_of(found).missing
     assert missing is not None
     assert (missing.step, missing.kind) == ("bad", "shell")
@@ -231,8 +231,8 @@ WORK = {"tools": {"work": "http 200", "work[2]": "http 500"}}
 def test_an_edited_rule_of_a_loop_is_decided_for_every_iteration() -> None:
     found = edited(LOOP, "then: { do: fail }", "then: { do: continue, set_ctx: { n: 10 } }", WORK)
     assert found is not None
-    assert found.found is not None
-    assert found.found.iteration == "2"
+    assert found.difference.found is not None
+    assert found.difference.found.iteration == "2"
     course = course_of(found)
     assert (course.status, course.ctx) == ("success", {"n": 13})
 
@@ -304,5 +304,19 @@ def test_a_call_that_needs_a_secret_counts_as_it_was_recorded() -> None:
     assert edited(SECRET, "https://example.org", "https://example.org/ ", given) is None
     found = edited(SECRET, "do: continue", "do: fail", given)
     assert found is not None
-    assert found.found is not None
-    assert found.found.data["do"] == "fail"
+    assert found.difference.found is not None
+    assert found.difference.found.data["do"] == "fail"
+
+
+def test_data_with_keys_like_those_of_events_is_compared() -> None:
+    writes = FETCH.replace("set_ctx: { n: ", "set_ctx: { at: 1, pc: 2, n: ")
+    found = edited(writes, "at: 1", "at: 3")
+    assert found is not None
+    assert course_of(found).ctx == {"at": 3, "pc": 2, "n": 21}
+
+
+def test_an_edit_names_its_task() -> None:
+    found = edited(FETCH, "do: continue, set_ctx", "do: break, set_ctx")
+    assert found is not None
+    line = (HEAD + FETCH).splitlines().index("      - get:") + 1
+    assert found.difference.place.startswith(f"playbook_1:{line}:")

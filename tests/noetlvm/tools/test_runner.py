@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from noetlvm.data.references import Reference, ReferringList, ReferringMap
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.language import tool_kinds
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools import noop, shell
@@ -136,7 +136,7 @@ def test_stored_results_in_inputs_are_read(run: Run) -> None:
 
 def test_a_stored_result_that_is_lost_is_an_error(run: Run) -> None:
     def load(_: Reference) -> Any:
-        raise ExpressionError(Kind.STORED, "it is gone")
+        raise ExpressionError(ErrorKind.STORED, "it is gone")
 
     args = ReferringMap({"v": Reference("results", "a" * 64, 1, "")}, load)
     error = run("python", {"code": "result = 1", "args": args})["error"]

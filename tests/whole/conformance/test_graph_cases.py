@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from noetlc.graph.run import Format, Order, graph
+from noetlc.graph.run import GraphFormat, Order, graph
 from tests.whole.conformance.suite import Case, read_cases
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ CASES = read_cases("graph")
 
 def told(case: Case, folder: Path) -> dict[str, Any]:
     out = folder / "report.json"
-    assert graph(Order((str(case.path),), Format.JSON, str(out))) == 0
+    assert graph(Order((str(case.path),), GraphFormat.JSON, str(out))) == 0
     read: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     return read
 

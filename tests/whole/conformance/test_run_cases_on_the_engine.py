@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.bytecode.program import Credential
+from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.engine.engine import Engine
 from noetlvm.keychain.shapes import secret_texts
-from noetlvm.machine.effects import Call
+from noetlvm.machine.effects import CallTool
 from noetlvm.machine.loaded import load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.replay.replay import replay
+from noetlvm.replay.exact import replay_exactly
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials, UnresolvedError
@@ -50,7 +50,7 @@ class ScriptedTools:
 
     async def run(self, call: ToolCall) -> Outcome:
         iteration = call.key.rpartition("#")[0].partition("/")[2].partition("/")[2]
-        asked = Call(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
+        asked = CallTool(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
         answer = self._script.answer("", iteration, asked)
         assert answer is not None
         await self._clock.sleep(answer.takes)
@@ -61,7 +61,7 @@ class ScriptedTools:
 
 
 def resolver(keychain: dict[str, Any]) -> Any:
-    def resolve(declared: tuple[Credential, ...]) -> Credentials:
+    def resolve(declared: tuple[KeychainEntry, ...]) -> Credentials:
         if any(one.name not in keychain for one in declared):
             raise UnresolvedError("it is not there")
         return Credentials(keychain, secret_texts(keychain)) if declared else Credentials()
@@ -100,5 +100,5 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
     for row in store.executions():
         net, log = program.playbooks[row.path], list(store.events(row.execution_id))
         fetch = Offload(net.limits.max_payload_bytes, lambda reference: results.get(reference.key))
-        assert replay(net, log, fetch) is None
+        assert replay_exactly(net, log, fetch) is None
     assert counts == Counter(expected.names())

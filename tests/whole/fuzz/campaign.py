@@ -15,7 +15,7 @@ from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.errors import BundleError
 from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import Expression, Program
+from noetlvm.bytecode.program import ExpressionCode, Program
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import Fuel
@@ -97,7 +97,7 @@ def _bundle(random: Random, bases: list[Program], bundles: list[bytes]) -> bytes
     return encode(changed_program(random, base if random.random() < 0.1 else changed(base, debug=None)))
 
 
-def _evaluate(random: Random, expression: Expression, counts: Counter[str]) -> None:
+def _evaluate(random: Random, expression: ExpressionCode, counts: Counter[str]) -> None:
     """Run an expression in checked mode and translated; both must end alike, and only in ways that are foreseen."""
     scope = random.choice(SCOPES)
     checked = _outcome(expression, scope, checked=True)
@@ -107,7 +107,7 @@ def _evaluate(random: Random, expression: Expression, counts: Counter[str]) -> N
         raise AssertionError(f"checked {checked}, translated {translated}")
 
 
-def _outcome(expression: Expression, scope: dict[str, object], *, checked: bool) -> str:
+def _outcome(expression: ExpressionCode, scope: dict[str, object], *, checked: bool) -> str:
     try:
         return repr(compile_expression(expression, checked=checked)(scope, Fuel(STEPS, BYTES)))
     except ExpressionError as error:

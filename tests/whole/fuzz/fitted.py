@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import EXPRESSION
-from noetlvm.bytecode.program import Arc, Expression, Instruction, Pipeline, Program, Transition
+from noetlvm.bytecode.program import ArcCode, ExpressionCode, Instruction, Pipeline, Program, Transition
 from noetlvm.record import changed
 
 _RECORD = Instruction(EXPRESSION["RECORD"], (["value"],))
-_PATCH = Expression((Instruction(EXPRESSION["CONST"], ({"value": 1},)), Instruction(EXPRESSION["RETURN"])))
+_PATCH = ExpressionCode((Instruction(EXPRESSION["CONST"], ({"value": 1},)), Instruction(EXPRESSION["RETURN"])))
 
 
 def fitted(program: Program) -> Program:
@@ -40,7 +40,7 @@ def _step(step: Transition) -> Transition:
     )
 
 
-def _arc(arc: Arc) -> Arc:
+def _arc(arc: ArcCode) -> ArcCode:
     reads = arc.guard is not None and any(i.operands == ("event",) for i in arc.guard.code if i.opcode.name == "NAME")
     return changed(arc, args=arc.args and _mapping(arc.args), handles_failure=reads)
 
@@ -52,11 +52,11 @@ def _pipeline(pipeline: Pipeline) -> Pipeline:
 def _task_instruction(instruction: Instruction) -> Instruction:
     if instruction.opcode.name not in ("CALL", "PATCH"):
         return instruction
-    operands = tuple(_mapping(o) if isinstance(o, Expression) else o for o in instruction.operands)
+    operands = tuple(_mapping(o) if isinstance(o, ExpressionCode) else o for o in instruction.operands)
     return changed(instruction, operands=(None, _PATCH) if operands == (None, None) else operands)
 
 
-def _mapping(expression: Expression) -> Expression:
+def _mapping(expression: ExpressionCode) -> ExpressionCode:
     """Wrap code that ends in its only RETURN."""
     *body, end = expression.code
     return changed(expression, code=(*body, _RECORD, end))

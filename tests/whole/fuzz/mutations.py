@@ -7,7 +7,15 @@ from random import Random
 
 from noetlvm.bytecode.codec.container import HEADER, sections
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, EXPRESSION, NAMES, PIPELINE, REDUCERS, Opcode, Operand
-from noetlvm.bytecode.program import Expression, Instruction, LoopHeader, Pipeline, Playbook, Program, Transition
+from noetlvm.bytecode.program import (
+    ExpressionCode,
+    Instruction,
+    LoopHeader,
+    Pipeline,
+    PlaybookCode,
+    Program,
+    Transition,
+)
 from noetlvm.language.filters import FILTERS, FUNCTIONS
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import TESTS
@@ -90,7 +98,7 @@ def changed_sections(random: Random, data: bytes, other: bytes) -> bytes:
 # ---- instructions
 
 
-def _operand(random: Random, kind: Operand, code: Code, slots: int, others: list[Expression]) -> object:
+def _operand(random: Random, kind: Operand, code: Code, slots: int, others: list[ExpressionCode]) -> object:
     """Return an operand that is often good."""
     choices: dict[Operand, Callable[[], object]] = {
         Operand.CONST: lambda: random.choice((None, True, 0, 1, -1, 2.5, "a", "", [], [1, [2]], {}, {"a": 1})),
@@ -116,7 +124,7 @@ def _operand(random: Random, kind: Operand, code: Code, slots: int, others: list
 class _Writer:
     """Changes one piece of code at random."""
 
-    def __init__(self, random: Random, table: dict[str, Opcode], code: Code, slots: int, others: list[Expression]):
+    def __init__(self, random: Random, table: dict[str, Opcode], code: Code, slots: int, others: list[ExpressionCode]):
         self.random = random
         self.table = table
         self.code = list(code)
@@ -241,12 +249,12 @@ def _in_one_expression(random: Random, program: Program) -> Program:
     chosen = random.randrange(len(all_of_them))
     count = iter(range(len(all_of_them)))
 
-    def edit(expression: Expression) -> Expression:
+    def edit(expression: ExpressionCode) -> ExpressionCode:
         if next(count) != chosen:
             return expression
         slots = max(0, expression.slots + random.choice((0, 0, 0, 0, 1, -1)))
         writer = _Writer(random, EXPRESSION, expression.code, slots, all_of_them)
-        return Expression(writer.change(), slots)
+        return ExpressionCode(writer.change(), slots)
 
     return each_expression(program, edit)
 
@@ -298,7 +306,7 @@ def _in_the_net(random: Random, program: Program) -> Program:
         loops = tuple(map(loop, old.loops)) * random.choice((1, 1, 1, 0, 2))
         return changed(old, name=name, arcs=arcs, loops=loops)
 
-    def playbook(old: Playbook) -> Playbook:
+    def playbook(old: PlaybookCode) -> PlaybookCode:
         return changed(old, entry_step=_name(random, program)) if random.random() < 0.1 else old
 
     return each_playbook(each_step(program, step), playbook)

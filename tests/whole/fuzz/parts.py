@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from noetlvm.bytecode.program import Expression, Instruction, Pipeline, Playbook, Program, Transition
+from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline, PlaybookCode, Program, Transition
 from noetlvm.record import changed
 
 Code: TypeAlias = tuple[Instruction, ...]
-Edit: TypeAlias = "Callable[[Expression], Expression]"
+Edit: TypeAlias = "Callable[[ExpressionCode], ExpressionCode]"
 
 
-def expressions(program: Program) -> Iterator[Expression]:
+def expressions(program: Program) -> Iterator[ExpressionCode]:
     """Yield every expression, each as often as it is used."""
-    found: list[Expression] = []
+    found: list[ExpressionCode] = []
 
-    def note(expression: Expression) -> Expression:
+    def note(expression: ExpressionCode) -> ExpressionCode:
         found.append(expression)
         return expression
 
@@ -36,7 +36,7 @@ def each_step(program: Program, edit: Callable[[Transition], Transition]) -> Pro
     )
 
 
-def each_playbook(program: Program, edit: Callable[[Playbook], Playbook]) -> Program:
+def each_playbook(program: Program, edit: Callable[[PlaybookCode], PlaybookCode]) -> Program:
     """Return the program with every playbook edited, in order."""
     return changed(program, playbooks=tuple(edit(playbook) for playbook in program.playbooks))
 
@@ -53,7 +53,7 @@ def _edited(step: Transition, edit: Edit) -> Transition:
 
 def _edited_pipeline(pipeline: Pipeline, edit: Edit) -> Pipeline:
     code = tuple(
-        changed(i, operands=tuple(edit(o) if isinstance(o, Expression) else o for o in i.operands))
+        changed(i, operands=tuple(edit(o) if isinstance(o, ExpressionCode) else o for o in i.operands))
         for i in pipeline.code
     )
     return changed(pipeline, code=code)

@@ -8,7 +8,7 @@ from random import Random
 from noetlc.assembly.assembler import assemble
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.bytecode.program import Expression, LoopHeader, Program
+from noetlvm.bytecode.program import ExpressionCode, LoopHeader, Program
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.programs import SAMPLES, chain, playbook, program, step
 from tests.whole.fuzz.fitted import fitted
@@ -39,11 +39,11 @@ def generated(random: Random) -> Program:
     return _looping(*(_lowered(generator.template()) for _ in range(random.randint(1, 3))))
 
 
-def _lowered(template: str) -> Expression:
+def _lowered(template: str) -> ExpressionCode:
     return lower_template(parse_template(template), visible=_SERVER_NAMES).expression
 
 
-def _looping(*expressions: Expression) -> Program:
+def _looping(*expressions: ExpressionCode) -> Program:
     """Return a program that has these as the collections of its loops, where any value may be."""
     header = LoopHeader(expressions[0], "item", parallel=False, width=1, distributed=False, reducers=())
     loops = tuple(

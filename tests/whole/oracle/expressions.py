@@ -16,7 +16,7 @@ from typing import Any
 
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.evaluate import compile_expression
 from noetlvm.expr.fuel import Fuel
 from noetlvm.expr.values import Undefined
@@ -60,7 +60,7 @@ def of_ours(template: str, *, checked: bool) -> Any:
     try:
         value = evaluate(CONTEXT, Fuel())
     except ExpressionError as error:
-        return None if error.kind in (Kind.FUEL, Kind.SIZE) else FAILED
+        return None if error.kind in (ErrorKind.FUEL, ErrorKind.SIZE) else FAILED
     return ("undefined",) if isinstance(value, Undefined) else our_plain(value)
 
 

@@ -9,7 +9,7 @@ from noetlc.analysis.formulas import STEP_DONE
 from noetlc.compile import compile_playbooks
 from noetlc.graph.analyse import analyse
 from noetlc.graph.report import GraphReport
-from noetlc.net.net import Arc, Ending, Gate, Net, Step, StepKind, Where
+from noetlc.net.net import Boundary, Gate, Net, NetArc, NetStep, StepKind, Where
 from noetlc.net.program import nets_of
 from noetlvm.record import changed
 
@@ -135,10 +135,12 @@ def chain_report(steps: int) -> GraphReport:
     for number in range(steps):
         targets = [target for target in (number + 1, number - 7 if number % 50 == 49 else -1) if 0 <= target < steps]
         arcs = tuple(
-            Arc(number, index, target, f"workload.way == {index}", False, Where("chain.yaml", number + 1, 1))
+            NetArc(number, index, target, f"workload.way == {index}", False, Where("chain.yaml", number + 1, 1))
             for index, target in enumerate(targets)
         )
-        done = Ending(STEP_DONE, (tuple((arc.index,) for arc in arcs),) if arcs else ())
+        done = Boundary(STEP_DONE, (tuple((arc.index,) for arc in arcs),) if arcs else ())
         where = Where("chain.yaml", number + 1, 1)
-        made.append(Step(number, f"step_{number}", StepKind.ROUTING, False, Gate.OPEN, False, (done,), arcs, (), where))
+        made.append(
+            NetStep(number, f"step_{number}", StepKind.ROUTING, False, Gate.OPEN, False, (done,), arcs, (), where)
+        )
     return analyse(Net("chain", "tests/chain", tuple(made), 0), "chain.yaml")

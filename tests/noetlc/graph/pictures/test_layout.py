@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.graph.layout.place import lay_out
-from noetlc.graph.layout.shapes import Area, Layout, Link, Route, Size
+from noetlc.graph.layout.shapes import Layout, Link, Rectangle, Route, Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,12 +29,12 @@ def random_picture(seed: int) -> tuple[list[Size], list[Link]]:
     return sizes, links
 
 
-def areas(layout: Layout) -> list[Area]:
+def areas(layout: Layout) -> list[Rectangle]:
     pieces = [piece for route in layout.routes for piece in (route, route.arrival) if piece is not None]
     return [*layout.boxes, *(piece.label for piece in pieces if piece.label)]
 
 
-def overlap(a: Area, b: Area) -> bool:
+def overlap(a: Rectangle, b: Rectangle) -> bool:
     return a.x < b.x + b.width and b.x < a.x + a.width and a.y < b.y + b.height and b.y < a.y + a.height
 
 
@@ -53,7 +53,7 @@ def points(route: Route) -> Iterator[tuple[float, float]]:
         x, y = e, f
 
 
-def holds(area: Area, x: float, y: float) -> bool:
+def holds(area: Rectangle, x: float, y: float) -> bool:
     slack = 0.2  # coordinates are rounded to a tenth
     return area.x + slack < x < area.x + area.width - slack and area.y + slack < y < area.y + area.height - slack
 

@@ -13,7 +13,7 @@ import pytest
 from noetlc.analysis.formulas import STEP_DONE
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats import pnml
-from noetlc.net.net import Arc, Ending, Gate, Net, Step, StepKind
+from noetlc.net.net import Boundary, Gate, Net, NetArc, NetStep, StepKind
 from tests.noetlc.graph.pictures.playbooks import chain_report, hostile_report, playbook, report_of
 from tests.noetlc.graph.pictures.pnml_grammar import NAMESPACE, violations
 
@@ -97,12 +97,12 @@ INDEPENDENT: dict[str, Callable[[Path], ReadNet]] = {"snakes": read_by_snakes, "
 
 def wide_net(arcs: int) -> Net:
     """Return a net whose first step may fire any set of arcs, two of them to the same step."""
-    nowhere = (Ending(STEP_DONE, ()),)
-    ways = tuple(Arc(0, index, 1 + index // 2, f"guard {index}", False) for index in range(arcs))
-    done = Ending(STEP_DONE, tuple(((), (index,)) for index in range(arcs)))
-    first = Step(0, "first", StepKind.ROUTING, True, Gate.OPEN, False, (done,), ways)
+    nowhere = (Boundary(STEP_DONE, ()),)
+    ways = tuple(NetArc(0, index, 1 + index // 2, f"guard {index}", False) for index in range(arcs))
+    done = Boundary(STEP_DONE, tuple(((), (index,)) for index in range(arcs)))
+    first = NetStep(0, "first", StepKind.ROUTING, True, Gate.OPEN, False, (done,), ways)
     rest = [
-        Step(number, f"end_{number}", StepKind.ROUTING, False, Gate.UNSURE, True, nowhere, ())
+        NetStep(number, f"end_{number}", StepKind.ROUTING, False, Gate.UNSURE, True, nowhere, ())
         for number in range(1, 2 + arcs // 2)
     ]
     return Net("wide", "tests/wide", (first, *rest), 0)

@@ -10,7 +10,7 @@ from noetlvm.bytecode.limits import CODE_MAX, FOR_DEPTH_MAX, STACK_MAX, TEXT_DEP
 from noetlvm.bytecode.program import (
     DebugEntry,
     DebugMap,
-    Expression,
+    ExpressionCode,
     Instruction,
     LoopHeader,
     Mark,
@@ -26,7 +26,7 @@ _END = Instruction(PIPELINE["END"])
 
 
 def _expression(*code: Instruction, slots: int = 0) -> Program:
-    loop = LoopHeader(Expression(code, slots), "item", parallel=False, width=1, distributed=False, reducers=())
+    loop = LoopHeader(ExpressionCode(code, slots), "item", parallel=False, width=1, distributed=False, reducers=())
     return program(playbook(step("start", loops=(loop,))))
 
 

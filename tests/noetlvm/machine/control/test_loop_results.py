@@ -10,7 +10,7 @@ from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event
 from noetlvm.limits import EVENT_BYTES_MAX, LOOP_RESULTS_BYTES, LOOP_RESULTS_STORED
 from noetlvm.machine.messages import Work
-from noetlvm.machine.state import Loop, State
+from noetlvm.machine.state import LoopRun, State
 from tests.noetlvm.machine.control.drive import Drive, Hand, ending, ok
 
 LOOP = """
@@ -39,7 +39,7 @@ def play(work: Work) -> list[Event]:
     return ok(text(work))(work)
 
 
-def loops(state: State) -> list[Loop]:
+def loops(state: State) -> list[LoopRun]:
     return [loop for run in state.runs.values() for loop in run.loops.values()]
 
 

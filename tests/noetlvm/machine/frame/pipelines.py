@@ -8,7 +8,7 @@ from typing import Any
 
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlvm.data.event import Event
-from noetlvm.machine.effects import Call, Ended, Wait
+from noetlvm.machine.effects import CallTool, Ended, Wait
 from noetlvm.machine.frame import Frame
 from noetlvm.machine.loaded import LoadedPipeline, LoadedProgram, load_program
 from noetlvm.machine.payload import Offload
@@ -59,7 +59,7 @@ def error(kind: str = "http", retryable: bool = True, **more: Any) -> dict[str, 
 class Ran:
     """What a pipeline did."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[CallTool] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     ended: Ended | None = None
@@ -97,7 +97,7 @@ def drive(frame: Frame, outcomes: Iterator[dict[str, Any]]) -> Ran:
     while ran.ended is None:
         effect = frame.advance()
         ran.events += frame.take_events()
-        if isinstance(effect, Call):
+        if isinstance(effect, CallTool):
             ran.calls.append(effect)
             frame.complete(next(outcomes, ok()))
         elif isinstance(effect, Wait):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from noetlvm.data.encoding import UnencodableError, decode, encode
 from noetlvm.data.references import Reference, ReferringList, ReferringMap
-from noetlvm.expr.errors import ExpressionError, Kind
+from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.values import Undefined
 from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, INLINE_BYTES_MIN, LOADED_BYTES, Limits
 from noetlvm.machine.frame import Frame
@@ -203,7 +203,7 @@ def test_damaged_and_missing_results_are_errors_of_their_kind() -> None:
     reference = stored(BIG, store)
     with pytest.raises(ExpressionError, match="cannot be read") as missing:
         Offload().load(reference)
-    assert missing.value.kind is Kind.STORED
+    assert missing.value.kind is ErrorKind.STORED
     store.blobs[reference.key] += b"!"
     with pytest.raises(ExpressionError, match="checksum"):
         Offload(fetch=store.fetch).load(reference)

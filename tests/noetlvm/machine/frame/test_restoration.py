@@ -18,7 +18,7 @@ from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.expr.errors import InternalError
 from noetlvm.limits import Limits
-from noetlvm.machine.effects import Call, Ended, Wait
+from noetlvm.machine.effects import CallTool, Ended, Wait
 from noetlvm.machine.fold import apply
 from noetlvm.machine.frame import Frame
 from noetlvm.machine.loaded import LoadedPipeline, prepare
@@ -92,7 +92,7 @@ def trace(frame: Frame, script: list[dict[str, Any]], done: int = 0) -> Trace:
         made.append(effect if not isinstance(effect, Wait) else effect.seconds)
         if isinstance(effect, Ended):
             return made
-        if isinstance(effect, Call):
+        if isinstance(effect, CallTool):
             frame.complete(script[done % len(script)])
             done += 1
 
@@ -123,7 +123,7 @@ def assert_goes_on_the_same(code: LoadedPipeline, script: list[dict[str, Any]]) 
         if isinstance(happened, Event) and happened.name == "task.done" and happened.data["pc"] >= 0:
             log.append(happened)
             saved, ctx = folded(log)
-            calls = sum(isinstance(one, Call) for one in whole[:at])
+            calls = sum(isinstance(one, CallTool) for one in whole[:at])
             assert trace(begun(code, offload, ctx, saved), script, calls) == whole[at + 1 :]
     return whole
 
@@ -155,7 +155,7 @@ def test_an_interrupted_wait_says_when_it_began() -> None:
     frame = begun(compiled(), Offload(), {}, saved)
     assert frame.advance() == Wait(30, "noon")
     call = frame.advance()
-    assert isinstance(call, Call)
+    assert isinstance(call, CallTool)
     assert (call.task, call.label, call.attempt) == (1, "fetch", 2)
 
 

@@ -61,7 +61,7 @@ class FixRow(NamedTuple):
     edits: tuple[EditRow, ...]
 
 
-class Row(NamedTuple):
+class LocatedFinding(NamedTuple):
     """One finding of one file."""
 
     code: str
@@ -90,7 +90,7 @@ class Row(NamedTuple):
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any], path: str) -> Row:
+    def from_json(cls, data: dict[str, Any], path: str) -> LocatedFinding:
         """Read back what `to_json` wrote, for a file that may now be called `path`."""
         return cls(
             data["code"],
@@ -105,15 +105,17 @@ class Row(NamedTuple):
         )
 
 
-def resolve(finding: Finding, source: Source, label: str) -> Row:
+def resolve(finding: Finding, source: Source, label: str) -> LocatedFinding:
     """Turn a finding's offsets into lines and columns."""
     related = tuple(RelatedRow(r.message, _range(r.span, source)) for r in finding.related)
     fix = None if finding.fix is None else _resolve_fix(finding.fix, source)
     range = _range(finding.span, source)
-    return Row(finding.code, finding.severity, finding.message, finding.help, source.path, range, related, fix, label)
+    return LocatedFinding(
+        finding.code, finding.severity, finding.message, finding.help, source.path, range, related, fix, label
+    )
 
 
-def with_ordinals(rows: Iterable[Row]) -> list[tuple[Row, int]]:
+def with_ordinals(rows: Iterable[LocatedFinding]) -> list[tuple[LocatedFinding, int]]:
     """Number the rows that share path, code and label from 1: the identity of a finding without its line."""
     seen: Counter[tuple[str, str, str]] = Counter()
     numbered = []
@@ -124,7 +126,7 @@ def with_ordinals(rows: Iterable[Row]) -> list[tuple[Row, int]]:
     return numbered
 
 
-def fingerprint(row: Row, ordinal: int) -> str:
+def fingerprint(row: LocatedFinding, ordinal: int) -> str:
     """Return an identity of the finding that survives edits which only move it."""
     import hashlib
 
