@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from noetlc.canon import sugar
 from noetlc.canon.arguments import ArgumentInliner, Arguments
+from noetlc.canon.canonicalize import Knobs, effective_knobs
 from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls
-from noetlc.canon.flow import flow_of, without_dead_flow
-from noetlc.canon.layering import Knobs, effective_knobs
+from noetlc.canon.flow import Body, expand, flow_of, labelled_task, mark, with_knobs, with_policy, without_dead_flow
 from noetlc.canon.stability import require_stable
-from noetlc.canon.synthesis import labelled_task, with_knobs, with_policy
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
@@ -98,8 +96,8 @@ class _Expansion:
 
     def _block(self, block: ast.Choose | ast.Repeat, local: str, context: ExpansionContext) -> None:
         origin = context.origin(block.word, block.span)
-        for expanded in sugar.expand(context.inlined(block), context.label(local)):
-            if isinstance(expanded, sugar.Body):
+        for expanded in expand(context.inlined(block), context.label(local)):
+            if isinstance(expanded, Body):
                 self.entries(expanded.entries, f"{local}.{expanded.name}.", context)
             else:
                 self._emit(expanded, origin)
@@ -135,7 +133,7 @@ class _Expansion:
             path=(*context.path, name),
         )
         if not is_lone:
-            self._emit(sugar.mark(call.span, label), TaskOrigin(f"workbook {name}", call.span, inner.call))
+            self._emit(mark(call.span, label), TaskOrigin(f"workbook {name}", call.span, inner.call))
         self.entries(entries, "", inner)
 
     def _called(self, call: ast.Task, context: ExpansionContext) -> tuple[str, tuple[ast.PipelineEntry, ...]]:

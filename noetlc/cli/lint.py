@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from noetlc.files import STDIN_NAME
 from noetlc.finding import Severity
 from noetlc.lint.run import Color, LintOptions, LintRun
-from noetlc.report.formats import OutputFormat
-from noetlc.rules.codes import current_codes
+from noetlc.report.report import OutputFormat
+from noetlc.rules.catalogue import current_codes
 from noetlc.settings import DialectChoice, FailOn, Settings, settings_for
 from noetlvm.command_line.declared import Argument, Option
 

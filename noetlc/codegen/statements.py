@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noetlc.codegen.names_in_scope import (
+from noetlc.codegen.expressions import (
     FOR_LOOP,
     ForBlock,
     Parts,

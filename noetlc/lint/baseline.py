@@ -14,7 +14,7 @@ from typing import Any
 
 from noetlc.files import write_atomically
 from noetlc.report.located_finding import LocatedFinding, with_ordinals
-from noetlc.rules.codes import current_codes
+from noetlc.rules.catalogue import current_codes
 from noetlc.settings import relative_path
 from noetlvm.command_line.process import CommandError
 from noetlvm.record import Record

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.codes import current_codes
+from noetlc.rules.catalogue import current_codes
 from noetlc.syntax.span import Source, Span
 
 UNUSED_IGNORE = "P013"

@@ -10,8 +10,7 @@ from noetlc.analysis.formulas import UNDEFINED, Formula, if_
 from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
 from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_mode
 from noetlc.analysis.names import names_in
-from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
-from noetlc.net.net import Net, NetArc, Where
+from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, Sequence, scalars

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, results_of, writing
-from noetlvm.cli.options import DurabilityLevel
+from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
-from noetlvm.data.json_text import as_json
-from noetlvm.data.references import Reference
+from noetlvm.data.references import Reference, as_json
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
 
 
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
-    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
     from noetlvm.server.server import BadRequestError, NotFoundError

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from noetlvm.cli.database import database_path, find_execution, reading, results_of
-from noetlvm.cli.options import Database
+from noetlvm.cli.request import Database
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.data.references import Reference

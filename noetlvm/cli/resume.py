@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.database import database_path, find_execution, reading
 from noetlvm.cli.drive import RunOptions, drive
-from noetlvm.cli.options import Database, Durability, DurabilityLevel, EndingJson, Keychain, MaxParallel, Quiet
+from noetlvm.cli.request import Database, Durability, DurabilityLevel, EndingJson, Keychain, MaxParallel, Quiet
 from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import LockedError

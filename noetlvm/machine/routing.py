@@ -1,17 +1,49 @@
-"""Which arcs fire after a boundary event, and what their tokens carry (S31, S32)."""
+"""Judgements about tokens: whether a gate admits one, which arcs fire, what the last events say.
+
+S30, S31, S32, S4, S34. They only judge; `decide` records what follows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.limits import ARGS_BYTES_MAX, EVENT_BYTES_MAX
-from noetlvm.machine.effects import failure
+from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
 from noetlvm.machine.payload import TooLargeError
+from noetlvm.machine.state import State
+
+
+class Verdict(Enum):
+    """What becomes of a token in front of a gate."""
+
+    ENTER = "enter"
+    WAIT = "wait"
+    """It stays in its place and is tried again when something has changed."""
+    DROP = "drop"
+
+
+class AdmissionError(Exception):
+    """The gate cannot be tested. `error` says why."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        self.error = error
+        super().__init__(error["message"])
+
+
+def judge(gate: Evaluator, drops_denied: bool, names: dict[str, Any]) -> Verdict:
+    """Test a gate: all of a step's admission rules in one."""
+    try:
+        if gate(names, Fuel()):
+            return Verdict.ENTER
+    except ExpressionError as error:
+        raise AdmissionError(gate.failure(error)) from None
+    return Verdict.DROP if drops_denied else Verdict.WAIT
+
 
 _HEAD_BYTES = 1_024
 """What `next.evaluated` holds besides arcs and tokens, or less."""
@@ -100,3 +132,20 @@ class Routing(NamedTuple):
         except ExpressionError as error:
             raise _CannotRouteError(args.failure(error)) from None
         return found
+
+
+def summary(state: State) -> dict[str, Any]:
+    """Return the args of the token for `final_step`."""
+    succeeded, failed, rejected = state.counts
+    return {
+        "counts": {"succeeded": succeeded, "failed": failed, "rejected": rejected, "unhandled": state.failure_count},
+        "failures": list(state.failures),
+        "results": dict(state.results),
+    }
+
+
+def final_status(state: State) -> str:
+    """Return how the execution ends, now that nothing can move."""
+    if state.status == "cancelling":
+        return "cancelled"
+    return "failed" if state.failure_count else "success"

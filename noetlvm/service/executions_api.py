@@ -11,9 +11,9 @@ from fastapi.responses import StreamingResponse
 
 from noetlvm.data.encoding import decode
 from noetlvm.data.event import envelope
-from noetlvm.data.json_text import plain
+from noetlvm.data.references import plain
+from noetlvm.machine.loaded import Bundle
 from noetlvm.server.active import Ending
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.recovery import recovered
 from noetlvm.server.server import BadRequestError
 from noetlvm.service.access import requires

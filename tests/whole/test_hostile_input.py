@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from noetlc.lint.check import check_bytes
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
 

@@ -1,4 +1,4 @@
-"""Whether an instruction's operands are what the table says: number, kind, range. Both machines use it."""
+"""Whether an instruction's operands are what the table says: number, kind, range, values taken from the stack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, OPCODES, Area, Operand
 from noetlvm.bytecode.limits import CODE_MAX, OPERAND_MAX, SLOTS_MAX
 from noetlvm.bytecode.program import ExpressionCode, Instruction
-from noetlvm.bytecode.verify.codes import CheckError
+from noetlvm.bytecode.verify.uses import CheckError
 
 
 def check_sizes(code: tuple[Instruction, ...], slots: int) -> None:
@@ -116,3 +116,31 @@ _BY_KIND: dict[Operand, _Check] = {
 _CHECKS: dict[int, tuple[_Check, ...]] = {
     opcode.number: tuple(_BY_KIND[kind] for kind in opcode.operands) for opcode in OPCODES
 }
+
+
+def count_taken(instruction: Instruction) -> int:
+    """Return how many values an instruction takes: the table's number and one for each unit of its counts."""
+    opcode = instruction.opcode
+    return opcode.pops + sum(_units(instruction, index) * factor for index, factor in opcode.counts)
+
+
+def _units(instruction: Instruction, index: int) -> int:
+    operand = instruction.operands[index]
+    if isinstance(operand, list):
+        return len(operand)
+    count = integer(instruction, index)
+    return count.bit_count() if instruction.opcode.operands[index] is Operand.SPREAD else count
+
+
+def integer(instruction: Instruction, index: int) -> int:
+    """Return an operand that is a target, count or slot."""
+    value = instruction.operands[index]
+    assert isinstance(value, int)
+    return value
+
+
+def text(instruction: Instruction, index: int) -> str:
+    """Return an operand that is a word."""
+    value = instruction.operands[index]
+    assert isinstance(value, str)
+    return value
