@@ -31,7 +31,7 @@ from noetlvm.bytecode.codec import layout
 from noetlvm.bytecode.codec.container import FORMAT_MAJOR, FORMAT_MINOR, MAGIC, REQUIRED, SECTIONS
 from noetlvm.bytecode.codec.malformed import MALFORMED
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
-from noetlvm.bytecode.verify.uses import INVALID
+from noetlvm.bytecode.verify.operands import INVALID
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS

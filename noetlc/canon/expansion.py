@@ -102,11 +102,11 @@ class _Expansion:
 
     def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, context: ExpansionContext) -> None:
         """Expand one list; `prefix` begins the labels that are generated in it."""
-        for entry, label in ast.labelled(entries, prefix):
-            if isinstance(entry, ast.Task):
-                self._task(entry, label, context)
+        for item, label in ast.labelled(entries, prefix):
+            if isinstance(item, ast.Task):
+                self._task(item, label, context)
             else:
-                self._block(entry, label, context)
+                self._block(item, label, context)
 
     def _block(self, block: ast.Choose | ast.Repeat, local: str, context: ExpansionContext) -> None:
         origin = context.origin(block.word, block.span)

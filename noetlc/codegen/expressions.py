@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
 
 from noetlc.codegen.operations import Operations
 from noetlc.codegen.stack_code import CodeBlock, LoweringError, StackCode, expression_of
@@ -21,83 +20,6 @@ from noetlc.syntax.template_parser import TEMPLATES_KEPT, parse_template
 from noetlvm.bytecode.isa import NAMES
 from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.record import Record
-
-FOR_LOOP = "loop"
-
-
-class Slot(NamedTuple):
-    """A variable of the template."""
-
-    number: int
-
-
-class ForBlock(NamedTuple):
-    """The `loop` of a `for` block: the number of iterators below its own on the stack."""
-
-    height: int
-
-
-class TemplateScope:
-    """One scope."""
-
-    __slots__ = ("assigned", "loop", "outer", "slots")
-
-    def __init__(self, outer: TemplateScope | None, loop: ForBlock | None = None) -> None:
-        self.outer = outer
-        self.loop = loop
-        self.slots: dict[str, int] = {}
-        self.assigned: set[str] = set()
-        """Names that are assigned on every path to the current position."""
-
-    def find(self, name: str) -> Slot | ForBlock | None:
-        """Return the binding of a name, or None if it comes from outside the template."""
-        frame: TemplateScope | None = self
-        while frame is not None:
-            if frame.loop is not None and name == FOR_LOOP:
-                return frame.loop
-            if name in frame.assigned:
-                return Slot(frame.slots[name])
-            frame = frame.outer
-        return None
-
-
-Parts: TypeAlias = tuple[t.Part, ...]
-
-
-def target_names(target: t.Expression) -> Iterator[str]:
-    """Yield the names that an assignment binds, in order."""
-    for node in t.walk(target):
-        if isinstance(node, t.Name):
-            yield node.name
-
-
-def possibly_assigned(parts: Parts) -> dict[str, None]:
-    """Return the names that parts may assign in their own scope, in order."""
-    found: dict[str, None] = {}
-    for part in parts:
-        if isinstance(part, t.Set | t.SetBlock):
-            found.update(dict.fromkeys(target_names(part.target)))
-        elif isinstance(part, t.If):
-            for body in bodies(part):
-                found.update(possibly_assigned(body))
-    return found
-
-
-def surely_assigned(parts: Parts) -> frozenset[str]:
-    """Return the names that parts assign on every path."""
-    found: set[str] = set()
-    for part in parts:
-        if isinstance(part, t.Set | t.SetBlock):
-            found.update(target_names(part.target))
-        elif isinstance(part, t.If):
-            found |= frozenset.intersection(*(surely_assigned(body) for body in bodies(part)))
-    return frozenset(found)
-
-
-def bodies(part: t.If) -> list[Parts]:
-    """Return the bodies of an `if`, its `else` last, present or not."""
-    return [*(branch.body for branch in part.branches), part.otherwise]
-
 
 ANY_NAME = frozenset(NAMES)
 """Every namespace is visible."""

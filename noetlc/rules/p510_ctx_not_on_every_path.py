@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import KeyRead, Model, ctx_written, needed
 from noetlc.finding import Finding, Severity
-from noetlc.net.reach import Without
-from noetlc.net.source import SourceNet, source_net
+from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar

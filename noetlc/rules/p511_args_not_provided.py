@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import KeyRead, Model, needed
 from noetlc.finding import Finding, Severity
-from noetlc.net.reach import Without
-from noetlc.net.source import SourceNet, source_net
+from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.rule import Rule
 from noetlvm.nearest import did_you_mean
 

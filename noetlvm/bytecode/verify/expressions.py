@@ -15,8 +15,7 @@ from noetlvm.bytecode.isa import Area, ControlFlow, OpcodeName
 from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.program import ExpressionCode, Instruction, Value
 from noetlvm.bytecode.verify.lists import check_appends
-from noetlvm.bytecode.verify.operands import check_operands, check_sizes, count_taken, integer, text
-from noetlvm.bytecode.verify.uses import CheckError
+from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, count_taken, integer, text
 from noetlvm.language.filters import FILTERS, FUNCTIONS
 from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.tests import TESTS

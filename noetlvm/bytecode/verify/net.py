@@ -9,7 +9,7 @@ from typing import TypeAlias
 from noetlvm.bytecode.isa import REDUCERS
 from noetlvm.bytecode.limits import LOOPS_MAX
 from noetlvm.bytecode.program import DebugEntry, DebugMap, LoopHeader, PlaybookCode, Program, Transition, addresses
-from noetlvm.bytecode.verify.uses import CheckError
+from noetlvm.bytecode.verify.operands import CheckError
 from noetlvm.language.scopes import given_fields
 
 _GIVEN = given_fields("iter")

@@ -21,8 +21,9 @@ from noetlvm.bytecode.verify.net import (
     check_playbooks,
     check_steps,
 )
+from noetlvm.bytecode.verify.operands import CheckError, Located
 from noetlvm.bytecode.verify.pipelines import prove_pipeline
-from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, CheckError, Located, Place, Uses
+from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, Place, Uses
 
 
 def verify(program: Program) -> None:

@@ -15,7 +15,7 @@ from noetlvm.bytecode.isa import OPCODES, OpcodeName
 from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.program import InvalidBundleError, MalformedBundleError, Program
 from noetlvm.bytecode.verify.expressions import prove
-from noetlvm.bytecode.verify.uses import INVALID
+from noetlvm.bytecode.verify.operands import INVALID
 from noetlvm.bytecode.verify.verifier import load, verify
 from tests.noetlvm.bytecode.invalid import calls, edited, nets, positions, stack, tasks
 from tests.noetlvm.bytecode.invalid.case import PLACES, Case, in_place, with_pipeline

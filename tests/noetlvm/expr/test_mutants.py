@@ -16,7 +16,7 @@ from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION, Operand
 from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.bytecode.verify.expressions import prove
-from noetlvm.bytecode.verify.uses import CheckError
+from noetlvm.bytecode.verify.operands import CheckError
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.record import changed
 from tests.noetlvm.expr.evaluation import run
