@@ -11,7 +11,6 @@ import asyncio
 import heapq
 import time
 from collections.abc import Callable, Coroutine
-from time import monotonic
 from typing import Any, Protocol
 
 from noetlvm.data.encoding import UnencodableError
@@ -34,6 +33,9 @@ class Clock(Protocol):
     def now(self) -> float:
         """Return seconds since 1970."""
 
+    def monotonic(self) -> float:
+        """Return seconds that only grow, since no particular moment."""
+
     async def sleep(self, seconds: float) -> None:
         """Come back when that time has passed."""
 
@@ -53,6 +55,9 @@ class SystemClock:
     def now(self) -> float:
         return self._start + time.monotonic()
 
+    def monotonic(self) -> float:
+        return time.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
@@ -69,6 +74,9 @@ class FakeClock:
         self._count = 0
 
     def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
         return self._now
 
     def advance(self, seconds: float) -> None:
@@ -185,6 +193,7 @@ class PipelineRun:
     def _advance(self) -> Effect:
         """Run up to the next effect that takes time."""
         frame, tools, clock = self._frame, self._ports.tools, self._ports.clock
+        monotonic = clock.monotonic
         until = monotonic() + AT_ONCE_SECONDS
         while True:
             effect = frame.advance(lambda: monotonic() >= until)
