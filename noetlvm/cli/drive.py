@@ -15,6 +15,7 @@ from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
+from noetlvm.data import references
 from noetlvm.data.references import Reference
 from noetlvm.record import Record
 
@@ -146,7 +147,7 @@ def print_ending(reader: StoreReader, ending: Ending, folder: Path | None, *, as
     if type(ending.result) is Reference and not quiet:
         print(f"the result is stored: `noetlvm result {ending.execution_id}` prints it", file=sys.stderr)
     if as_json:
-        print(json_text.as_json(_as_data(ending)), flush=True)
+        print(references.as_json(_as_data(ending)), flush=True)
         return
     row = reader.execution(ending.execution_id)
     if row is None or (quiet and ending.status == "success"):
