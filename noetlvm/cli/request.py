@@ -1,4 +1,4 @@
-"""What a command requests: options that several commands share, and the payload of a file with single values over it."""
+"""What a command requests: options that several commands share, and the payload of a file, with single values."""
 
 from __future__ import annotations
 
