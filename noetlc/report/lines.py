@@ -48,12 +48,12 @@ def _command(row: LocatedFinding) -> str:
 _GITLAB_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 
 
-def array(report: Report) -> str:
+def json_array(report: Report) -> str:
     """Return the findings as one indented array."""
     return json.dumps([row.to_json() for row in report.rows], indent=2) + "\n"
 
 
-def lines(report: Report) -> str:
+def json_lines(report: Report) -> str:
     """Return one JSON object a line, for readers of streams."""
     return "".join(f"{json.dumps(row.to_json())}\n" for row in report.rows)
 

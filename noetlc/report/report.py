@@ -104,11 +104,11 @@ class OutputFormat(StrEnum):
 FORMATS: dict[OutputFormat, tuple[str, str]] = {
     OutputFormat.TEXT: ("text", "render"),
     OutputFormat.CONCISE: ("lines", "concise"),
-    OutputFormat.JSON: ("json_formats", "array"),
-    OutputFormat.JSONL: ("json_formats", "lines"),
+    OutputFormat.JSON: ("lines", "json_array"),
+    OutputFormat.JSONL: ("lines", "json_lines"),
     OutputFormat.SARIF: ("sarif", "render"),
     OutputFormat.GITHUB: ("lines", "github"),
-    OutputFormat.GITLAB: ("json_formats", "gitlab"),
+    OutputFormat.GITLAB: ("lines", "gitlab"),
     OutputFormat.JUNIT: ("junit", "render"),
 }
 """Module of `noetlc.report` and function `(report) -> str` of each format; only the one in use is imported."""
