@@ -1,22 +1,12 @@
-"""Whether a step lets a token in (S30). It only judges; what becomes of the token is `control`'s business."""
+"""Whether a step admits a token, and which rule denies it (S30). What happens to the token is decided elsewhere."""
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.fuel import Fuel
 from noetlvm.machine.loaded import Evaluator
-
-
-class Verdict(Enum):
-    """What becomes of a token in front of a gate."""
-
-    ENTER = "enter"
-    WAIT = "wait"
-    """It stays in its place and is tried again when something has changed."""
-    DROP = "drop"
 
 
 class AdmissionError(Exception):
@@ -27,11 +17,15 @@ class AdmissionError(Exception):
         super().__init__(error["message"])
 
 
-def judge(gate: Evaluator, drops_denied: bool, names: dict[str, Any]) -> Verdict:
+def judge(gate: Evaluator, names: dict[str, Any]) -> bool:
     """Test a gate: all of a step's admission rules in one."""
     try:
-        if gate(names, Fuel()):
-            return Verdict.ENTER
+        return bool(gate(names, Fuel()))
     except ExpressionError as error:
         raise AdmissionError(gate.failure(error)) from None
-    return Verdict.DROP if drops_denied else Verdict.WAIT
+
+
+def denial(gate: Evaluator, names: dict[str, Any]) -> dict[str, Any]:
+    """Return number and place of the rule by which a gate has just denied a token; nothing if that is not known."""
+    rule, at = gate.deciding_rule(names)
+    return {key: value for key, value in (("rule", rule), ("at", at)) if value}

@@ -149,7 +149,7 @@ def list_events(request: Request, execution_id: str, after: Seq = 0, limit: Page
     row = _row(request, execution_id)
     store = driver_of(request).store
     found = list(store.events(row.execution_id, after, min(after + limit, row.seq)))
-    envelopes = [plain(envelope(row.execution_id, recorded)) for recorded in found]
+    envelopes = [plain(envelope(row.execution_id, row.trace_id, recorded)) for recorded in found]
     return EventPage(events=envelopes, after=found[-1].seq if found and found[-1].seq < row.seq else None)
 
 

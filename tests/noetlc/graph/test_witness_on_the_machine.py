@@ -46,11 +46,15 @@ class Script:
         return changed(step, admit=self._gate(name), drops_denied=name in self._dropped, loops=(), arcs=arcs)
 
     def _gate(self, name: str) -> Any:
-        def admits(names: Any, fuel: Any) -> bool:
-            self._admitted[name] += 1
-            return self._admitted[name] <= len(self._by_step[name])
+        class Gate:
+            def __call__(gate, names: Any, fuel: Any) -> bool:
+                self._admitted[name] += 1
+                return self._admitted[name] <= len(self._by_step[name])
 
-        return admits
+            def deciding_rule(gate, names: Any) -> tuple[int, str]:
+                return 0, ""
+
+        return Gate()
 
     def _guard(self, name: str, number: int, is_first: bool) -> Any:
         def holds(names: Any, fuel: Any) -> bool:
@@ -73,7 +77,8 @@ class Script:
         went: dict[str, list[tuple[str, ...]]] = defaultdict(list)
         for event in drive.events:
             if event.name == "next.evaluated":
-                went[step_of[event.run]].append(tuple(token["step"] for token in event.data["tokens"]))
+                sent = (one for one in drive.events if one.name == "token.enqueued" and one.run == event.run)
+                went[step_of[event.run]].append(tuple(token.data["step"] for token in sent))
         return went
 
     def told(self) -> dict[str, list[tuple[str, ...]]]:
