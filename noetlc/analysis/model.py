@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence, scalars
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
 from noetlc.syntax.problem import Problem
 from noetlc.syntax.scalar_offsets import Offsets, scalar_offsets, span_through
 from noetlc.syntax.span import Source, Span, holds_any
@@ -23,6 +23,7 @@ from noetlvm.record import IdentityRecord
 if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
     from noetlc.analysis.inputs import Respelling
+    from noetlc.analysis.label_paths import LabelPaths
     from noetlc.analysis.names import Definitions, Reading
     from noetlc.analysis.taint import SecretRead
 
@@ -235,9 +236,11 @@ class Model(IdentityRecord, cached=True):
             offsets = self._offsets[site.scalar.span] = scalar_offsets(self.source.text, site.scalar)
         return span_through(offsets, span)
 
-    def label_path(self, offset: int) -> str:
-        """Return a path of names to what stands at `offset`, which survives edits elsewhere."""
-        return label_path(self.document.root, offset)
+    @cached_property
+    def label_paths(self) -> LabelPaths:
+        from noetlc.analysis.label_paths import LabelPaths
+
+        return LabelPaths(self.document.root)
 
 
 def loop_mode(loop: ast.Loop) -> str:
@@ -260,41 +263,6 @@ def thens(task: ast.Task) -> Iterator[tuple[ast.PolicyRule, ast.Then]]:
         then = rule.else_.then if rule.else_ else rule.then
         if then:
             yield rule, then
-
-
-def label_path(root: Node | None, offset: int) -> str:
-    """Return the names on the way from the root of a document to what stands at `offset`."""
-    parts: list[str] = []
-    node = root
-    while node is not None and not isinstance(node, Scalar):
-        node = _descend(node, offset, parts)
-    return ".".join(parts)
-
-
-def _descend(node: Mapping | Sequence, offset: int, parts: list[str]) -> Node | None:
-    if isinstance(node, Mapping):
-        for entry in node.entries:
-            if entry.key.span.start <= offset <= max(entry.key.span.end, entry.value.span.end):
-                parts.append(entry.key.text)
-                return entry.value
-        return None
-    for index, item in enumerate(node.items):
-        if item.span.start <= offset <= item.span.end:
-            parts.extend(_item_name(item, index))
-            return item
-    return None
-
-
-def _item_name(item: Node, index: int) -> list[str]:
-    """A list item goes by its own name; a labelled task needs none, because its label is the next key."""
-    if isinstance(item, Mapping):
-        for key in ("step", "name"):
-            value = item.get(key)
-            if isinstance(value, Scalar):
-                return [value.text]
-        if len(item.entries) == 1 and isinstance(item.entries[0].value, Mapping):
-            return []
-    return [str(index + 1)]
 
 
 def _task_views(

@@ -24,14 +24,18 @@ _SEARCHED = (NetFindingKind.TRAP, NetFindingKind.UNBOUNDED, NetFindingKind.RACE)
 """Kinds whose witnesses take a search of the net."""
 
 
-def analyse(net: Net, source: str = "") -> GraphReport:
-    """Return everything that is known about a net; `source` is the file that it was read from."""
-    return _Analysis(net).report(source)
+def analyse(net: Net, source: str = "", silenced: frozenset[tuple[str, str]] = frozenset()) -> GraphReport:
+    """Return everything that is known about a net; `source` is the file that it was read from.
+
+    `silenced` has the code and message of findings to leave out.
+    """
+    return _Analysis(net, silenced).report(source)
 
 
 class _Analysis:
-    def __init__(self, net: Net) -> None:
+    def __init__(self, net: Net, silenced: frozenset[tuple[str, str]]) -> None:
         self._net = net
+        self._silenced = silenced
         self._reach = networkx_reach(net)
         self._found = NetFindings(self._reach)
         self._firings: dict[Move, Firing] = {}
@@ -111,6 +115,8 @@ class _Analysis:
         for kind, findings in self._found.all():
             work = 0
             for finding in findings:
+                if (finding.code, finding.message) in self._silenced:
+                    continue
                 if work > WITNESS_WORK_MAX:
                     left_out[kind] = left_out.get(kind, 0) + 1
                     continue
@@ -127,7 +133,7 @@ class _Analysis:
             finding.arc.where if finding.arc else self._net.steps[finding.step].where,
             finding.arc.number if finding.arc else None,
             self._names(finding.steps),
-            finding.code,
+            "" if finding.is_consequence else finding.code,
             finding.help,
         )
 

@@ -7,7 +7,8 @@ serves every configuration.
 from __future__ import annotations
 
 from noetlc.analysis.inputs import Respelling
-from noetlc.analysis.model import Model, label_path
+from noetlc.analysis.label_paths import LabelPaths
+from noetlc.analysis.model import Model
 from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding
 from noetlc.lint.dialects import about_the_dialect
@@ -40,8 +41,8 @@ class CheckedFile(Record):
 
     def rows(self) -> tuple[LocatedFinding, ...]:
         """Return the findings with lines and columns instead of offsets."""
-        root = self.document.root
-        return tuple(resolve(each, self.source, label_path(root, each.span.start)) for each in self.findings)
+        paths = LabelPaths(self.document.root)
+        return tuple(resolve(each, self.source, paths.at(each.span.start)) for each in self.findings)
 
 
 def check_bytes(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:

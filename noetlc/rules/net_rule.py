@@ -30,7 +30,7 @@ class NetRule(Rule):
         source = source_net(model)
         if source is not None:
             for found in _findings(source).of_kind(NetFindingKind(self.kind)):
-                if found.code == self.code:
+                if found.code == self.code and not found.is_consequence:
                     yield self._placed(model, source, found)
 
     def _placed(self, model: Model, source: SourceNet, found: NetFinding) -> Finding:

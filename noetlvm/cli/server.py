@@ -17,6 +17,7 @@ def server(
     wake: Annotated[
         str | None, Option(metavar="nats://…", help="NATS that carries wake-ups. [default: PostgreSQL's, or none]")
     ] = None,
+    lease: Annotated[int, Option(min=1, metavar="SECONDS", help="How long a command stays with a silent worker.")] = 15,
     keychain: Keychain = None,
     log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     as_json: Json = False,
@@ -36,4 +37,4 @@ def server(
         print(json.dumps({"url": url}) if as_json else f"noetlvm serves {store} on {url}", flush=True)
 
     log_to_stderr(log_level)
-    return serve(store, listen, resolver(tuple(keychain or ())), wake=wake, on_ready=ready)
+    return serve(store, listen, resolver(tuple(keychain or ())), wake=wake, on_ready=ready, lease_seconds=lease)

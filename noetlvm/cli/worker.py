@@ -32,7 +32,8 @@ def worker(
     from noetlvm.cli.remote import server_and_token
     from noetlvm.command_line.process import CommandError
     from noetlvm.service.process import log_to_stderr
-    from noetlvm.service.remote_worker import RefusedError, RemoteWorker
+    from noetlvm.service.remote_worker import RemoteWorker
+    from noetlvm.service.server_link import RefusedError, WebSocketLink
     from noetlvm.store.interface import DEFAULT_POOL
     from noetlvm.tools.runner import ToolRunner
 
@@ -42,7 +43,7 @@ def worker(
     async def run() -> None:
         tools = ToolRunner(tuple(keychain or ()))
         pools = tuple(pool or (DEFAULT_POOL,))
-        remote = RemoteWorker(url, token, tools, id=uuid.uuid4().hex, pools=pools, slots=slots)
+        remote = RemoteWorker(WebSocketLink(url, token), tools, id=uuid.uuid4().hex, pools=pools, slots=slots)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, remote.drain)

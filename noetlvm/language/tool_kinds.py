@@ -8,6 +8,7 @@ A plugin that cannot be loaded makes its kind unknown, with a reason; it never f
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -74,6 +75,14 @@ def why_unusable(name: str) -> str | None:
 def kind_names() -> list[str]:
     """Return the names of all kinds, plugins' included, without loading any plugin."""
     return [*_BUILTIN, *sorted({entry.name for entry in _entry_points()} - _BUILTIN.keys())]
+
+
+def plugin_files() -> tuple[str, ...]:
+    """Return the files of the plugins that this process has loaded so far."""
+    if not _entry_points.cache_info().currsize:
+        return ()
+    modules = [sys.modules.get(entry.module) for entry in _entry_points()]
+    return tuple(sorted({module.__file__ for module in modules if module and module.__file__}))
 
 
 @cache

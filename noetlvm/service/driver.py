@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from noetlvm.data.event import Event, Recorded
-from noetlvm.machine.decide import work_for
+from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, UnresolvedError
-from noetlvm.server.identity import new_ids
-from noetlvm.server.server import NotFoundError, Server
+from noetlvm.server.identity import NewIds, new_ids
+from noetlvm.server.server import Decide, NotFoundError, Server
 from noetlvm.service.hub import ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
@@ -48,6 +48,8 @@ class Driver:
         connect_wake_ups: Callable[[], Awaitable[WakeUps]] | None = None,
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
+        ids: NewIds = new_ids,
+        decide: Decide = decide,
     ) -> None:
         self.store = store
         self.results = results
@@ -59,7 +61,8 @@ class Driver:
             results,
             resolve=resolve,
             now=store.now,
-            ids=new_ids,
+            ids=ids,
+            decide=decide,
             observers=[self._observe],
             assign=self._assign,
             is_shared=True,
@@ -232,21 +235,37 @@ class Driver:
             del self.hub.workers[worker.id]
         held = [QueuedCommand(*part, lease) for part, lease in worker.held.items()]
         worker.held.clear()
+        self._release(worker, held)
+
+    def release(self, worker: ConnectedWorker, part: Part, lease: int) -> None:
+        """Open a command again that a worker returns."""
+        if worker.held.get(part) == lease:
+            del worker.held[part]
+        self._release(worker, [QueuedCommand(*part, lease)])
+
+    def _release(self, worker: ConnectedWorker, held: list[QueuedCommand]) -> None:
         if held:
             with contextlib.suppress(StoreError):  # the leases end by themselves
                 self.store.release(worker.id, held)
-            self._wake.set()
+            self.wake()
 
-    def renew(self, worker: ConnectedWorker) -> None:
-        """Extend the leases of a worker that is alive; it is to leave what it holds no more."""
-        held = [QueuedCommand(*part, lease) for part, lease in worker.held.items()]
+    def renew(self, worker: ConnectedWorker, leases: Sequence[tuple[Part, int]]) -> None:
+        """Extend the leases that a worker names; it leaves those that are lost.
+
+        A lease that it does not name ends by itself: the command did not reach it. One of another connection, which it
+        had to this server or to another one, is good as long as the store has it.
+        """
+        held = [QueuedCommand(*part, lease) for part, lease in leases]
         if not held:
             return
         until = self.store.now() + self.lease_seconds
         renewed = {(command.part, command.lease) for command in self.store.renew(worker.id, held, until)}
         for command in held:
-            if (command.part, command.lease) not in renewed:
-                worker.stop(command.part, command.lease)
+            if (command.part, command.lease) in renewed:
+                worker.held[command.part] = command.lease
+            elif worker.held.get(command.part, 0) <= command.lease:
+                worker.held.pop(command.part, None)
+                worker.refuse(command.part, command.lease)
 
     def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
         """Let an execution decide on a worker's report; the answer is sent once that is durable."""

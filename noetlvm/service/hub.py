@@ -23,10 +23,14 @@ class Outbound(NamedTuple):
     """Number of a report, and whether it was accepted."""
     stop: list[list[Any]]
     """Commands to leave: execution, run, iteration and lease."""
+    beat: int = 0
+    """The latest renewal that was performed; 0: none since the last message."""
+    lease_seconds: float = 0.0
+    """With a beat: how long the leases are good, from the moment when the worker sent it."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.commands or self.answers or self.stop)
+        return not (self.commands or self.answers or self.stop or self.beat)
 
 
 class ConnectedWorker:
@@ -54,11 +58,20 @@ class ConnectedWorker:
             self._outbound.answers.append(answer)
         self.notify()
 
+    def renewed(self, beat: int, lease_seconds: float) -> None:
+        """Acknowledge a renewal."""
+        self._outbound = self._outbound._replace(beat=beat, lease_seconds=lease_seconds)
+        self.notify()
+
     def stop(self, part: Part, lease: int) -> None:
         """Let the worker leave a command that is withdrawn."""
         if self.held.get(part, 0) <= lease and self.held.pop(part, None) is not None:
-            self._outbound.stop.append([*part, lease])
-            self.notify()
+            self.refuse(part, lease)
+
+    def refuse(self, part: Part, lease: int) -> None:
+        """Let the worker leave a command that it does not hold."""
+        self._outbound.stop.append([*part, lease])
+        self.notify()
 
     def take(self) -> Outbound:
         """Return what is to be sent now."""

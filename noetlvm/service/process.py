@@ -66,7 +66,15 @@ def bound_socket(listen: str) -> socket.socket:
         raise CommandError(f"cannot listen on {listen}: {error.strerror}") from None
 
 
-def serve(store_name: str, listen: str, resolve: Resolve, *, wake: str | None, on_ready: Callable[[str], None]) -> int:
+def serve(
+    store_name: str,
+    listen: str,
+    resolve: Resolve,
+    *,
+    wake: str | None,
+    on_ready: Callable[[str], None],
+    lease_seconds: float,
+) -> int:
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
     import uvicorn
 
@@ -92,8 +100,15 @@ def serve(store_name: str, listen: str, resolve: Resolve, *, wake: str | None, o
         bound = bound_socket(listen)
         host, port = bound.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        driver = Driver(
+            store,
+            results,
+            resolve,
+            connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
+            lease_seconds=lease_seconds,
+        )
         config = uvicorn.Config(
-            service_app(Driver(store, results, resolve, connect_wake_ups=lambda: connect_wake_ups(store_name, wake))),
+            service_app(driver),
             log_config=None,
             access_log=False,
             ws="websockets-sansio",

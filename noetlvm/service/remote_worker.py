@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import logging
 import random
-import ssl
-from collections.abc import Coroutine
-from time import monotonic
+from collections.abc import Callable, Coroutine
 from typing import Any
-from urllib.parse import urlsplit
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
@@ -24,17 +20,18 @@ from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
+from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools
 from noetlvm.worker.clock import Clock, SystemClock
 from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
 
-HEARTBEAT_SECONDS = 5.0
 LEASE_SECONDS = 15.0
-MARGIN_SECONDS = 2.0
-"""Work stops so long before its lease ends."""
+"""Until the server says how long a lease is."""
+HEARTBEATS_A_LEASE = 3
+MARGIN = 0.15
+"""Work stops before its lease ends, by this share of it."""
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
-MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 BUNDLES_MAX = 100
 
 _LOG = logging.getLogger("noetlvm.worker")
@@ -42,32 +39,28 @@ _LOG = logging.getLogger("noetlvm.worker")
 Part = tuple[str, int, str]
 
 
-class RefusedError(Exception):
-    """The server refuses this worker: trying again does not help."""
-
-
 class RemoteWorker:
     """One worker process."""
 
     def __init__(
         self,
-        server: str,
-        token: str,
+        link: ServerLink,
         tools: Tools,
         *,
         id: str,
         pools: tuple[str, ...],
         slots: int,
         clock: Clock | None = None,
-        lease_seconds: float = LEASE_SECONDS,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
+        """`jitter` gives numbers below 1 that spread the reconnection of many workers."""
         self.id = id
-        self._server = server.rstrip("/")
-        self._token = token
+        self._link = link
+        self._jitter = jitter
         self._tools = tools
         self._pools = pools
         self._slots = slots
-        self._lease_seconds = lease_seconds
+        self._lease_seconds = LEASE_SECONDS
         self._clock: Clock = clock or SystemClock()
         self._runs: dict[Part, PipelineRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,8 +73,14 @@ class RemoteWorker:
         self._news = asyncio.Event()
         self._is_draining = False
         self._leaves = asyncio.Event()
-        self._contact = monotonic()
-        """When the server last answered: leases are good for that long and one lease more."""
+        self._beats: dict[int, tuple[float, tuple[Part, ...]]] = {}
+        """Renewals that are not acknowledged: when each was sent, and for what."""
+        self._last_beat = 0
+        self._contact = 0.0
+        """When the last message was sent that the server has answered: a command that it sends is newer."""
+        self._leased: dict[Part, float] = {}
+        """When the lease of each pipeline was good: it ends one lease after that, or later."""
+        self._released: list[dict[str, Any]] = []
         self._ports = PipelinePorts(
             tools,
             self._clock,
@@ -96,8 +95,6 @@ class RemoteWorker:
 
     async def run(self) -> None:
         """Work until `drain` has come to its end. Raises RefusedError."""
-        from websockets.exceptions import WebSocketException
-
         watch = asyncio.create_task(self._watch_leases())
         wait = RETRY_SECONDS[0]
         try:
@@ -105,11 +102,11 @@ class RemoteWorker:
                 try:
                     await self._connected()
                     wait = RETRY_SECONDS[0]
-                except (OSError, WebSocketException) as error:
-                    _LOG.warning("no connection to %s: %s", self._server, error)
+                except OSError as error:
+                    _LOG.warning("no connection to %s: %s", self._link, error)
                 if not self._is_done:
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._leaves.wait(), wait * (0.5 + random.random()))
+                        await asyncio.wait_for(self._leaves.wait(), wait * (0.5 + self._jitter()))
                     wait = min(wait * 2, RETRY_SECONDS[1])
         finally:
             watch.cancel()
@@ -130,53 +127,83 @@ class RemoteWorker:
         return self._is_draining and not self._runs and not self._reports
 
     async def _connected(self) -> None:
-        from websockets.asyncio.client import connect
-
-        address = self._server.replace("http", "ws", 1) + "/api/v1/worker"
-        headers = {"Authorization": f"Bearer {self._token}"}
-        async with connect(address, additional_headers=headers, max_size=MESSAGE_BYTES_MAX, compression=None) as socket:
-            await socket.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
-            # Reports without an answer are sent again: the server takes each once.
-            sender = asyncio.create_task(self._send(socket))
+        async with self._link.connect() as exchange:
+            self._contact = self._clock.monotonic()
+            await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
+            for report in list(self._reports):
+                # It may be in the log or not: the log knows, and who takes the command over continues from there.
+                self._give_up(_part(report), report["lease"])
+            self._results.clear()
+            self._beats.clear()
+            sender = asyncio.create_task(self._send(exchange))
             self._news.set()
             try:
                 while not self._is_done:
-                    receiving = asyncio.ensure_future(socket.recv())
+                    receiving = asyncio.ensure_future(exchange.receive())
                     leaving = asyncio.ensure_future(self._leaves.wait())
-                    done, _ = await asyncio.wait({receiving, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                    done, _ = await asyncio.wait({receiving, leaving, sender}, return_when=asyncio.FIRST_COMPLETED)
                     leaving.cancel()
                     if receiving not in done:
                         receiving.cancel()
+                        if sender in done:
+                            sender.result()
                         break
-                    data = receiving.result()
-                    self._take(decode(data if isinstance(data, bytes) else data.encode()))
+                    self._take(decode(receiving.result()))
             finally:
                 sender.cancel()
-            if socket.close_code == 4401:
-                raise RefusedError(socket.close_reason or "the token is refused")
 
-    async def _send(self, socket: Any) -> None:
-        sent = 0
+    async def _send(self, exchange: Exchange) -> None:
+        sent, beaten = 0, float("-inf")
         while True:
+            until_beat = beaten + self._lease_seconds / HEARTBEATS_A_LEASE - self._clock.monotonic()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), HEARTBEAT_SECONDS)
+                await asyncio.wait_for(self._news.wait(), max(0.0, until_beat))
             self._news.clear()
             results, self._results = self._results, []
+            released, self._released = self._released, []
             reports = [report for report in self._reports if report["number"] > sent]
             sent = max((report["number"] for report in reports), default=sent)
-            message: dict[str, Any] = {"reports": reports, "results": results}
+            message: dict[str, Any] = {"reports": reports, "results": results, "released": released}
+            if self._clock.monotonic() >= beaten + self._lease_seconds / HEARTBEATS_A_LEASE:
+                beaten = self._clock.monotonic()
+                message["beat"] = self._beat()
+                message["held"] = [_lease(part, run.work.lease) for part, run in self._runs.items()]
             if self._is_draining:
                 message["slots"] = 0
-            await socket.send(encode(message))
+            await exchange.send(encode(message))
+
+    def _beat(self) -> int:
+        """Return the number of the renewal that is sent now. Raises ConnectionError if none is answered any more."""
+        if any(self._clock.monotonic() - sent > self._lease_seconds for sent, _ in self._beats.values()):
+            raise ConnectionError("the server does not answer")
+        self._last_beat += 1
+        self._beats[self._last_beat] = self._clock.monotonic(), tuple(self._runs)
+        return self._last_beat
+
+    def _acknowledged(self, beat: int) -> None:
+        self._contact, parts = self._beats.get(beat, (self._contact, ()))
+        for part in parts:
+            if part in self._leased:
+                self._leased[part] = max(self._leased[part], self._contact)
+        self._beats = {number: sent for number, sent in self._beats.items() if number > beat}
 
     def _take(self, message: dict[str, Any]) -> None:
-        self._contact = monotonic()
+        if message["beat"]:
+            if message["lease_seconds"] != self._lease_seconds:
+                self._lease_seconds = message["lease_seconds"]
+                self._news.set()  # the next beat may be due earlier
+            self._acknowledged(message["beat"])
         for number, accepted in message["answers"]:
             self._answer(number, accepted)
         for execution_id, run, iteration, lease in message["stop"]:
             self._stop((execution_id, run, iteration), lease)
         for command in message["commands"]:
-            self._begin(from_data(command["work"]), command["secrets"])
+            work = from_data(command["work"])
+            try:
+                self._begin(work, command["secrets"])
+            except (OSError, LookupError) as error:
+                _LOG.warning("a command cannot begin here: %s", error)
+                self._give_up((work.execution_id, work.run, work.iteration), work.lease)
 
     # ---- commands
 
@@ -192,6 +219,7 @@ class RemoteWorker:
         run.begin()
         if run.task is not None:
             self._runs[part] = run
+            self._leased[part] = self._contact
         else:
             self._offloads.pop(part, None)
 
@@ -204,6 +232,7 @@ class RemoteWorker:
         part = (run.work.execution_id, run.work.run, run.work.iteration)
         if self._runs.get(part) is run:
             del self._runs[part]
+            self._leased.pop(part, None)
             self._offloads.pop(part, None)
         if self._is_draining:
             self._news.set()
@@ -215,17 +244,25 @@ class RemoteWorker:
             self._leaves.set()
 
     async def _watch_leases(self) -> None:
-        """Stop all work before its lease ends, if the server has not been reached for that long."""
+        """Stop work before its lease ends, if the server has not renewed it."""
         while True:
-            await asyncio.sleep(0.5)
-            if monotonic() - self._contact > self._lease_seconds - MARGIN_SECONDS and self._runs:
-                _LOG.warning("leases could not be renewed: stopping %d pipelines", len(self._runs))
-                for run in list(self._runs.values()):
-                    run.stop(now=True)
-                self._reports.clear()
-                for future in self._waiting.values():
-                    future.cancel()
-                self._waiting.clear()
+            await asyncio.sleep(min(0.5, self._lease_seconds * MARGIN / 2))
+            latest = self._clock.monotonic() - self._lease_seconds * (1 - MARGIN)
+            late = [(part, run) for part, run in self._runs.items() if self._leased[part] < latest]
+            if late:
+                _LOG.warning("leases could not be renewed: stopping %d pipelines", len(late))
+            for part, run in late:
+                self._give_up(part, run.work.lease)
+
+    def _give_up(self, part: Part, lease: int) -> None:
+        """Stop a pipeline, forget what it reported without an answer, and return its command."""
+        self._stop(part, lease)
+        forgotten = [report for report in self._reports if _part(report) == part and report["lease"] <= lease]
+        self._reports = [report for report in self._reports if report not in forgotten]
+        for report in forgotten:
+            self._waiting.pop(report["number"], None)
+        self._released.append(_lease(part, lease))
+        self._news.set()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -251,11 +288,8 @@ class RemoteWorker:
             self._results += offload.take_blobs()
         self._reports.append(
             {
+                **_lease((work.execution_id, work.run, work.iteration), work.lease),
                 "number": self._last_report,
-                "execution_id": work.execution_id,
-                "run": work.run,
-                "iteration": work.iteration,
-                "lease": work.lease,
                 "events": [list(event) for event in events],
             }
         )
@@ -277,26 +311,18 @@ class RemoteWorker:
         if found is None:
             while len(self._bundles) >= BUNDLES_MAX:
                 self._bundles.pop(next(iter(self._bundles)))
-            found = self._bundles[id] = Bundle.of(self._get(f"/api/v1/bundles/{id}"))
+            found = self._bundles[id] = Bundle.of(self._link.get(f"/api/v1/bundles/{id}"))
         return found
 
     def _fetch(self, reference: Reference) -> bytes:
-        return self._get(f"/api/v1/results/{reference.key}?worker={self.id}")
+        # It blocks: a pipeline reads large results rarely, and needs them at once.
+        return self._link.get(f"/api/v1/results/{reference.key}?worker={self.id}")
 
-    def _get(self, path: str) -> bytes:
-        """Read from the server. It blocks: a pipeline reads large results rarely, and needs them at once."""
-        url = urlsplit(self._server)
-        port = url.port or (443 if url.scheme == "https" else 80)
-        host = url.hostname or ""
-        connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(host, port, timeout=30, context=ssl.create_default_context())
-            if url.scheme == "https"
-            else http.client.HTTPConnection(host, port, timeout=30)
-        )
-        with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
-            answer = connection.getresponse()
-            data = answer.read()
-        if answer.status != 200:
-            raise LookupError(f"the server answers {answer.status} for {path}")
-        return data
+
+def _lease(part: Part, lease: int) -> dict[str, Any]:
+    """Return a lease as messages name it."""
+    return {"execution_id": part[0], "run": part[1], "iteration": part[2], "lease": lease}
+
+
+def _part(report: dict[str, Any]) -> Part:
+    return report["execution_id"], report["run"], report["iteration"]

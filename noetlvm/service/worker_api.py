@@ -1,7 +1,8 @@
 """The worker protocol: messages over one WebSocket.
 
-A worker sends reports and the results that they refer to; a message without reports renews its leases. It gets
-answers to its reports, commands to stop, and new commands. Messages are msgpack.
+A worker sends reports and the results that they refer to, returns commands that it cannot finish, and names the leases
+that it renews by a beat, which the server acknowledges. It gets answers to its reports, commands to stop, and new
+commands. Messages are msgpack.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Path, Request, Response, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,9 +19,10 @@ from noetlvm.data.encoding import decode, encode, references_in
 from noetlvm.data.event import Event
 from noetlvm.service.access import Caller, TokenAccess, requires
 from noetlvm.service.driver import Driver
-from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.hub import ConnectedWorker, Part
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
+from noetlvm.service.server_link import UNAUTHORIZED
 from noetlvm.store.interface import DEFAULT_POOL, StoreError
 
 worker_router = APIRouter(tags=["workers"])
@@ -28,10 +30,23 @@ worker_router = APIRouter(tags=["workers"])
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024
 SLOTS_MAX = 10_000
 RESULT = "application/octet-stream"
-UNAUTHORIZED, MALFORMED = 4401, 4400
-"""Codes that close a WebSocket."""
+MALFORMED = 4400
+"""Code that closes a WebSocket."""
 
 ResultKey = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+
+
+class WorkerSocket(Protocol):
+    """What of a WebSocket the exchange with a worker uses. Reading raises WebSocketDisconnect if it is lost."""
+
+    async def receive_bytes(self) -> bytes:
+        """Return the next message."""
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a message."""
+
+    async def close(self, code: int = 1000, reason: str | None = None) -> None:
+        """Close it."""
 
 
 class Hello(BaseModel):
@@ -57,14 +72,32 @@ class ReportModel(BaseModel):
     events: list[list[Any]]
 
 
+class LeaseModel(BaseModel):
+    """A command that a worker has."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    execution_id: str
+    run: int = Field(ge=1)
+    iteration: str
+    lease: int = Field(ge=1)
+
+    @property
+    def part(self) -> Part:
+        return self.execution_id, self.run, self.iteration
+
+
 class WorkerMessage(BaseModel):
-    """What a worker sends; an empty one renews its leases."""
+    """What a worker sends."""
 
     model_config = ConfigDict(extra="forbid")
 
     reports: list[ReportModel] = []
     results: list[tuple[str, bytes]] = Field([], description="Keys and bytes of results that reports refer to.")
     slots: int | None = Field(None, ge=0, le=SLOTS_MAX, description="0: the worker takes no more commands.")
+    released: list[LeaseModel] = Field([], description="Commands for another worker, or for this one again.")
+    beat: int = Field(0, ge=0, description="Renews `held`; the server acknowledges the number. 0: no renewal.")
+    held: list[LeaseModel] = Field([], max_length=SLOTS_MAX)
 
 
 @worker_router.websocket("/worker")
@@ -77,6 +110,11 @@ async def connect_worker(socket: WebSocket) -> None:
     if scheme.lower() != "bearer" or "worker" not in access.allowed(token):
         await socket.close(UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
+    await exchange_messages(driver, socket)
+
+
+async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
+    """Exchange messages with a worker that may work here, until it leaves."""
     news = asyncio.Event()
     try:
         hello = Hello.model_validate(_decoded(await socket.receive_bytes()))
@@ -102,7 +140,7 @@ async def connect_worker(socket: WebSocket) -> None:
         driver.leave(worker)
 
 
-async def _send(socket: WebSocket, worker: ConnectedWorker, news: asyncio.Event) -> None:
+async def _send(socket: WorkerSocket, worker: ConnectedWorker, news: asyncio.Event) -> None:
     while True:
         await news.wait()
         news.clear()
@@ -121,11 +159,14 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
         driver.results.put(message.results)
     if message.slots is not None:
         worker.slots = message.slots
+    if message.beat:
+        driver.renew(worker, [(lease.part, lease.lease) for lease in message.held])
+        worker.renewed(message.beat, driver.lease_seconds)
     for report, events in reports:
         part = (report.execution_id, report.run, report.iteration)
         driver.report(worker, report.number, part, report.lease, events)
-    if not message.reports:
-        driver.renew(worker)
+    for released in message.released:
+        driver.release(worker, released.part, released.lease)
     driver.claim_for(worker)
 
 

@@ -60,6 +60,9 @@ class VirtualClock:
     def now(self) -> float:
         return self._now
 
+    def monotonic(self) -> float:
+        return self._now
+
     async def sleep(self, seconds: float) -> None:
         order = self._random.random() if self._random else 0.0
         awake = asyncio.get_running_loop().create_future()

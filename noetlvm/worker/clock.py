@@ -14,6 +14,9 @@ class Clock(Protocol):
     def now(self) -> float:
         """Return seconds since 1970."""
 
+    def monotonic(self) -> float:
+        """Return seconds that only grow, since no particular moment."""
+
     async def sleep(self, seconds: float) -> None:
         """Come back when that time has passed."""
 
@@ -33,6 +36,9 @@ class SystemClock:
     def now(self) -> float:
         return self._start + time.monotonic()
 
+    def monotonic(self) -> float:
+        return time.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
@@ -49,6 +55,9 @@ class FakeClock:
         self._count = 0
 
     def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
         return self._now
 
     def advance(self, seconds: float) -> None:

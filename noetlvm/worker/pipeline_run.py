@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from time import monotonic
 from typing import Any, Protocol
 
 from noetlvm.data.encoding import UnencodableError
@@ -114,6 +113,7 @@ class PipelineRun:
     def _advance(self) -> Effect:
         """Run up to the next effect that takes time."""
         frame, tools, clock = self._frame, self._ports.tools, self._ports.clock
+        monotonic = clock.monotonic
         until = monotonic() + AT_ONCE_SECONDS
         while True:
             effect = frame.advance(lambda: monotonic() >= until)

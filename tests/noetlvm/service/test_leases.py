@@ -108,3 +108,34 @@ def test_work_of_a_worker_that_leaves_goes_to_another_at_once() -> None:
         assert (taken.run, taken.lease) == (left.run, left.lease + 1)
 
     driven(test)
+
+
+def test_a_command_that_a_worker_returns_is_open_again_under_a_new_lease() -> None:
+    async def test(driver: Driver) -> None:
+        bundle = Bundle.of(compile_source("one.yaml", PLAYBOOK)[0])
+        first, news = await joined(driver, "first")
+        id = await driver.start(bundle, {}, {})
+        left = await next_command(first, news)
+        part = (id, left.run, left.iteration)
+        driver.release(first, part, left.lease + 1)  # not what it holds
+        assert first.held == {part: left.lease}
+        driver.release(first, part, left.lease)
+        again = await next_command(first, news)
+        assert (again.run, again.lease) == (left.run, left.lease + 1)
+
+    driven(test)
+
+
+def test_a_renewal_takes_up_what_the_store_has_and_refuses_the_rest() -> None:
+    async def test(driver: Driver) -> None:
+        bundle = Bundle.of(compile_source("one.yaml", PLAYBOOK)[0])
+        first, news = await joined(driver, "first")
+        id = await driver.start(bundle, {}, {})
+        work = await next_command(first, news)
+        part = (id, work.run, work.iteration)
+        again = ConnectedWorker("first", ["default"], 1, news.set)  # the same worker on a new connection
+        driver.renew(again, [(part, work.lease), ((id, 7, ""), 1)])
+        assert again.held == {part: work.lease}
+        assert again.take().stop == [[id, 7, "", 1]]
+
+    driven(test)

@@ -22,10 +22,10 @@ PATIENCE_SECONDS = 120
 class Cluster:
     """Servers and workers over one store."""
 
-    def __init__(self, store: str, folder: Path, wake: str | None = None) -> None:
+    def __init__(self, store: str, folder: Path, wake: str | None = None, lease: int = 15) -> None:
         self.store = store
         self.folder = folder
-        self._wake = ["--wake", wake] if wake else []
+        self._options = ["--lease", str(lease), *(["--wake", wake] if wake else [])]
         self._count = 0
         made = self.command("token", "create", "--store", store, "--scope", "admin,worker", "--json")
         self.token: str = json.loads(made)["token"]
@@ -56,7 +56,7 @@ class Cluster:
 
     def add_server(self, listen: str = "127.0.0.1:0") -> str:
         """Start a server, wait until it is ready, and return its URL."""
-        process, out = self._spawn("server", "--store", self.store, "--listen", listen, "--json", *self._wake)
+        process, out = self._spawn("server", "--store", self.store, "--listen", listen, "--json", *self._options)
         url = json.loads(_first_line(process, out))["url"]
         self.servers.append((process, url))
         return str(url)
@@ -72,7 +72,7 @@ class Cluster:
         process.kill()
         process.wait()
         again, out = self._spawn(
-            "server", "--store", self.store, "--listen", url.removeprefix("http://"), "--json", *self._wake
+            "server", "--store", self.store, "--listen", url.removeprefix("http://"), "--json", *self._options
         )
         _first_line(again, out)
         self.servers[number] = again, url
@@ -110,10 +110,10 @@ def _first_line(process: subprocess.Popen[bytes], out: Path) -> str:
 
 @contextmanager
 def cluster(
-    store: str, folder: Path, *, servers: int = 1, workers: int = 2, wake: str | None = None
+    store: str, folder: Path, *, servers: int = 1, workers: int = 2, wake: str | None = None, lease: int = 15
 ) -> Iterator[Cluster]:
     """Start servers and workers, the workers spread over the servers."""
-    made = Cluster(store, folder, wake)
+    made = Cluster(store, folder, wake, lease)
     try:
         urls = [made.add_server() for _ in range(servers)]
         for number in range(workers):

@@ -127,3 +127,39 @@ def test_pause_resume_and_cancel_reach_a_running_execution(running: Cluster, tmp
         id = client.start(bundle=bundle, payload={"file": str(tmp_path / "effects")})
         client.control(id, "cancel")
         assert wait_for(client, id)["status"] == "cancelled"
+
+
+LONG = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: long, path: tests/long }
+workload: { file: "" }
+workflow:
+  - step: start
+    tool:
+      - only: { kind: shell, command: [sh, -c, 'echo began >> "$0"; sleep 3', "{{ workload.file }}"] }
+"""
+
+
+def test_a_task_may_take_longer_than_a_lease(tmp_path: Path) -> None:
+    file = tmp_path / "effects"
+    with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=1) as made, made.client() as client:
+        ending = run_to_end(client, [LONG], {"file": str(file)})
+        names = [event["name"] for event in client.events(ending["execution_id"])]
+    assert ending["status"] == "success"
+    assert file.read_text(encoding="utf-8") == "began\n"
+    assert names.count("step.scheduled") == 1
+
+
+def test_a_server_that_is_killed_and_started_again_finds_the_work_of_its_workers_going_on(tmp_path: Path) -> None:
+    file = tmp_path / "effects"
+    with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=10) as made, made.client() as client:
+        bundle = client.register(LONG)["bundle"]
+        id = client.start(bundle=bundle, payload={"file": str(file)})
+        while not file.exists():
+            time.sleep(0.02)
+        made.restart_server(0)
+        assert wait_for(client, id)["status"] == "success"
+        names = [event["name"] for event in client.events(id)]
+    assert file.read_text(encoding="utf-8") == "began\n"
+    assert names.count("step.scheduled") == 1
