@@ -76,7 +76,7 @@ _RULE = "?Number of the admission rule that denied it, from 1; one more than the
 _RULE_AT = "?Where that rule was written."
 _COUNTS = "`{total, ok, failed}`: how the pipelines of the loop ended."
 
-# Planes are those of formal §10.2, which precedes step §8 (S1): loops belong to the data plane, although only the server
+# Planes are those of formal §10.2, which precedes step §8 (S1): loops belong to the data plane, though only the server
 # sees iterations that several workers share (S22). A step without a tool, and a loop step that fails as a whole, get
 # their boundary event from the server too (S27, S33).
 _ROWS = (

@@ -75,7 +75,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         """WITH RECURSIVE family (execution_id, trace) AS (
             SELECT execution_id, parent FROM executions e WHERE parent <> '' AND NOT EXISTS
             (SELECT 1 FROM executions p WHERE p.execution_id = e.parent AND p.parent <> '')
-            UNION ALL SELECT e.execution_id, family.trace FROM executions e JOIN family ON e.parent = family.execution_id)
+            UNION ALL SELECT e.execution_id, f.trace FROM executions e JOIN family f ON e.parent = f.execution_id)
             UPDATE executions e SET trace = f.trace FROM family f WHERE f.execution_id = e.execution_id""",
         "CREATE INDEX ON executions (trace) WHERE trace <> ''",
     ),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,6 +23,18 @@ from tests.noetlc.graph.random_playbooks import random_playbook
 from tests.noetlvm.machine.control.drive import Drive, Hand, bad, ok
 
 NETS_PER_BATCH = 40
+
+
+class Gate(NamedTuple):
+    """A gate that a function decides."""
+
+    admits: Callable[[Any, Any], bool]
+
+    def __call__(self, names: Any, fuel: Any) -> bool:
+        return self.admits(names, fuel)
+
+    def deciding_rule(self, names: Any) -> tuple[int, str]:
+        return 0, ""
 
 
 class Script:
@@ -46,15 +59,11 @@ class Script:
         return changed(step, admit=self._gate(name), drops_denied=name in self._dropped, loops=(), arcs=arcs)
 
     def _gate(self, name: str) -> Any:
-        class Gate:
-            def __call__(gate, names: Any, fuel: Any) -> bool:
-                self._admitted[name] += 1
-                return self._admitted[name] <= len(self._by_step[name])
+        def admits(names: Any, fuel: Any) -> bool:
+            self._admitted[name] += 1
+            return self._admitted[name] <= len(self._by_step[name])
 
-            def deciding_rule(gate, names: Any) -> tuple[int, str]:
-                return 0, ""
-
-        return Gate()
+        return Gate(admits)
 
     def _guard(self, name: str, number: int, is_first: bool) -> Any:
         def holds(names: Any, fuel: Any) -> bool:

@@ -69,9 +69,8 @@ def problems(log: list[Envelope]) -> list[str]:
         found.append("seq is not dense")
     if len({event["event_id"] for event in log}) != len(log):
         found.append("an event_id is used twice")
-    for name in ("execution_id", "trace_id"):
-        if len({event[name] for event in log}) != 1 or not log[0][name]:
-            found.append(f"{name} changes, or is empty")
+    shared = {name: {event[name] for event in log} for name in ("execution_id", "trace_id")}
+    found += [f"{name} changes, or is empty" for name, values in shared.items() if len(values) != 1 or "" in values]
     return found or _server_set(log) + _worker_set(log)
 
 
