@@ -62,4 +62,4 @@ class RemoteReader:
 
 def _row(view: dict[str, Any]) -> Execution:
     fields = ("execution_id", "bundle", "name", "path", "status", "started", "ended", "parent", "counts", "event_count")
-    return Execution(*(view[name] for name in fields), trace=view["trace_id"])
+    return Execution._make((*(view[name] for name in fields), None, view["trace_id"]))
