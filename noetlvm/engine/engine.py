@@ -118,6 +118,10 @@ class Engine:
         """Start the main playbook of a bundle, and return the execution's identifier. Raises BadRequestError."""
         return self.server.start(bundle, payload, execution_id, ctx=ctx)
 
+    def retry(self, execution_id: str, bundle: Bundle | None = None) -> str:
+        """Continue a failed execution as a new one, and return its identifier. Raises RefusedRetryError."""
+        return self.server.retry(self.server.prepare_retry(execution_id, bundle))
+
     def resume(self, execution_id: str) -> str:
         """Continue an execution that was left; one that has ended only gets its ending."""
         self.server.resume(execution_id)

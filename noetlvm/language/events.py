@@ -121,13 +121,15 @@ _ROWS = (
         "TokenEnqueued",
         _SERVER,
         Entity.STEP,
-        "A token was put in front of a step: the first one, one for each arc that fired, or the final one.",
+        "A token was put in front of a step: the first one, one for each arc that fired, the final one, "
+        "or one that a retry puts back.",
         _GOING,
         _payload(
             token="Number of the token.",
             step="Step it waits for.",
             args="What it carries.",
             final="?It is the token of `final_step`.",
+            event="?Of a token that a retry puts back: the boundary event that first made it.",
         ),
     ),
     EventKind(
@@ -376,6 +378,22 @@ _ROWS = (
         "Somebody stopped the execution.",
         _BADLY,
         _payload(children="Keys of the child executions that stop with it, the first hundred (S43)."),
+    ),
+    EventKind(
+        "execution.retried",
+        "ExecutionRetried",
+        _SERVER,
+        Entity.PLAYBOOK,
+        "A failed execution, whose log this one's begins with, goes on as this execution. Tokens of failures that "
+        "nothing handled follow, and those that waited at its end.",
+        _GOING,
+        _payload(
+            execution="Identifier of the new execution.",
+            bundle="Identifier of its bundle.",
+            retried_from="Execution that failed.",
+            tokens="Number of tokens that are put back by the events that follow.",
+            undone="What their runs had added to the counts of succeeded and failed runs and rejected tokens.",
+        ),
     ),
 )
 

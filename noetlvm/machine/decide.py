@@ -37,6 +37,7 @@ from noetlvm.machine.messages import (
     Released,
     Request,
     Resume,
+    Retry,
     Start,
     StartChild,
     StopWork,
@@ -139,6 +140,15 @@ class _Decider:
         self._request(given.request)
         self._journal.emit("playbook.request.evaluated", {"error": given.error})
         self._journal.emit("playbook.processed", {"status": "failed", "failures": self._state.failure_count})
+
+    def retry(self, given: Retry) -> None:
+        """Open the log of a failed execution again, and put back the tokens that its failures took (S56)."""
+        head = {"execution": given.execution_id, "bundle": given.bundle, "retried_from": given.retried_from}
+        self._journal.emit("execution.retried", head | {"tokens": len(given.tokens), "undone": given.undone})
+        for token in given.tokens:
+            cause = {} if token.event is None else {"event": self._offload.shrink(token.event)}
+            self._settling.enqueue(token.step, token.args, **cause)
+        self._settling.settle()
 
     def report(self, given: WorkerReport) -> tuple[Input, ...]:
         """Accept events of the current lease's holder. Stale and repeated ones change nothing (S35)."""
@@ -361,6 +371,7 @@ _REPORTED: dict[str, Callable[[_Decider, Event], None]] = {
 _INPUTS: dict[type, Callable[[_Decider, Any], tuple[Input, ...] | None]] = {
     Start: _Decider.start,
     Refuse: _Decider.refuse,
+    Retry: _Decider.retry,
     WorkerReport: _Decider.report,
     ChildFinished: _Decider.child_finished,
     LeaseLost: _Decider.replace_lease,

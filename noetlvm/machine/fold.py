@@ -34,6 +34,17 @@ def _requested(state: State, event: Event) -> None:
     state.status = "requested"
 
 
+def _retried(state: State, event: Event) -> None:
+    """Open the state again, as that of another execution: what the failed runs left in it is taken out."""
+    data = event.data
+    state.execution_id = state.trace = data["execution"]
+    state.bundle, state.retried_from = data["bundle"], data["retried_from"]
+    state.parent, state.depth = "", 0
+    state.status, state.since, state.final_given = "running", state.now, False
+    state.failures, state.failure_count = [], 0
+    state.counts = [count - undone for count, undone in zip(state.counts, data["undone"], strict=True)]
+
+
 def _evaluated(state: State, event: Event) -> None:
     error = event.data.get("error")
     if error:
@@ -115,7 +126,7 @@ def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
 def _enqueued(state: State, event: Event) -> None:
     data = event.data
     is_final = data.get("final", False)
-    sender = state.last_boundary if event.run else None
+    sender = state.last_boundary if event.run else data.get("event")
     _put_token(state, data["token"], Token(data["step"], data["args"], sender, is_final))
     state.final_given = state.final_given or is_final
 
@@ -505,5 +516,6 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "execution.paused": _paused,
     "execution.resumed": _resumed,
     "execution.cancelled": _cancelled,
+    "execution.retried": _retried,
 }
 """One for each event of the catalogue, except those that are folded into another."""

@@ -24,12 +24,13 @@ from noetlvm.machine.messages import (
     Refuse,
     Request,
     Resume,
+    Retry,
     Start,
     TimerDue,
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import State
+from noetlvm.machine.state import State, Token
 
 
 class Difference(NamedTuple):
@@ -164,6 +165,12 @@ class _Replay:
             return event
         return event._replace(data=event.data | {"ctx": after.data["patch"]})
 
+    def _retry(self, event: Event, at: int) -> Input:
+        data = event.data
+        put_back = [recorded.event.data for recorded in self._log[at + 1 : at + 1 + data["tokens"]]]
+        tokens = [Token(one["step"], one["args"], one.get("event"), False) for one in put_back if "step" in one]
+        return Retry(data["execution"], data["bundle"], data["retried_from"], tokens, data["undone"])
+
     def _child_finished(self, event: Event, _at: int) -> Input:
         return ChildFinished(event.run, event.iteration, event.data["key"], event.data["outcome"])
 
@@ -190,6 +197,7 @@ _INPUTS: dict[str, Callable[[_Replay, Event, int], Input | None]] = {
     "execution.paused": lambda *_: Pause(),
     "execution.resumed": lambda *_: Resume(),
     "execution.cancelled": lambda *_: Cancel(),
+    "execution.retried": _Replay._retry,
 }
 """How each input is read from its event."""
 

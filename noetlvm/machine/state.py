@@ -291,14 +291,14 @@ class Token(NamedTuple):
     step: str
     args: dict[str, Any]
     event: dict[str, Any] | None
-    """The boundary event that made it, as templates see it; None for the first and the final token."""
+    """The boundary event that made it, as templates see it, or a reference; None for the first and the final token."""
     final: bool
     is_denied: bool = False
     """Its gate has not admitted it, which is recorded."""
 
 
 _PLAIN = (
-    *("execution_id", "bundle", "path", "parent", "depth", "trace", "status", "paused", "seq"),
+    *("execution_id", "bundle", "path", "parent", "depth", "trace", "retried_from", "status", "paused", "seq"),
     *("now", "since"),
     *("workload", "result", "result_place", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "last_boundary", "final_given"),
@@ -321,6 +321,8 @@ class State:
         self.depth = 0
         self.trace = ""
         """The execution at the root of all that run for the same request; this one, if it has no parent."""
+        self.retried_from = ""
+        """Failed execution whose log this one's begins with (S56); empty: none."""
         self.status = "new"
         """new, requested, running, cancelling, then success, failed or cancelled."""
         self.paused = False

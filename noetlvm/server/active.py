@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from noetlvm.data.event import Event
+from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
 from noetlvm.machine.payload import Offload
@@ -47,7 +47,7 @@ class Active:
 
     __slots__ = (
         "acknowledged", "awaited", "closed", "credentials", "decided", "done", "due", "effects", "events", "inbox",
-        "offload", "opened", "playbook", "program", "row", "sent", "snapshot_seq", "start_key", "state",
+        "offload", "opened", "playbook", "program", "row", "sent", "shared", "snapshot_seq", "start_key", "state",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +72,8 @@ class Active:
         self.snapshot_seq = 0
         self.start_key = ""
         """Of a new execution: no other may have it."""
+        self.shared: Sequence[Recorded] = ()
+        """Of a new execution that retries another: the log that both begin with, until it is written."""
         self.awaited: dict[str, tuple[Position, str]] = {}
         """Children by identifier: the thread that waits for each, and its key. A cache."""
         self.effects: list[Effect] = []

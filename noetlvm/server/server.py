@@ -49,6 +49,7 @@ from noetlvm.server.children import objection_to, outcome_of, payload_of, refusa
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.retry import PreparedRetry, prepare_retry
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 
@@ -143,8 +144,7 @@ class Server:
         `done` is called once that is durable: with False if another execution has the start key.
         """
         ctx = ctx or {}
-        self._bundles[bundle.id] = bundle
-        self._new_bundles[bundle.id] = bundle.data
+        self._use(bundle)
         objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
             raise BadRequestError(objection)
@@ -153,6 +153,27 @@ class Server:
             self._wanted.add(request.execution_id)
         self._create(bundle.program, bundle.program.main, request, start_key, done)
         return request.execution_id
+
+    def prepare_retry(self, execution_id: str, bundle: Bundle | None = None) -> PreparedRetry:
+        """Read what the retry of a failed execution needs; any thread may. Raises NotFoundError, RefusedRetryError."""
+        row = self.store.execution(execution_id)
+        if row is None:
+            raise NotFoundError(f"there is no execution {execution_id}")
+        return prepare_retry(self.store, self.results.get, row, bundle or self._bundle(row.bundle))
+
+    def retry(self, prepared: PreparedRetry, *, start_key: str = "", done: Callable[[bool], None] | None = None) -> str:
+        """Continue a failed execution as a new one, and return its identifier. Raises UnresolvedError."""
+        bundle, playbook, log, plan = prepared
+        credentials = self._resolve(playbook.keychain)
+        id = self._ids(self._now(), 1)[0]
+        self._use(bundle)
+        new = Execution(id, bundle.id, playbook.name, playbook.path, "running", self._now())
+        active = self._enlist(new, bundle.program, playbook, plan.state, credentials)
+        active.snapshot_seq, active.shared, active.start_key = 0, log, start_key
+        if not self._is_shared:
+            self._wanted.add(id)
+        self.submit(active, plan.retry(id, bundle.id), done)
+        return id
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
@@ -390,7 +411,8 @@ class Server:
             done += active.done
             active.forget()
             for observe in self._observers:
-                observe(append.execution, append.events)
+                observe(append.execution, append.events[len(active.shared) :])
+            active.shared = ()
             if active.state.is_over:
                 self._close(active)
         _confirm(done)
@@ -405,7 +427,8 @@ class Server:
             self.results.put(blobs)
         known = active.row.seq
         ids = self._ids(now, len(active.events))
-        recorded = list(map(Recorded, count(known + 1), ids, repeat(now), active.events))
+        first = known + len(active.shared) + 1
+        recorded = [*active.shared, *map(Recorded, count(first), ids, repeat(now), active.events)]
         if active.state.is_over:
             active.due = None
         opened, closed = active.commands(self._assign)
@@ -523,6 +546,11 @@ class Server:
         del self.active[active.execution_id]
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
+
+    def _use(self, bundle: Bundle) -> None:
+        """Take a bundle that executions of this process run; the next write stores it."""
+        self._bundles[bundle.id] = bundle
+        self._new_bundles[bundle.id] = bundle.data
 
     def _bundle(self, id: str) -> Bundle:
         if id not in self._bundles:

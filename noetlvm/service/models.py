@@ -67,6 +67,16 @@ class StartRequest(Message):
     ctx: dict[str, Any] = Field({}, description="What ctx begins with.")
 
 
+class RetryRequest(Message):
+    """Continues a failed execution as a new one."""
+
+    bundle: str | None = Field(
+        None,
+        max_length=100,
+        description="Content id of another bundle, which must decide the same on what happened so far.",
+    )
+
+
 class Started(BaseModel):
     """An execution that was started, now or before with the same key."""
 

@@ -311,7 +311,7 @@ class RemoteWorker:
         if found is None:
             while len(self._bundles) >= BUNDLES_MAX:
                 self._bundles.pop(next(iter(self._bundles)))
-            found = self._bundles[id] = Bundle.of(self._link.get(f"/api/v1/bundles/{id}"))
+            found = self._bundles[id] = Bundle.of(self._link.get(f"/api/v1/bundles/{id}?worker={self.id}"))
         return found
 
     def _fetch(self, reference: Reference) -> bytes:

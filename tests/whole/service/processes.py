@@ -27,8 +27,9 @@ class Cluster:
         self.folder = folder
         self._options = ["--lease", str(lease), *(["--wake", wake] if wake else [])]
         self._count = 0
+        self.token = ""
         made = self.command("token", "create", "--store", store, "--scope", "admin,worker", "--json")
-        self.token: str = json.loads(made)["token"]
+        self.token = str(json.loads(made)["token"])
         self.servers: list[tuple[subprocess.Popen[bytes], str]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
 
@@ -38,7 +39,7 @@ class Cluster:
 
     def command(self, *words: str) -> str:
         """Run a command of `noetlvm` and return what it prints."""
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "NOETLVM_TOKEN": self.token}
         done = subprocess.run(
             [sys.executable, "-m", "noetlvm", *words], capture_output=True, text=True, env=environment, check=False
         )
