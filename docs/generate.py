@@ -20,10 +20,10 @@ from typing import cast
 
 from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
-from noetlc.finding import Severity
+from noetlc.finding import TOPICS, Severity
 from noetlc.migrate.constructs import CONSTRUCTS, Effect
 from noetlc.migrate.dialect import TITLES, Dialect
-from noetlc.rules.catalogue import TOPICS, all_rules
+from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
 from noetlc.settings import KEYS
 from noetlvm.bytecode import limits

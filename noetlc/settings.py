@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlc.files import matches
-from noetlc.finding import Severity
-from noetlc.rules.catalogue import current_codes
+from noetlc.finding import Severity, current_codes
 from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import suggestion

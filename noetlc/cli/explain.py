@@ -44,7 +44,8 @@ def explain(
 
 def _find(name: str) -> type[Rule]:
     """Return the rule with this code or name, in any case."""
-    from noetlc.rules.catalogue import all_rules, current_codes
+    from noetlc.finding import current_codes
+    from noetlc.rules.catalogue import all_rules
     from noetlvm.command_line.process import CommandError
     from noetlvm.nearest import suggestion
 

@@ -32,9 +32,11 @@ def events(
     Examples: noetlvm events, noetlvm events 0190f3c2 --follow --json
     """
     with reading(db, server) as reader:
-        execution_id = find_execution(reader, execution).execution_id
+        row = find_execution(reader, execution)
+        execution_id = row.execution_id
         for recorded in _followed(reader, execution_id) if follow else reader.events(execution_id):
-            print(as_json(envelope(execution_id, recorded)) if as_json_lines else _line(recorded), flush=follow)
+            line = as_json(envelope(execution_id, row.trace_id, recorded)) if as_json_lines else _line(recorded)
+            print(line, flush=follow)
     return 0
 
 

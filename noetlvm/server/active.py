@@ -131,7 +131,7 @@ class Active:
         counts = {"ok": succeeded, "failed": failed, "rejected": rejected, "failures": state.failure_count}
         ended = now if state.is_over else None
         # Every write comes here, and `_replace` takes three times as long.
-        return Execution(*row[:4], self.status, row.started, ended, row.parent, counts, state.seq, self.due)
+        return Execution(*row[:4], self.status, row.started, ended, row.parent, counts, state.seq, self.due, row.trace)
 
     def ending(self) -> Ending:
         return Ending.of(self.execution_id, self.status, self.state)

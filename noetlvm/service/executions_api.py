@@ -175,7 +175,8 @@ def list_events(
     if MSGPACK in accept:
         rows = [[*recorded[:3], list(recorded.event)] for recorded in found]
         return Response(encode({"events": rows, "after": last}), media_type=MSGPACK)
-    return EventPage(events=[plain(envelope(row.execution_id, recorded)) for recorded in found], after=last)
+    envelopes = [plain(envelope(row.execution_id, row.trace_id, recorded)) for recorded in found]
+    return EventPage(events=envelopes, after=last)
 
 
 @executions_router.get(

@@ -38,7 +38,7 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
                 page = await run_in_threadpool(_page, driver, execution_id, after, row.seq)
                 for recorded in page:
                     after = recorded.seq
-                    data = json.dumps(plain(envelope(execution_id, recorded)), ensure_ascii=False)
+                    data = json.dumps(plain(envelope(execution_id, row.trace_id, recorded)), ensure_ascii=False)
                     yield f"id: {recorded.seq}\nevent: {recorded.event.name}\ndata: {data}\n\n"
                 if not page:
                     break

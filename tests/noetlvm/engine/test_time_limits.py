@@ -83,8 +83,8 @@ def test_what_a_template_sees_as_time_is_what_the_log_has() -> None:
     """)
     log = list(session.store.events(ending.execution_id))
     done = next(one for one in log if one.event.name == "step.done")
-    routed = next(one for one in log if one.event.name == "next.evaluated")
-    assert routed.event.data["tokens"][0]["args"] == {"at": moment(done.timestamp)}
+    sent = [one.event for one in log if one.event.name == "token.enqueued"][-1]
+    assert sent.data["args"] == {"at": moment(done.timestamp)}
 
 
 def left_in_the_middle(session: Session) -> str:
