@@ -1,4 +1,4 @@
-"""What the linter says about a playbook: a finding, its code, its place, its remedy and, where there is one, its fix."""
+"""What the linter says about a playbook: a finding, its code, its place, its remedy, and its fix if any."""
 
 from __future__ import annotations
 
