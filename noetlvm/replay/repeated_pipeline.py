@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import MASK
 from noetlvm.data.event import Event
-from noetlvm.machine.effects import CallTool, Ended, Wait
 from noetlvm.machine.frame import Frame, frame_for
+from noetlvm.machine.instructions import CallTool, Ended, Wait
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Work
 from noetlvm.machine.payload import Offload
