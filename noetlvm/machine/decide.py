@@ -15,12 +15,10 @@ from typing import Any
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
-from noetlvm.machine.effects import FAILED, failure
-from noetlvm.machine.fold import parallel_around
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.fold import Journal, parallel_around
+from noetlvm.machine.instructions import FAILED, failure
 from noetlvm.machine.loaded import LoadedPlaybook
-from noetlvm.machine.loop_results import with_stored
-from noetlvm.machine.loops import iter_of
+from noetlvm.machine.loops import deep_merge, iter_of, with_stored
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -47,7 +45,6 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
-from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread
 from noetlvm.machine.time_limits import next_due, overdue
@@ -160,7 +157,7 @@ class _Decider:
                 return Continue(), given._replace(events=given.events[number:])
             if event.run != given.run or event.iteration != given.iteration:
                 event = event._replace(run=given.run, iteration=given.iteration)
-            if _is_news(event, thread):
+            if is_news(event, thread):
                 self._begin(event, thread)
                 accept = _REPORTED[event.name] if fits_event(event.data) else _Decider._reject
                 accept(self, event)
@@ -341,7 +338,7 @@ def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
     return (WakeAt(due),) if due < inf else ()
 
 
-def _is_news(event: Event, thread: Thread) -> bool:
+def is_news(event: Event, thread: Thread) -> bool:
     """Tell whether a worker may report an event, and has not done so before."""
     if event.name in _TASK_EVENTS:
         return (event.task, event.attempt, event.name == "task.done") > thread.reported

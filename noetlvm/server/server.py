@@ -17,8 +17,8 @@ from typing import Any
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
-from noetlvm.machine.effects import failure
-from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.machine.instructions import failure
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -43,9 +43,7 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput
-from noetlvm.server.bundle import Bundle
-from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, outcome_of, payload_of, refusal
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
@@ -60,6 +58,13 @@ Decide = Callable[..., Decision]
 
 Assign = Callable[[Active, OpenWork], tuple[str, float]]
 """Returns the worker that gets a command, and until when; empty: it waits for a claim."""
+
+
+_CHILDREN_COUNTED_HERE = 100
+"""Children of one request that a server starts before it reads again how many there are."""
+
+_COUNTS_CACHED = 1_000
+"""Requests whose children are counted in memory."""
 
 
 class NotFoundError(LookupError):
@@ -100,7 +105,7 @@ class Server:
         """How executions ended that the caller started or resumed."""
         self._wanted: set[str] = set()
         self._children: dict[str, int] = {}
-        """Child executions started here, by the execution at their root."""
+        """Child executions by the execution at their root. A cache of what the store counts."""
         self._resolve = resolve
         self._now = now
         self._ids = ids
@@ -355,9 +360,18 @@ class Server:
         return False
 
     def _too_many(self, active: Active) -> Outcome:
-        """Count a child; return the outcome of a task that starts more than one request may have (S62)."""
+        """Count a child; return the outcome of a task that starts more than one request may have (S62).
+
+        The store counts, so that neither a crash nor another server starts the count anew. It is read again after some
+        children only: reading it for each would take quadratic time.
+        """
         trace, limit = active.state.trace, active.playbook.limits.max_children
-        self._children[trace] = number = self._children.get(trace, 0) + 1
+        number = self._children.get(trace, 0)
+        if not number % _CHILDREN_COUNTED_HERE:
+            number = max(number, self.store.descendants(trace))
+            if len(self._children) > _COUNTS_CACHED:
+                self._children.clear()
+        self._children[trace] = number = number + 1
         if number <= limit:
             return {}
         return error("fuel", f"one request may start {limit:,} child executions; `limits.max_children` sets another")
@@ -500,6 +514,7 @@ class Server:
             "running",
             self._now(),
             parent=request.parent,
+            trace=request.trace,
         )
         active = self._enlist(row, program, playbook, State(), credentials)
         active.start_key = start_key
@@ -538,8 +553,6 @@ class Server:
 
     def _close(self, active: Active) -> None:
         del self.active[active.execution_id]
-        if not active.row.parent:
-            self._children.pop(active.execution_id, None)
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 

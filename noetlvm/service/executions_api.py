@@ -11,9 +11,9 @@ from fastapi.responses import StreamingResponse
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import envelope
-from noetlvm.data.json_text import plain
+from noetlvm.data.references import plain
+from noetlvm.machine.loaded import Bundle
 from noetlvm.server.active import Ending
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
 from noetlvm.server.retry import PreparedRetry, RefusedRetryError
@@ -175,7 +175,8 @@ def list_events(
     if MSGPACK in accept:
         rows = [[*recorded[:3], list(recorded.event)] for recorded in found]
         return Response(encode({"events": rows, "after": last}), media_type=MSGPACK)
-    return EventPage(events=[plain(envelope(row.execution_id, recorded)) for recorded in found], after=last)
+    envelopes = [plain(envelope(row.execution_id, row.trace_id, recorded)) for recorded in found]
+    return EventPage(events=envelopes, after=last)
 
 
 @executions_router.get(

@@ -161,9 +161,10 @@ class _Playbook:
 
     def _tasks(self, *, is_loop: bool, is_parallel: bool, reducers: dict[str, str]) -> list[Document]:
         random = self._random
-        tasks: list[Document] = []
-        for number in range(1, random.randint(1, 3) + 1):
-            tasks.append(self._entry(f"t{number}", is_loop=is_loop, is_parallel=is_parallel, reducers=reducers))
+        tasks = [
+            self._entry(f"t{number}", is_loop=is_loop, is_parallel=is_parallel, reducers=reducers)
+            for number in range(1, random.randint(1, 3) + 1)
+        ]
         if is_loop and random.random() < 0.2:
             tasks += self._pages(random.randint(2, 3))
         return tasks
@@ -176,8 +177,8 @@ class _Playbook:
             other = [{f"{label}_b": self._noop(label)}]
             return {"choose": [{"when": flag("flag_0"), "then": branch}, {"else": {"then": other}}]}
         if chance < 0.13:
-            return {"while": {"when": "{{ (_prev | default(0, true)) is not number }}", "max": 2,
-                              "do": [{f"{label}_w": self._call(label, rules=[self._continue_on_error()])}]}}  # fmt: skip
+            body = [{f"{label}_w": self._call(label, rules=[self._continue_on_error()])}]
+            return {"while": {"when": "{{ (_prev | default(0, true)) is not number }}", "max": 2, "do": body}}
         if chance < 0.18:
             return {"until": {"when": "{{ true }}", "max": 3, "do": [{f"{label}_u": self._call(label)}]}}
         if chance < 0.26 and self._has_children:

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Recorded
+from noetlvm.machine.loaded import Bundle
 from noetlvm.results.memory import MemoryResults
-from noetlvm.server.bundle import Bundle
 from noetlvm.service.driver import Driver
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
 from noetlvm.sim.loop import WORLD, SimulatedLoop

@@ -21,7 +21,7 @@ LAYERS = {
         ("machine", "store", "tools"),
         ("results", "wake"),
         ("server", "worker"),
-        ("engine",),
+        ("engine", "replay"),
         ("bridge",),
         ("testing",),
         ("client", "service"),
@@ -31,7 +31,7 @@ LAYERS = {
     ),
     "noetlc": (
         ("syntax",),
-        ("finding", "assembly", "files", "globs"),
+        ("finding", "assembly", "files"),
         ("migrate",),
         ("analysis",),
         ("canon",),

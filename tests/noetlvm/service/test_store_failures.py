@@ -9,9 +9,9 @@ import pytest
 
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.results.memory import MemoryResults
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.server import Server
 from noetlvm.service.driver import Driver
