@@ -92,9 +92,10 @@ class Hub:
         if work.not_before > now:
             return ""
         part = (execution_id, work.run, work.iteration)
+        # It has the slot already: a write that failed is tried again, or the command comes back to its last holder.
         holders = [worker for worker in self.workers.values() if part in worker.held]
         for worker in (*holders, *self._by_free_slots()):
-            if worker.free and work.pool in worker.pools:
+            if (worker in holders or worker.free) and work.pool in worker.pools:
                 worker.held[part] = work.lease
                 return worker.id
         return ""

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.payload import Offload
+from noetlvm.machine.replay import replay
 from noetlvm.results.memory import MemoryResults
+from noetlvm.server.recovery import folded
 from noetlvm.service.driver import Driver
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
 from noetlvm.sim.loop import WORLD, SimulatedLoop
@@ -27,6 +30,8 @@ _SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0
 """How long a client waits for an answer before it sends its request again."""
 _RESUME_SECONDS = 5.0
+REPLAYED = 4
+"""Every so many seeds the logs are decided again."""
 
 
 class Scenario(NamedTuple):
@@ -66,6 +71,10 @@ class History(NamedTuple):
 
     logs: dict[str, Log]
     calls: list[CallRecord]
+    ctx: dict[str, dict[str, Any]]
+    """`ctx` of each execution in the state that its log makes."""
+    differences: dict[str, int]
+    """Executions whose log is decided differently now, and from which event on."""
     answers: dict[int, set[str]]
     """Identifiers that the client got for each of its starts."""
     blobs: dict[str, bytes]
@@ -248,7 +257,32 @@ class World:
         left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]
         left += [f"start {number} has no answer" for number, ids in self._answers.items() if not ids]
         failures = [(name, error) for name, error in self.loop.failures if not isinstance(error, _EXPECTED)]
-        return History(logs, self._calls, self._answers, self._results.blobs, left, failures, self.counts, ended, lines)
+        ctx = {id: folded(self.store, id).ctx for id in logs}
+        return History(
+            logs,
+            self._calls,
+            ctx,
+            self._differences(logs),
+            self._answers,
+            self._results.blobs,
+            left,
+            failures,
+            self.counts,
+            ended,
+            lines,
+        )
+
+    def _differences(self, logs: dict[str, Log]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        if self.scenario.seed % REPLAYED == 0:
+            for id, log in logs.items():
+                playbook = self._bundle.program.playbooks[log.row.path]
+                fetch = self._results.get
+                offload = Offload(playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key))
+                difference = replay(playbook, log.events, offload)
+                if difference is not None:
+                    found[id] = difference.seq
+        return found
 
 
 def _expected() -> tuple[type[BaseException], ...]:
@@ -281,8 +315,3 @@ def compiled(playbooks: list[Document]) -> Bundle:
     from noetlvm.sim.playbooks import text_of
 
     return Bundle.of(compile_texts([text_of(one) for one in playbooks]))
-
-
-def dump(value: Any) -> str:
-    """Return data on one line."""
-    return repr(value)
