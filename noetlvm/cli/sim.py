@@ -25,8 +25,8 @@ def sim(
     """Simulate servers, workers and clients under faults, one random playbook and schedule for each seed.
 
     The production code runs on a virtual clock, network and store; a checker of its own reads the logs. The same seed
-    gives the same bytes. Exits with 1 at the first seed that breaks an invariant: it prints the command that repeats it,
-    and a small playbook and schedule that break the same invariant.
+    gives the same bytes. Exits with 1 at the first seed that breaks an invariant: it prints the command that repeats
+    it, and a small playbook and schedule that break the same invariant.
 
     Example: noetlvm sim --seeds 100..199 --jobs 2
     """

@@ -127,7 +127,8 @@ def run_seeds(first: int, last: int | None, jobs: int, seconds: float | None = N
         yield from map(run_seed, seeds)
         return
     with get_context("fork").Pool(jobs) as pool:
-        while chunk := list(islice(seeds, jobs * _CHUNK * _CHUNKS)):  # the pool would read an endless iterator to its end
+        # In portions: the pool would read an endless iterator to its end.
+        while chunk := list(islice(seeds, jobs * _CHUNK * _CHUNKS)):
             yield from pool.imap(run_seed, chunk, _CHUNK)
 
 
@@ -158,7 +159,7 @@ def failure_text(result: SeedResult) -> str:
         f"reproduce: {reproduction(result.seed)}",
         "",
         f"smallest scenario found: {small.servers} servers, {small.workers} workers, starts at {small.starts}",
-        *(f"  {fault.at:>7.3f} s  {fault.kind} (target {fault.target}, amount {fault.amount})" for fault in small.faults),
+        *(f"  {at:>7.3f} s  {kind} (target {target}, amount {amount})" for at, kind, target, amount in small.faults),
         *(f"  breaks {violation}" for violation in violations[:3]),
         *(text_of(document) for document in small.playbooks),
     ]

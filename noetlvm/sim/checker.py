@@ -1,4 +1,4 @@
-"""Checks what a simulation left behind. It is a model of its own: it reads logs and playbooks, and uses no machine code.
+"""Checks what a simulation left behind, by a model of its own that reads logs and playbooks and uses no machine code.
 
 Every invariant has a name and a sentence in `INVARIANTS`; a violation names the invariant, the execution and the event.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.sim.playbooks import FAILED, NEXT_ROUND, ROUNDS, SUCCEEDED, Document
+from noetlvm.sim.playbooks import FAILED, NEXT_ROUND, ROUNDS, SUCCEEDED, Document, tasks_in
 from noetlvm.sim.ports import SECRET
 from noetlvm.sim.world import History, Log, Scenario
 
@@ -100,9 +100,7 @@ class _Run:
 class _LogModel:
     """One log while it is read."""
 
-    def __init__(
-        self, id: str, document: Document, log: Log, ctx: dict[str, Any] | None, *, is_steady: bool
-    ) -> None:
+    def __init__(self, id: str, document: Document, log: Log, ctx: dict[str, Any] | None, *, is_steady: bool) -> None:
         self._id = id
         self._document = document
         self._log = log
@@ -220,7 +218,7 @@ class _LogModel:
 
     def _take_token(self, number: int, step: str) -> tuple[dict[str, Any], bool]:
         found, args, is_final = self._tokens.pop(number, ("", {}, False))
-        self._expect(found == step, "token_once", f"`{step}` takes token {number}, which waits for `{found or 'nothing'}`")
+        self._expect(found == step, "token_once", f"`{step}` takes token {number} of `{found or 'nothing'}`")
         return args, is_final
 
     def _rejected(self, event: Event) -> None:
@@ -315,7 +313,7 @@ class _LogModel:
         attempt, _ = run.attempts.get(key, (0, True))
         self._expect(event.attempt == attempt + 1, "attempts", f"attempt {event.attempt} follows {attempt}")
         most = _attempts_of(run.step).get(event.label, 1)
-        self._expect(event.attempt <= most, "attempts", f"attempt {event.attempt} of `{event.label}`, {most} are allowed")
+        self._expect(event.attempt <= most, "attempts", f"attempt {event.attempt} of `{event.label}`, not {most}")
         run.attempts[key] = event.attempt, False
         if key in run.waits and self._is_steady and "ts" in event.data:
             ended, wait = run.waits[key]
@@ -342,7 +340,7 @@ class _LogModel:
     def _task_run(self, event: Event) -> _Run | None:
         run = self._open_run(event)
         if run is not None:
-            known = set(_labels(run.step.get("tool", [])))
+            known = [label for label, _ in tasks_in(run.step)]
             self._expect(event.label in known, "labels", f"`{event.label}` is no task of `{run.step['step']}`")
             ended = event.iteration in run.ended
             self._expect(not ended, "iterations", f"{event.name} follows the end of iteration {event.iteration}")
@@ -384,9 +382,8 @@ class _LogModel:
                 depth = loop.count(".") + 2 if loop else 1
                 tops = {".".join(one.split(".")[:depth]) for one in run.started if _is_within(one, loop)}
                 busy = [one for one in tops if one not in run.ended]
-                self._expect(
-                    len(busy) <= header["width"], "in_flight", f"{len(busy)} iterations of `{loop}`, {header['width']} may be"
-                )
+                width = header["width"]
+                self._expect(len(busy) <= width, "in_flight", f"{len(busy)} iterations of `{loop}` instead of {width}")
 
     def _iteration_ended(self, event: Event) -> None:
         run = self._open_run(event)
@@ -475,45 +472,16 @@ def _rendered(args: dict[str, Any], given: dict[str, Any], execution_id: str) ->
     return {name: execution_id if name == "from" else value for name, value in args.items()}
 
 
-def _tasks(tasks: list[Document]) -> Iterator[tuple[str, Document]]:
-    """Yield label and task, those inside of sugar too."""
-    for entry in tasks:
-        ((label, task),) = entry.items()
-        if label == "choose":
-            for branch in task:
-                yield from _tasks(branch["else"]["then"] if "else" in branch else branch["then"])
-        elif label in ("while", "until"):
-            yield from _tasks(task["do"])
-        else:
-            yield label, task
-
-
-def _labels(tasks: list[Document]) -> Iterator[str]:
-    for number, entry in enumerate(tasks, 1):
-        ((label, task),) = entry.items()
-        if label in _SUGAR:
-            yield from (f"{label}_{number}", f"{label}_{number}.end")
-            yield from (made for made in _GENERATED.get(label, ()))
-            for inner, _ in _tasks([entry]):
-                yield inner
-        else:
-            yield label
-            if task["kind"] == "workbook":
-                yield label
-
-
 def _attempts_of(step: Document) -> dict[str, int]:
     """Return how many attempts each task of a step may have."""
     found = {}
-    for label, task in _tasks(step.get("tool", [])):
+    for label, task in tasks_in(step):
         rules = task.get("spec", {}).get("policy", {}).get("rules", [])
         given = [rule["then"]["attempts"] for rule in rules if rule.get("then", {}).get("do") == "retry"]
         found[label] = max(given, default=1)
     return found
 
 
-_SUGAR = ("choose", "while", "until")
-_GENERATED: dict[str, tuple[str, ...]] = {}
 _READ_EVENT = (SUCCEEDED, FAILED)
 _FIRST = "playbook.execution.requested"
 _OVER = ("success", "failed", "cancelled")
@@ -590,7 +558,8 @@ def _effects(history: History) -> Iterator[Violation]:
         if starts.get(key, call.seq + 1) > call.seq:
             yield Violation("effects", id, call.seq, f"`{call.key}` runs before its start is durable")
         if calls[key] > 1 + leases[run]:
-            yield Violation("effects", id, call.seq, f"`{call.key}` runs {calls[key]} times under {1 + leases[run]} leases")
+            message = f"`{call.key}` runs {calls[key]} times under {1 + leases[run]} leases"
+            yield Violation("effects", id, call.seq, message)
 
 
 def _children(history: History) -> Iterator[Violation]:

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Recorded
+from noetlvm.data.references import Reference
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
@@ -272,13 +273,15 @@ class World:
             lines,
         )
 
+    def _fetch(self, reference: Reference) -> bytes:
+        return self._results.get(reference.key)
+
     def _differences(self, logs: dict[str, Log]) -> dict[str, int]:
         found: dict[str, int] = {}
         if self.scenario.seed % REPLAYED == 0:
             for id, log in logs.items():
                 playbook = self._bundle.program.playbooks[log.row.path]
-                fetch = self._results.get
-                offload = Offload(playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key))
+                offload = Offload(playbook.limits.max_payload_bytes, self._fetch)
                 difference = replay(playbook, log.events, offload)
                 if difference is not None:
                     found[id] = difference.seq
