@@ -16,7 +16,7 @@ from typing import Any
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
+from noetlvm.machine.messages import LeaseLost, OpenWork, Resume, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active
 from noetlvm.server.credentials import Resolve, UnresolvedError
@@ -73,6 +73,8 @@ class Driver:
         self._is_poll_due = True
         self._decided: dict[Active, None] = {}
         """Executions with effects to perform once their decisions are written."""
+        self._assigned: dict[tuple[Part, int], ConnectedWorker] = {}
+        """Commands that are claimed by the write that opens them, and their workers."""
         self._subscribed: set[str] = set()
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
@@ -131,7 +133,7 @@ class Driver:
 
     def _round(self) -> None:
         self.server.collect_due()
-        while self.server.has_inputs() or self.server.has_unwritten:
+        while self.server.has_inputs() or self.server.has_unwritten or self._decided:
             # What a failed write has not made durable is performed after the write that does.
             self._decided |= dict.fromkeys(self.server.decide_waiting())
             self.server.write()
@@ -139,6 +141,10 @@ class Driver:
             for active in decided:
                 for effect in self.server.take_effects(active):
                     _PERFORMED[type(effect)](self, active, effect)
+            for (part, lease), worker in self._assigned.items():  # of decisions that lost a race
+                if worker.held.get(part) == lease:
+                    del worker.held[part]
+            self._assigned = {}
 
     def _poll(self) -> None:
         """Take up what other processes left: requests, timers, commands of lost workers, commands that wait."""
@@ -168,17 +174,23 @@ class Driver:
 
     def _assign(self, active: Active, work: OpenWork) -> tuple[str, float]:
         """Choose who gets work in the transaction that opens it."""
+        if any(type(entry.input) is Resume for entry in active.decided):
+            return "", 0.0  # a worker of any server may have it under this lease: a claim shows whether it is free
         now = self.store.now()
         worker = self.hub.assign(active.execution_id, work, now)
-        return worker, now + self.lease_seconds if worker else 0.0
+        if worker is None:
+            return "", 0.0
+        self._assigned[(active.execution_id, work.run, work.iteration), work.lease] = worker
+        return worker.id, now + self.lease_seconds
 
     def _open(self, active: Active, work: OpenWork) -> None:
         part = (active.execution_id, work.run, work.iteration)
-        for worker in self.hub.workers.values():
-            if worker.held.get(part) == work.lease:
-                self._hand_out(worker, part, work.lease)
-                return
-        self.announce(pool_topic(work.pool), active.execution_id)
+        worker = self._assigned.pop((part, work.lease), None)
+        if worker is not None and worker.held.get(part) == work.lease:
+            if not self._hand_out(worker, part, work.lease):
+                self._hand_back(worker, QueuedCommand(*part, work.lease))
+        else:
+            self.announce(pool_topic(work.pool), active.execution_id)
 
     def _stop_work(self, active: Active, work: StopWork) -> None:
         self.hub.withdrawn((active.execution_id, work.run, work.iteration), work.lease)

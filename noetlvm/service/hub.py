@@ -87,18 +87,18 @@ class Hub:
     def __init__(self) -> None:
         self.workers: dict[str, ConnectedWorker] = {}
 
-    def assign(self, execution_id: str, work: OpenWork, now: float) -> str:
-        """Choose a worker for work that a decision opens, so that one transaction opens and claims it; empty: none."""
+    def assign(self, execution_id: str, work: OpenWork, now: float) -> ConnectedWorker | None:
+        """Choose a worker for work that a decision opens, so that one transaction opens and claims it."""
         if work.not_before > now:
-            return ""
+            return None
         part = (execution_id, work.run, work.iteration)
         # It has the slot already: a write that failed is tried again, or the command comes back to its last holder.
         holders = [worker for worker in self.workers.values() if part in worker.held]
         for worker in (*holders, *self._by_free_slots()):
             if (worker in holders or worker.free) and work.pool in worker.pools:
                 worker.held[part] = work.lease
-                return worker.id
-        return ""
+                return worker
+        return None
 
     def _by_free_slots(self) -> list[ConnectedWorker]:
         return sorted(self.workers.values(), key=lambda worker: -worker.free)
