@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noetlc.compile import Compiled
 
 
 class CompilationError(Exception):
@@ -61,6 +64,25 @@ def compile_source(path: str, data: bytes) -> tuple[bytes, list[dict[str, Any]]]
     if compiled.program is None:
         raise CompilationError("the playbook has errors", findings)
     return compiled.data, findings
+
+
+def run_compiler(words: Sequence[str]) -> tuple[int, str]:
+    """Run a command of `noetlc` in this process; return its exit code and what it prints on standard output."""
+    from contextlib import redirect_stderr, redirect_stdout
+    from io import BytesIO, StringIO, TextIOWrapper
+
+    from noetlc.cli.app import PROGRAM
+    from noetlvm.command_line.plain import run_words
+    from noetlvm.command_line.process import CANNOT_RUN, CommandError
+
+    out = TextIOWrapper(BytesIO(), encoding="utf-8", newline="")
+    with redirect_stdout(out), redirect_stderr(StringIO()):
+        try:
+            code = run_words(PROGRAM, words)
+        except (CommandError, *PROGRAM.errors):  # type: ignore[misc]
+            code = CANNOT_RUN
+        out.flush()
+    return code, out.buffer.getvalue().decode()  # type: ignore[attr-defined]
 
 
 def read_yaml(path: str, data: bytes) -> Any:

@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from noetlvm.data.encoding import decode
 from noetlvm.data.event import envelope
 from noetlvm.data.json_text import plain
+from noetlvm.machine.effects import failure
 from noetlvm.server.active import Ending
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.recovery import recovered
