@@ -25,9 +25,8 @@ from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import Program
+from noetlvm.bytecode.program import BundleError, Program
+from noetlvm.bytecode.verify.verifier import load
 from noetlvm.nearest import did_you_mean
 from noetlvm.record import Record, changed
 
@@ -148,12 +147,17 @@ def file_names(paths: Sequence[str]) -> list[str]:
 
 
 def check_playbook(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:
-    """Check a playbook for the compiler: findings with their configured severities, without notes."""
+    """Check a playbook for the compiler: findings with their configured severities, without notes.
+
+    What a comment or the configuration silences is `silenced`.
+    """
     checked = check_bytes(path, data, settings)
-    findings = [_judged(finding, path, settings) for finding in checked.findings]
+    judged = [(finding, _judged(finding, path, settings)) for finding in checked.findings]
+    silenced = [finding for finding in checked.silenced if not _stops(finding)]
+    silenced += [finding for finding, shown in judged if shown is None]
+    findings = [shown for _, shown in judged if shown is not None and shown.severity is not Severity.NOTE]
     findings += [finding for finding in checked.silenced if _stops(finding)]
-    shown = [finding for finding in findings if finding is not None and finding.severity is not Severity.NOTE]
-    return _with(changed(checked, findings=(), silenced=()), *shown)
+    return _with(changed(checked, findings=(), silenced=tuple(silenced)), *findings)
 
 
 def _judged(finding: Finding, path: str, settings: Settings) -> Finding | None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from noetlc.compile import Compiled
+    pass
 
 
 class CompilationError(Exception):
@@ -88,8 +88,7 @@ def run_compiler(words: Sequence[str]) -> tuple[int, str]:
 def read_yaml(path: str, data: bytes) -> Any:
     """Return the data of a YAML file, None if it is empty. Raises CompilationError at the first problem."""
     from noetlc.syntax.nodes import plain
-    from noetlc.syntax.problem import ProblemKind
-    from noetlc.syntax.span import Source
+    from noetlc.syntax.span import ProblemKind, Source
     from noetlc.syntax.yaml_reader import decode, read_document
 
     text, problem = decode(data)

@@ -30,6 +30,10 @@ def graph(
     playbook: Annotated[
         str | None, Option(metavar="PATH", help="Which playbook of a bundle; else the main one.")
     ] = None,
+    config: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
+    ] = None,
 ) -> int:
     """Say what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
 
@@ -60,4 +64,4 @@ def graph(
         )
     words = tuple(word.strip() for given in fail_on or () for word in given.split(",") if word.strip())
     way = path if path is not None else (start, end) if start is not None or end is not None else None
-    return run_graph(Order(tuple(files), GraphFormat(format), output, words, way, diff, unfold, playbook))
+    return run_graph(Order(tuple(files), GraphFormat(format), output, words, way, diff, unfold, playbook, config))

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from noetlc.graph.networkx_graph import NetworkxReach, longest_path, networkx_reach, shortest_path
 from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport, Unreachable, Witness
-from noetlc.net.completion import Completion, completion
 from noetlc.net.concurrency import concurrent_pairs
 from noetlc.net.findings import NetFinding, NetFindingKind, NetFindings
 from noetlc.net.moves import Move
 from noetlc.net.net import Net, NetArc, Reason
 from noetlc.net.reach import dead_arcs, why_never
-from noetlc.net.tokens import Growth, most_tokens, step_tokens
+from noetlc.net.tokens import Completion, Growth, completion, most_tokens, step_tokens
 
 WITNESS_WORK_MAX = 200_000
 """Steps visited and firings listed for the witnesses of one kind of finding. A net with more findings than that allows,
@@ -24,14 +23,18 @@ _SEARCHED = (NetFindingKind.TRAP, NetFindingKind.UNBOUNDED, NetFindingKind.RACE)
 """Kinds whose witnesses take a search of the net."""
 
 
-def analyse(net: Net, source: str = "") -> GraphReport:
-    """Return everything that is known about a net; `source` is the file that it was read from."""
-    return _Analysis(net).report(source)
+def analyse(net: Net, source: str = "", silenced: frozenset[tuple[str, str]] = frozenset()) -> GraphReport:
+    """Return everything that is known about a net; `source` is the file that it was read from.
+
+    `silenced` has the code and message of findings to leave out.
+    """
+    return _Analysis(net, silenced).report(source)
 
 
 class _Analysis:
-    def __init__(self, net: Net) -> None:
+    def __init__(self, net: Net, silenced: frozenset[tuple[str, str]]) -> None:
         self._net = net
+        self._silenced = silenced
         self._reach = networkx_reach(net)
         self._found = NetFindings(self._reach)
         self._firings: dict[Move, Firing] = {}
@@ -111,6 +114,8 @@ class _Analysis:
         for kind, findings in self._found.all():
             work = 0
             for finding in findings:
+                if (finding.code, finding.message) in self._silenced:
+                    continue
                 if work > WITNESS_WORK_MAX:
                     left_out[kind] = left_out.get(kind, 0) + 1
                     continue
@@ -127,7 +132,7 @@ class _Analysis:
             finding.arc.where if finding.arc else self._net.steps[finding.step].where,
             finding.arc.number if finding.arc else None,
             self._names(finding.steps),
-            finding.code,
+            "" if finding.is_consequence else finding.code,
             finding.help,
         )
 

@@ -26,12 +26,14 @@ class Drawable(NamedTuple):
     """The text of each source, by its name in positions."""
     has_errors: bool = False
     """The playbook has lint errors. They have been printed."""
+    silenced: frozenset[tuple[str, str]] = frozenset()
+    """Code and message of the findings that a comment or the configuration silences."""
 
 
-def read_nets(file: str, with_pipelines: bool = False) -> Drawable:
+def read_nets(file: str, with_pipelines: bool = False, config: str | None = None) -> Drawable:
     """Read a playbook or a bundle; with pipelines, steps of a playbook carry their code."""
     if not _is_bundle(file):
-        return _read_source(file, with_pipelines)
+        return _read_source(file, with_pipelines, config)
     from noetlc.net.program import nets_of
 
     program, _ = open_bundle(file)
@@ -48,13 +50,14 @@ def _is_bundle(file: str) -> bool:
         raise CommandError(f"cannot read {file}: {error.strerror}") from None
 
 
-def _read_source(file: str, with_pipelines: bool) -> Drawable:
+def _read_source(file: str, with_pipelines: bool, config: str | None) -> Drawable:
     """Read a playbook, and print its errors; warnings are left to `lint`."""
     from noetlc.finding import Severity
     from noetlc.session import Session
 
-    session = Session((file,))
+    session = Session((file,), config)
     (checked,) = session.check()
+    silenced = frozenset((finding.code, finding.message) for finding in checked.silenced)
     errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
     session.report([changed(checked, findings=tuple(errors))])
     net = _net(checked)
@@ -64,7 +67,7 @@ def _read_source(file: str, with_pipelines: bool) -> Drawable:
             steps = zip(net.steps, program.playbooks[0].steps, strict=True)
             net = changed(net, steps=tuple(changed(step, pipeline=code.pipeline) for step, code in steps))
     sources = {Path(checked.source.path).name: checked.source.text}
-    return Drawable(file, (net,) if net else (), sources, bool(errors))
+    return Drawable(file, (net,) if net else (), sources, bool(errors), silenced)
 
 
 def _net(checked: CheckedFile) -> Net | None:

@@ -40,7 +40,7 @@ class GraphFinding(Record):
     steps: tuple[str, ...] = ()
     """Further steps that belong to it: the cycle, the other side of a race."""
     code: str = ""
-    """The lint rule that reports it; empty for `critical`, which lint does not report."""
+    """The lint rule that reports it; empty where lint reports the cause instead, and for `critical`."""
     help: str = ""
 
 

@@ -47,6 +47,7 @@ class Order(NamedTuple):
     unfold: bool = False
     playbook: str | None = None
     """Path of the playbook that is meant; None for the main one."""
+    config: str | None = None
 
 
 def graph(order: Order) -> int:
@@ -54,7 +55,7 @@ def graph(order: Order) -> int:
     fail_on = _kinds(order.fail_on)
     _require_files(order)
     needs_code = order.unfold or order.format is GraphFormat.HTML
-    read = [read_nets(file, needs_code) for file in order.files]
+    read = [read_nets(file, needs_code, order.config) for file in order.files]
     errors = FAILURE if any(one.has_errors for one in read) else SUCCESS
     if not all(one.nets for one in read):
         return FAILURE
@@ -100,11 +101,11 @@ def _fails(report: GraphReport, fail_on: frozenset[NetFindingKind]) -> bool:
 
 def _report(read: Drawable, playbook: str | None) -> GraphReport:
     if playbook is None:
-        return analyse(read.nets[0], read.name)
+        return analyse(read.nets[0], read.name, read.silenced)
     paths = [net.path for net in read.nets]
     if playbook not in paths:
         raise CommandError(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
-    return analyse(read.nets[paths.index(playbook)], read.name)
+    return analyse(read.nets[paths.index(playbook)], read.name, read.silenced)
 
 
 # ---- writing

@@ -1,9 +1,9 @@
 """Results of earlier runs, so that an unchanged file is not checked again.
 
-A result depends on the file's content and on the cache's key (the compiler's own files, installed tool kinds, limits);
-time stamps only save reading the file. Findings are stored before configuration and baseline are applied, so one result
-serves every command line. The cache is one JSON file for each working folder, replaced atomically: of two concurrent
-runs the later wins, and a damaged file counts as no cache.
+A result depends on the file's content, on the cache's key (the compiler's own files, installed packages, limits) and on
+the files of loaded plugins; time stamps only save reading the file. Findings are stored before configuration and
+baseline are applied, so one result serves every command line. The cache is one JSON file for each working folder,
+replaced atomically: of two concurrent runs the later wins, and a damaged file counts as no cache.
 """
 
 # Paths stay text here: as the user wrote them, and cheap when there are thousands.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from noetlc.files import read_bounded, write_atomically
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.settings import Settings
-from noetlc.syntax.tables import cache_folder
+from noetlc.syntax.lalr import cache_folder
 
 _FORMAT = 1
 _FRESH_NS = 2_000_000_000
@@ -39,6 +39,8 @@ class Result(NamedTuple):
     digest: str
     is_playbook: bool
     rows: tuple[LocatedFinding, ...] | None
+    plugins: tuple[str, ...] = ()
+    """Files of the plugins that it may depend on."""
 
 
 class Cache:
@@ -49,6 +51,7 @@ class Cache:
         self._key = key
         self._files: dict[str, list[Any]] = data.get("files", {})
         self._rules: dict[str, str] = data.get("rules", {})
+        self._plugins: dict[str, Stamp | None] = data.get("plugins", {})
         self._changed = False
 
     def recall(self, path: str, *, named: bool, limit: int) -> Result | None:
@@ -73,6 +76,7 @@ class Cache:
         rows = None if result.rows is None else [row.to_json() for row in result.rows]
         key = os.path.abspath(path)
         self._files[key] = [_settled(stamp), result.digest, result.is_playbook, rows]
+        self._plugins |= {file: stamp_of(file) for file in result.plugins if file not in self._plugins}
         self._changed = True
 
     def rule_names(self) -> dict[str, str]:
@@ -89,7 +93,7 @@ class Cache:
         if self._file is None or not self._changed:
             return
         files = {path: entry for path, entry in self._files.items() if os.path.exists(path)}
-        data = {"key": self._key, "rules": self._rules, "files": files}
+        data = {"key": self._key, "rules": self._rules, "plugins": self._plugins, "files": files}
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(str(self._file), json.dumps(data, separators=(",", ":")).encode())
@@ -120,7 +124,8 @@ def open_cache(settings: Settings) -> Cache:
     try:
         data = json.loads(file.read_bytes())
         usable = data["key"] == key and isinstance(data["files"], dict) and isinstance(data["rules"], dict)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # absent or damaged: start empty
+        usable &= all(stamp == list(stamp_of(file) or ()) for file, stamp in data["plugins"].items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # absent or damaged: start empty
         usable = False
     return Cache(file, key, data if usable else {})
 
@@ -155,7 +160,7 @@ def _key(settings: Settings) -> str:
     for folder in _OWN_FOLDERS:
         parts += _stamps_below(str(_ROOT / folder))
     for folder in sys.path:  # a tool kind that is installed or removed changes the folder it is installed in
-        if folder.endswith("-packages"):
+        if folder and folder != os.getcwd():
             parts.append(f"{folder} {stamp_of(folder)}")
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -16,6 +16,7 @@ from noetlc.rules.catalogue import all_rules
 from noetlc.rules.p024_document_kind import is_other_document
 from noetlc.settings import Settings
 from noetlc.syntax.input import looks_like_playbook
+from noetlvm.language.tool_kinds import plugin_files
 
 PARALLEL_FROM = 20
 """Fewer files than this are done before a second process has started."""
@@ -69,7 +70,7 @@ def lint_bytes(target: Target, data: bytes, settings: Settings) -> Result:
     checked = check_bytes(target.path, data, settings)
     if not target.named and checked.playbook and is_other_document(checked.playbook):
         return Result(digest, is_playbook=False, rows=None)
-    return Result(digest, is_playbook, checked.rows())
+    return Result(digest, is_playbook, checked.rows(), plugin_files())
 
 
 def available_cores() -> int:

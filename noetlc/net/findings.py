@@ -8,12 +8,11 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from noetlc.analysis.formulas import STEP_FAILED
-from noetlc.net.completion import Completion, completion, trap_moves, traps
 from noetlc.net.concurrency import races, together_moves
 from noetlc.net.moves import Move, firing
 from noetlc.net.net import NetArc, NetStep, Reason
 from noetlc.net.reach import Reach, dead_arcs, moves_from, near_miss, why_never
-from noetlc.net.tokens import Growth, growth_moves, growths
+from noetlc.net.tokens import Completion, Growth, completion, growth_moves, growths, trap_moves, traps
 from noetlvm.record import Record
 
 _NAMES_MAX = 8
@@ -68,6 +67,8 @@ class NetFinding(NamedTuple):
     """The key of `ctx` that a race is about."""
     related: tuple[tuple[NetArc | int, str], ...] = ()
     """Arcs and steps to point at, each with a remark."""
+    is_consequence: bool = False
+    """Another finding is the cause: `graph` lists both, lint reports the cause."""
 
 
 class NetFindings(Record, cached=True):
@@ -109,11 +110,39 @@ class NetFindings(Record, cached=True):
         for step in self.reach.net.steps:
             if not self.runs(step.index):
                 why, help = _WHY_STEP[why_never(self.reach, step)]
-                message = f"`{step.name}` never runs: {why}"
-                moves = partial(near_miss, self.reach, step)
                 yield NetFinding(
-                    UNREACHABLE, NetFindingKind.UNREACHABLE, step.index, message, help.format(name=step.name), moves
+                    UNREACHABLE,
+                    NetFindingKind.UNREACHABLE,
+                    step.index,
+                    f"`{step.name}` never runs: {why}",
+                    help.format(name=step.name),
+                    partial(near_miss, self.reach, step),
+                    is_consequence=step.index not in self._first_unreachable,
                 )
+
+    @cached_property
+    def _first_unreachable(self) -> set[int]:
+        """The steps that never run and whose cause is no dead arc and no other step that never runs."""
+        never = [step for step in self.reach.net.steps if not self.runs(step.index)]
+        first = {step.index for step in never if why_never(self.reach, step) is not Reason.ARCS}
+        dead = [arc.target for arc, reason in dead_arcs(self.reach) if reason not in (Reason.SOURCE, Reason.FINAL)]
+        explained = self._onward({*first, *dead})
+        for step in never:  # what is left are cycles that nothing leads to: their first step stands for them
+            if step.index not in explained:
+                first.add(step.index)
+                explained |= self._onward({step.index})
+        return first
+
+    def _onward(self, steps: set[int]) -> set[int]:
+        """Return the steps, and all that arcs lead to from those that never run."""
+        found, waiting = set(steps), list(steps)
+        while waiting:
+            number = waiting.pop()
+            if not self.runs(number):
+                new = {arc.target for arc in self.reach.net.steps[number].arcs} - found
+                found |= new
+                waiting.extend(new)
+        return found
 
     def _dead_arcs(self) -> Iterator[NetFinding]:
         for arc, reason in dead_arcs(self.reach):

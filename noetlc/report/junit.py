@@ -8,45 +8,55 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import Report
 
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ESCAPES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
-)
 
 
 def render(report: Report) -> str:
     """Return the XML document."""
+    from xml.etree import ElementTree  # only this format needs it
+
     by_path = {path: list(rows) for path, rows in groupby(report.rows, key=lambda row: row.path)}
-    suites = [_suite(path, by_path.get(path, []), report) for path in dict.fromkeys((*report.paths, *by_path))]
-    tests = sum(max(1, len(by_path.get(path, []))) for path in dict.fromkeys((*report.paths, *by_path)))
-    failures = sum(report.fails(row) for row in report.rows)
-    head = f'<testsuites name="noetlc lint" tests="{tests}" failures="{failures}">'
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>"]
-    return "\n".join(lines) + "\n"
+    suites = ElementTree.Element("testsuites", name="noetlc lint", tests="0", failures=_failures(report.rows, report))
+    for path in dict.fromkeys((*report.paths, *by_path)):
+        rows = by_path.get(path, [])
+        suite = ElementTree.SubElement(
+            suites, "testsuite", name=_clean(path), tests="0", failures=_failures(rows, report)
+        )
+        for row in rows:
+            _add_case(suite, row, report)
+        if not rows:
+            ElementTree.SubElement(suite, "testcase", name="lint", classname=_clean(path))
+        suite.set("tests", str(len(suite)))
+    suites.set("tests", str(sum(len(suite) for suite in suites)))
+    ElementTree.indent(suites)
+    data: bytes = ElementTree.tostring(suites, encoding="UTF-8", xml_declaration=True)
+    return data.decode("utf-8") + "\n"
 
 
-def _suite(path: str, rows: list[LocatedFinding], report: Report) -> str:
-    name = _escaped(path)
-    failures = sum(report.fails(row) for row in rows)
-    cases = [_case(row, name, report) for row in rows] or [f'    <testcase name="lint" classname="{name}"/>']
-    head = f'  <testsuite name="{name}" tests="{len(cases)}" failures="{failures}">'
-    return "\n".join([head, *cases, "  </testsuite>"])
+def _failures(rows: tuple[LocatedFinding, ...] | list[LocatedFinding], report: Report) -> str:
+    return str(sum(report.fails(row) for row in rows))
 
 
-def _case(row: LocatedFinding, name: str, report: Report) -> str:
-    place = f"{row.range.line}:{row.range.column}"
-    body = _escaped(f"{row.path}:{place}: {row.severity} {row.code} {row.message}\n{row.help}")
+def _add_case(suite: Element, row: LocatedFinding, report: Report) -> None:
+    from xml.etree import ElementTree
+
+    where = f"{row.range.line}:{row.range.column}"
+    case = ElementTree.SubElement(suite, "testcase", name=_clean(f"{row.code} at {where}"), classname=_clean(row.path))
     if report.fails(row):
-        inner = f'<failure type="{row.severity}" message="{_escaped(row.message)}">{body}</failure>'
+        shown = ElementTree.SubElement(case, "failure", type=row.severity.value, message=_clean(row.message))
     else:
-        inner = f"<system-out>{body}</system-out>"
-    return f'    <testcase name="{_escaped(row.code)} at {place}" classname="{name}">{inner}</testcase>'
+        shown = ElementTree.SubElement(case, "system-out")
+    shown.text = _clean(f"{row.path}:{where}: {row.severity} {row.code} {row.message}\n{row.help}")
 
 
-def _escaped(text: str) -> str:
-    """Escape for attributes and text; what XML cannot hold at all becomes a replacement character."""
-    return _NOT_XML.sub("\ufffd", text).translate(_ESCAPES)
+def _clean(text: str) -> str:
+    """Replace what XML cannot hold at all."""
+    return _NOT_XML.sub("\ufffd", text)

@@ -53,7 +53,7 @@ class StaticTemplate(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for site, template in model.template_sites:
             if site.position is TemplatePosition.STATIC and any(not isinstance(part, Data) for part in template.parts):
-                where = model.label_path(site.scalar.span.start) or site.role
+                where = model.label_paths.at(site.scalar.span.start) or site.role
                 yield self.finding(
                     site.scalar.span,
                     f"the template in `{where}` is not evaluated: it stays text",

@@ -15,6 +15,7 @@ PROGRAM = CommandProgram(
         *(
             "run",
             "resume",
+            "retry",
             "list",
             "show",
             "events",

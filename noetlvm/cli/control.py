@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from noetlvm.cli.database import database_path, find_execution, reading, results_of, writing
-from noetlvm.cli.remote import SERVER, remote_client
+from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import Action, LockedError
 
@@ -20,7 +19,7 @@ _DONE = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
 
 def control_execution(text: str, action: Action, db: str | None, server: str | None = None) -> int:
     """Cancel or pause an execution, and return the exit code."""
-    if server is not None or (db is None and os.environ.get(SERVER)):
+    if uses_server(db, server):
         return _control_remotely(text, action, server)
     path = database_path(db)
     with reading(db) as reader:
@@ -59,7 +58,7 @@ def _do(path: Path, row: Execution, action: Action) -> None:
     """Apply the action here, because no process runs the execution."""
     import asyncio
 
-    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.bytecode.program import BundleError
     from noetlvm.engine.engine import Engine
     from noetlvm.server.credentials import Credentials
     from noetlvm.server.server import NotFoundError

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from noetlvm.cli.remote import SERVER, remote_client
+from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import nearest
 
 if TYPE_CHECKING:
+    from noetlvm.client.reader import RemoteReader
     from noetlvm.results.files import FileResults
     from noetlvm.store.interface import Durability, Execution, StoreReader
     from noetlvm.store.sqlite import SqliteStore
@@ -47,28 +48,34 @@ def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore
 
 @contextmanager
 def reading(given: str | None, server: str | None = None) -> Iterator[StoreReader]:
-    """Open a database, or a server, for reading, even while another process writes.
-
-    A server is used if one is named, or if the environment names one and no database was given.
-    """
-    if server is not None or (given is None and os.environ.get(SERVER)):
-        with _remote_reading(server) as remote:
-            yield remote
-        return
-    from noetlvm.store.sqlite import SqliteReader
-
-    with closing(SqliteReader(database_path(given))) as reader:
+    """Open a database, or a server, for reading, even while another process writes."""
+    with reading_results(given, server) as (reader, _):
         yield reader
 
 
 @contextmanager
-def _remote_reading(server: str | None) -> Iterator[StoreReader]:
+def reading_results(given: str | None, server: str | None) -> Iterator[tuple[StoreReader, Callable[[str], bytes]]]:
+    """The same, with what reads the bytes of a stored result by its key."""
+    if uses_server(given, server):
+        with remote_reading(server) as remote:
+            yield cast("StoreReader", remote), remote.result
+        return
+    from noetlvm.store.sqlite import SqliteReader
+
+    path = database_path(given)
+    with closing(SqliteReader(path)) as reader:
+        yield reader, results_of(path).get
+
+
+@contextmanager
+def remote_reading(server: str | None, token_file: str | None = None) -> Iterator[RemoteReader]:
+    """Open a server for reading; what it refuses is an error of the command."""
     from noetlvm.client.calls import ServiceError
     from noetlvm.client.reader import RemoteReader
 
-    with closing(RemoteReader(remote_client(server, None))) as reader:
+    with closing(RemoteReader(remote_client(server, token_file))) as reader:
         try:
-            yield cast("StoreReader", reader)
+            yield reader
         except ServiceError as error:
             raise CommandError(str(error)) from None
 

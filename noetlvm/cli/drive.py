@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, results_of, writing
-from noetlvm.cli.options import DurabilityLevel
+from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
-from noetlvm.data.json_text import as_json
+from noetlvm.data import references
 from noetlvm.data.references import Reference
 from noetlvm.record import Record
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
     from noetlvm.server.active import Ending
     from noetlvm.server.credentials import Credentials, Resolve
-    from noetlvm.store.interface import Durability, Store
+    from noetlvm.store.interface import Durability, Store, StoreReader
 
 
 Begin: TypeAlias = "Callable[[Engine], Sequence[str]]"
@@ -65,20 +65,21 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
         with view_for(shows=not (options.quiet or options.as_json)) as view:
             endings = _endings(options, store, begin, view)
         for ending in endings:
-            _print_ending(options, store, ending, folder)
-    return _exit_code(endings)
+            print_ending(store, ending, folder, as_json=options.as_json, quiet=options.quiet)
+    return exit_code(endings)
 
 
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
-    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
+    from noetlvm.server.retry import RefusedRetryError
     from noetlvm.server.server import BadRequestError, NotFoundError
 
     settle()
     try:
         return asyncio.run(_run(options, store, begin, view))
-    except (BadRequestError, NotFoundError, UnresolvedError) as problem:
+    except (BadRequestError, NotFoundError, RefusedRetryError, UnresolvedError) as problem:
         raise CommandError(str(problem)) from None
     except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
         raise CommandError(f"what is stored cannot be read: {problem}") from None
@@ -141,17 +142,18 @@ def resolver(options: tuple[str, ...]) -> Resolve:
 # ---- the end
 
 
-def _print_ending(options: RunOptions, store: Store, ending: Ending, folder: Path | None) -> None:
-    if type(ending.result) is Reference and not options.quiet:
+def print_ending(reader: StoreReader, ending: Ending, folder: Path | None, *, as_json: bool, quiet: bool) -> None:
+    """Print how an execution ended: as one JSON object, as text, or nothing if all is well and nobody wants to know."""
+    if type(ending.result) is Reference and not quiet:
         print(f"the result is stored: `noetlvm result {ending.execution_id}` prints it", file=sys.stderr)
-    if options.as_json:
-        print(as_json(_as_data(ending)), flush=True)
+    if as_json:
+        print(references.as_json(_as_data(ending)), flush=True)
         return
-    row = store.execution(ending.execution_id)
-    if row is None or (options.quiet and ending.status == "success"):
+    row = reader.execution(ending.execution_id)
+    if row is None or (quiet and ending.status == "success"):
         return
-    stream = sys.stderr if options.quiet else sys.stdout
-    for line in summary(row, ending, first_failure(store, ending), folder):
+    stream = sys.stderr if quiet else sys.stdout
+    for line in summary(row, ending, first_failure(reader, ending), folder):
         print(line, file=stream)
 
 
@@ -166,7 +168,8 @@ def _as_data(ending: Ending) -> dict[str, Any]:
     }
 
 
-def _exit_code(endings: Sequence[Ending]) -> int:
+def exit_code(endings: Sequence[Ending]) -> int:
+    """Return the exit code of a command that ran executions."""
     if any(_was_refused(ending) for ending in endings):
         return CANNOT_RUN
     if any(ending.status in ("failed", "cancelled") for ending in endings):

@@ -186,5 +186,6 @@ _HANDLERS: dict[str, Callable[[Progress, Event], Iterator[str]]] = {
     "execution.paused": Progress._controlled,
     "execution.resumed": Progress._controlled,
     "execution.cancelled": Progress._controlled,
+    "execution.retried": Progress._controlled,
     "playbook.processed": Progress._processed,
 }

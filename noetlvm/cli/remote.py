@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 SERVER, TOKEN = "NOETLVM_SERVER", "NOETLVM_TOKEN"
 
 
+def uses_server(db: str | None, server: str | None) -> bool:
+    """Tell whether a command works with a server: one is named, or the environment names one and no database is."""
+    return server is not None or (db is None and bool(os.environ.get(SERVER)))
+
+
 def server_and_token(server: str | None, token_file: str | None) -> tuple[str, str]:
     """Return the URL and the token that were given or are in the environment. Raises CommandError."""
     url = server or os.environ.get(SERVER)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from noetlvm.cli.data_text import shortened
-from noetlvm.cli.database import database_path, find_execution, reading, results_of
-from noetlvm.cli.options import Database, Json, LatestExecution
+from noetlvm.cli.database import find_execution, reading_results
+from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
+    from noetlvm.machine.loaded import Bundle
     from noetlvm.machine.replay import Difference
-    from noetlvm.server.bundle import Bundle
     from noetlvm.store.interface import Execution, StoreReader
 
 _SHOWN_CHARS = 400
@@ -36,6 +35,7 @@ def replay(
         str | None, Option(metavar="FILE", help="A .nbc or a playbook, instead of the database's own copy.")
     ] = None,
     db: Database = None,
+    server: ServerUrl = None,
     as_json_object: Json = False,
 ) -> int:
     """Fold the log of an execution, decide it again, and report the first place where the outcome differs.
@@ -45,10 +45,10 @@ def replay(
 
     Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json
     """
-    with reading(db) as reader:
+    with reading_results(db, server) as (reader, fetch):
         row = find_execution(reader, execution)
         decided_with = _bundle(reader, row, bundle)
-        found = [*_of_the_fold(reader, row), *_of_the_decisions(reader, row, decided_with, database_path(db))]
+        found = [*_of_the_fold(reader, row), *_of_the_decisions(reader, row, decided_with, fetch)]
     if as_json_object:
         print(as_json(_data(row, decided_with, found)))
     else:
@@ -57,8 +57,8 @@ def replay(
 
 
 def _bundle(reader: StoreReader, row: Execution, file: str | None) -> Bundle:
-    from noetlvm.bytecode.errors import BundleError
-    from noetlvm.server.bundle import Bundle
+    from noetlvm.bytecode.program import BundleError
+    from noetlvm.machine.loaded import Bundle
 
     if file:
         from noetlvm.cli.run import bundle_of
@@ -91,7 +91,9 @@ def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
         yield Disagreement(f"the log says {state.status}, the overview says {row.status}")
 
 
-def _of_the_decisions(reader: StoreReader, row: Execution, bundle: Bundle, database: Path) -> Iterator[Disagreement]:
+def _of_the_decisions(
+    reader: StoreReader, row: Execution, bundle: Bundle, fetch: Callable[[str], bytes]
+) -> Iterator[Disagreement]:
     """Yield where the bundle would have decided something else than the log says: the first place, or none."""
     from noetlvm.machine.payload import Offload
     from noetlvm.machine.replay import replay
@@ -100,7 +102,6 @@ def _of_the_decisions(reader: StoreReader, row: Execution, bundle: Bundle, datab
     if playbook is None:
         yield Disagreement(f"the bundle has no playbook `{row.path}`")
         return
-    fetch = results_of(database).get
     offload = Offload(playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key))
     difference = replay(playbook, list(reader.events(row.execution_id)), offload)
     if difference is not None:

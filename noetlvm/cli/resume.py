@@ -7,13 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.database import database_path, find_execution, reading
 from noetlvm.cli.drive import RunOptions, drive
-from noetlvm.cli.options import Database, Durability, DurabilityLevel, EndingJson, Keychain, MaxParallel, Quiet
+from noetlvm.cli.remote import uses_server
+from noetlvm.cli.request import (
+    Database,
+    Durability,
+    DurabilityLevel,
+    EndingJson,
+    Keychain,
+    MaxParallel,
+    Quiet,
+    ServerUrl,
+    TokenFile,
+)
 from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import LockedError
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution, StoreReader
+
+
+_AT_ONCE = 1_000
+"""Paused executions of a server that one command resumes."""
 
 
 def resume(
@@ -23,6 +38,8 @@ def resume(
     ] = None,
     keychain: Keychain = None,
     db: Database = None,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
     max_parallel: MaxParallel = None,
     durability: Durability = DurabilityLevel.FULL,
     as_json: EndingJson = False,
@@ -30,8 +47,13 @@ def resume(
 ) -> int:
     """Go on with an execution after a crash, Ctrl-C or a pause; without one, with all that are unfinished.
 
+    On a server it resumes an execution that was paused, or all of them, and waits for their end; what a crash left
+    goes on there by itself.
+
     Examples: noetlvm resume, noetlvm resume 0190f3c2 --json
     """
+    if uses_server(db, server):
+        return _resume_remotely(execution, server, token_file, as_json=as_json, quiet=quiet)
     options = RunOptions.of(db, durability, max_parallel, keychain, as_json=as_json, quiet=quiet)
     if not options.database.exists():
         raise CommandError(f"there is no database {options.database}; --db names another")
@@ -46,6 +68,26 @@ def resume(
         if execution is None or chosen[0].status != "paused":
             raise
     return _request_resume(options, chosen[0])
+
+
+def _resume_remotely(
+    text: str | None, server: str | None, token_file: str | None, *, as_json: bool, quiet: bool
+) -> int:
+    from noetlvm.cli.remote import remote_client
+    from noetlvm.cli.submit import refusing, watch
+
+    with remote_client(server, token_file) as client:
+        if text is None:
+            rows = refusing(client.executions, status="paused", limit=_AT_ONCE)["executions"]
+        else:
+            rows = [refusing(client.execution, text)]
+        for row in rows:
+            if row["ended"] is None:
+                refusing(client.control, row["execution_id"], "resume")
+        codes = [watch(client, row["execution_id"], as_json=as_json, quiet=quiet) for row in rows]
+    if not rows:
+        print("noetlvm: nothing is paused", file=sys.stderr)
+    return max(codes, default=0)
 
 
 def _chosen(reader: StoreReader, text: str | None) -> list[Execution]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from noetlvm.cli.options import EndingJson, Quiet, ServerUrl, TokenFile
-from noetlvm.cli.request import first_ctx, request_payload
+from noetlvm.cli.request import EndingJson, Quiet, ServerUrl, TokenFile, first_ctx, request_payload
 from noetlvm.command_line.declared import Argument, Option
-from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError
+from noetlvm.command_line.process import SUCCESS, CommandError
 
 if TYPE_CHECKING:
     from noetlvm.client.client import Client
+    from noetlvm.store.interface import StoreReader
 
 
 def submit(
@@ -42,8 +42,8 @@ def submit(
     from noetlvm.cli.remote import remote_client
 
     with remote_client(server, token_file) as client:
-        bundle = _registered(client, playbook, as_json or quiet)
-        id = _refusing(
+        bundle = registered(client, playbook, as_json or quiet)
+        id = refusing(
             client.start,
             None if bundle else playbook,
             version=None if bundle else version,
@@ -55,10 +55,11 @@ def submit(
         if detach:
             print(json.dumps({"execution_id": id}) if as_json else id)
             return SUCCESS
-        return watch(client, id, as_json=as_json, quiet=quiet)
+        folder = Path(playbook).parent if bundle else None
+        return watch(client, id, as_json=as_json, quiet=quiet, folder=folder)
 
 
-def _registered(client: Client, playbook: str, is_quiet: bool) -> str | None:
+def registered(client: Client, playbook: str, is_quiet: bool) -> str | None:
     """Register a file and return the bundle that it became; None if the name is that of a registered playbook."""
     from noetlvm.client.calls import ServiceError
 
@@ -81,7 +82,8 @@ def finding_line(file: str, row: dict[str, Any]) -> str:
     return f"{file}:{row['line']}:{row['column']}: {row['severity']}[{row['code']}]: {row['message']}"
 
 
-def _refusing(call: Any, *arguments: Any, **options: Any) -> Any:
+def refusing(call: Any, *arguments: Any, **options: Any) -> Any:
+    """Call something; what the server refuses is an error of the command."""
     from noetlvm.client.calls import ServiceError
 
     try:
@@ -90,29 +92,26 @@ def _refusing(call: Any, *arguments: Any, **options: Any) -> Any:
         raise CommandError(str(error)) from None
 
 
-def watch(client: Client, id: str, *, as_json: bool, quiet: bool) -> int:
-    """Show an execution until it ends, print its ending, and return the exit code."""
-    return int(_refusing(_watched, client, id, as_json=as_json, quiet=quiet))
+def watch(client: Client, id: str, *, as_json: bool, quiet: bool, folder: Path | None = None, after: int = 0) -> int:
+    """Show an execution as `noetlvm run` does until it ends, print its ending, and return the exit code.
+
+    `after` is the number of the last event that is not shown. `folder` is where the playbook's files are, if known.
+    """
+    return int(refusing(_watched, client, id, after, folder, as_json=as_json, quiet=quiet))
 
 
-def _watched(client: Client, id: str, *, as_json: bool, quiet: bool) -> int:
-    for event in client.follow(id):
-        if not (as_json or quiet) and event["name"] in _SHOWN:
-            print(f"{event['name']}  {event['data'].get('step', '')}".rstrip(), file=sys.stderr)
-    ending = client.ending(id)
-    if as_json:
-        print(json.dumps(ending, ensure_ascii=False), flush=True)
-    elif not (quiet and ending["status"] == "success"):
-        print(f"{id}: {ending['status']}, {ending['event_count']} events")
-    return exit_code(ending)
+def _watched(client: Client, id: str, after: int, folder: Path | None, *, as_json: bool, quiet: bool) -> int:
+    from noetlvm.cli.drive import exit_code, print_ending
+    from noetlvm.cli.show import standing
+    from noetlvm.cli.view import view_for
+    from noetlvm.client.reader import RemoteReader
 
-
-def exit_code(ending: dict[str, Any]) -> int:
-    """Return what `noetlvm run` would."""
-    if any("step" not in failure and failure["error"]["kind"] == "keychain" for failure in ending["failures"][:1]):
-        return CANNOT_RUN
-    codes = {"success": SUCCESS, "failed": FAILURE, "cancelled": FAILURE}
-    return codes.get(ending["status"], INTERRUPTED)
-
-
-_SHOWN = frozenset({"step.scheduled", "step.done", "step.failed", "loop.done", "workflow.finished"})
+    reader = RemoteReader(client)
+    row = reader.row(id)
+    with view_for(shows=not (quiet or as_json)) as view:
+        for recorded in reader.follow(row.execution_id, after):
+            view.observe(row, [recorded])
+    stored = cast("StoreReader", reader)
+    ending = standing(stored, reader.row(row.execution_id))
+    print_ending(stored, ending, folder, as_json=as_json, quiet=quiet)
+    return exit_code([ending])

@@ -84,6 +84,28 @@ def control(id: str, action: str) -> ServiceCall[Json]:
     return ServiceCall("POST", f"/executions/{quote(id, safe='')}/{action}", _same)
 
 
+def retry(id: str, bundle: str | None, key: str | None) -> ServiceCall[str]:
+    """Retry a failed execution."""
+    return ServiceCall(
+        "POST",
+        f"/executions/{quote(id, safe='')}/retry",
+        lambda answer: str(answer["execution_id"]),
+        headers={"Idempotency-Key": key} if key else {},
+        json={"bundle": bundle} if bundle else {},
+    )
+
+
+def recorded_events(id: str, after: int, limit: int) -> ServiceCall[bytes]:
+    """Read events as they are stored."""
+    call = execution(id, "/events", after=after, limit=limit)
+    return call._replace(headers={"Accept": "application/vnd.msgpack"})
+
+
+def stored(kind: str, key: str) -> ServiceCall[bytes]:
+    """Read a bundle or a stored result."""
+    return ServiceCall("GET", f"/{kind}/{quote(key, safe='')}", _same)
+
+
 def playbooks(after: str, limit: int) -> ServiceCall[Json]:
     """List playbooks."""
     return ServiceCall("GET", "/playbooks", _same, params={"after": after, "limit": limit})

@@ -23,7 +23,8 @@ Answer = TypeVar("Answer")
 def _read(call: ServiceCall[Answer], response: httpx.Response) -> Answer:
     if response.status_code >= 400:
         raise refused(response.status_code, response.content)
-    return call.read(response.json() if response.content else None)
+    is_json = response.headers.get("content-type", "").startswith("application/json")
+    return call.read(response.json() if is_json else response.content)
 
 
 class _Lines:
@@ -107,6 +108,18 @@ class Client:
     def control(self, id: str, action: str) -> Json:
         """Pause, resume or cancel an execution."""
         return self.call(calls.control(id, action))
+
+    def retry(self, id: str, *, bundle: str | None = None, key: str | None = None) -> str:
+        """Run the failed steps of a failed execution again; return the identifier of the new execution."""
+        return self.call(calls.retry(id, bundle, key))
+
+    def bundle(self, id: str) -> bytes:
+        """Return the bytes of a bundle by its content id."""
+        return self.call(calls.stored("bundles", id))
+
+    def result(self, key: str) -> bytes:
+        """Return the bytes of a stored result by its key."""
+        return self.call(calls.stored("results", key))
 
     def events(self, id: str, after: int = 0) -> Iterator[Json]:
         """Yield the events of an execution so far."""
@@ -196,6 +209,26 @@ class AsyncClient:
 
     async def control(self, id: str, action: str) -> Json:
         return await self.call(calls.control(id, action))
+
+    async def retry(self, id: str, *, bundle: str | None = None, key: str | None = None) -> str:
+        return await self.call(calls.retry(id, bundle, key))
+
+    async def bundle(self, id: str) -> bytes:
+        return await self.call(calls.stored("bundles", id))
+
+    async def result(self, key: str) -> bytes:
+        return await self.call(calls.stored("results", key))
+
+    async def playbooks(self, after: str = "", limit: int = 100) -> Json:
+        return await self.call(calls.playbooks(after, limit))
+
+    async def events(self, id: str, after: int = 0) -> AsyncIterator[Json]:
+        position: int | None = after
+        while position is not None:
+            page = await self.call(calls.execution(id, "/events", after=position, limit=PAGE))
+            for event in page["events"]:
+                yield event
+            position = page["after"]
 
     async def follow(self, id: str, after: int = 0) -> AsyncIterator[Json]:
         import json

@@ -49,15 +49,18 @@ class Cluster:
         self._server_options = server_options
         self._worker_options = worker_options
         self._count = 0
-        self.token = self._create_token()
+        self.token = ""
+        made = self.command("token", "create", "--store", store, "--scope", "admin,worker", "--json")
+        self.token = str(json.loads(made)["token"])
 
-    def _create_token(self) -> str:
-        words = ["token", "create", "--store", self.store, "--scope", "admin,worker", "--json"]
+    def command(self, *words: str) -> str:
+        """Run a command of `noetlvm` with the token, and return what it prints. Raises CommandError."""
         command = [sys.executable, "-P", "-m", "noetlvm", *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
+        environment = _environment() | {"NOETLVM_TOKEN": self.token}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if done.returncode:
             raise CommandError(done.stderr.strip().removeprefix("noetlvm: "))
-        return str(json.loads(done.stdout)["token"])
+        return done.stdout
 
     def add_server(self, listen: str = "127.0.0.1:0") -> str:
         """Start a server, wait until it is ready, and return its URL."""

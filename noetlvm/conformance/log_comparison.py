@@ -106,7 +106,8 @@ def _executions(log: ExecutionLog, name: str) -> Iterator[tuple[str, ExecutionLo
 
 
 def _thread(execution: str, event: Event, runs: Mapping[int, str], tokens: Mapping[int, str]) -> str:
-    origin = tokens[event.data["token"]] if event.name == "token.rejected" else runs.get(event.run, "")
+    at_gate = event.name in ("token.denied", "token.rejected")
+    origin = tokens[event.data["token"]] if at_gate else runs.get(event.run, "")
     return "/".join(filter(None, (execution, origin, event.iteration)))
 
 
@@ -114,13 +115,15 @@ def _origins(events: Iterable[Event]) -> tuple[dict[int, str], dict[int, str]]:
     """Return the names of step runs and of tokens by number: each is named by the arcs that led to it."""
     runs: dict[int, str] = {}
     tokens: dict[int, str] = {}
+    arcs: dict[int, Iterator[int]] = {}
     for event in events:
         data = event.data
-        if event.name == "token.enqueued":
+        if event.name == "next.evaluated":
+            arcs[event.run] = iter(data["arcs"])
+        elif event.name == "token.enqueued" and event.run:
+            tokens[data["token"]] = f"{runs[event.run]}>{next(arcs[event.run])}"
+        elif event.name == "token.enqueued":
             tokens[data["token"]] = "final" if data.get("final") else "first"
-        elif event.name == "next.evaluated":
-            for arc, token in zip(data["arcs"], data["tokens"], strict=True):
-                tokens[token["id"]] = f"{runs[event.run]}>{arc}"
         elif event.name == "step.scheduled" and "token" in data:
             runs[event.run] = f"{tokens[data['token']]}:{data['step']}"
     return runs, tokens
@@ -134,8 +137,6 @@ def _named(event: Event, tokens: Mapping[int, str]) -> Any:
             data[field] = _MARK
     if "token" in data:
         data["token"] = tokens[data["token"]]
-    if "tokens" in data:
-        data["tokens"] = [token | {"id": tokens[token["id"]]} for token in data["tokens"]]
     if event.name == "execution.cancelled":
         data["children"] = len(data["children"])
     if "outcome" in data:

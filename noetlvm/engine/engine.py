@@ -18,17 +18,16 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.machine.decide import work_for
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Input, OpenWork, StopWork, Work, WorkerReport
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active, Ending
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, no_credentials
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.server import CONTROLS, Observer, Server
 from noetlvm.store.interface import Action, Store
 from noetlvm.tools.call import Tools
-from noetlvm.worker.clock import Clock, SystemClock
-from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
+from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
 MAX_PARALLEL = 32
 """Tools that run at once, unless the caller says otherwise."""
@@ -117,6 +116,10 @@ class Engine:
     ) -> str:
         """Start the main playbook of a bundle, and return the execution's identifier. Raises BadRequestError."""
         return self.server.start(bundle, payload, execution_id, ctx=ctx)
+
+    def retry(self, execution_id: str, bundle: Bundle | None = None) -> str:
+        """Continue a failed execution as a new one, and return its identifier. Raises RefusedRetryError."""
+        return self.server.retry(self.server.prepare_retry(execution_id, bundle))
 
     def resume(self, execution_id: str) -> str:
         """Continue an execution that was left; one that has ended only gets its ending."""

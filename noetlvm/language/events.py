@@ -72,11 +72,13 @@ _SERVER, _WORKER = Plane.SERVER, Plane.WORKER
 _GOING, _WELL, _BADLY = Status.IN_PROGRESS, Status.SUCCESS, Status.ERROR
 _ERROR = "`{kind, retryable, message, details}`."
 _RESULT = "What the pipeline gave: its last `_prev`."
+_RULE = "?Number of the admission rule that denied it, from 1; one more than there are: no rule holds."
+_RULE_AT = "?Where that rule was written."
 _COUNTS = "`{total, ok, failed}`: how the pipelines of the loop ended."
 
-# The server owns the loop's beginning and end, because only it sees iterations that several workers share (S22).
-# A step without a tool, and a loop step that fails as a whole, get their boundary event from the server (S27, S33);
-# the plane named here is the one that reports the ordinary case.
+# Planes are those of formal §10.2, which precedes step §8 (S1): loops belong to the data plane, though only the server
+# sees iterations that several workers share (S22). A step without a tool, and a loop step that fails as a whole, get
+# their boundary event from the server too (S27, S33).
 _ROWS = (
     EventKind(
         "playbook.execution.requested",
@@ -119,13 +121,15 @@ _ROWS = (
         "TokenEnqueued",
         _SERVER,
         Entity.STEP,
-        "The first or the final token was put in front of a step; tokens between them are part of `next.evaluated`.",
+        "A token was put in front of a step: the first one, one for each arc that fired, the final one, "
+        "or one that a retry puts back.",
         _GOING,
         _payload(
             token="Number of the token.",
             step="Step it waits for.",
             args="What it carries.",
             final="?It is the token of `final_step`.",
+            event="?Of a token that a retry puts back: the boundary event that first made it.",
         ),
     ),
     EventKind(
@@ -138,6 +142,15 @@ _ROWS = (
         folded_into="step.scheduled",
     ),
     EventKind(
+        "token.denied",
+        "TokenDenied",
+        _SERVER,
+        Entity.STEP,
+        "A gate did not admit a token, which waits from now on; recorded the first time only.",
+        _GOING,
+        _payload(token="Number of the token.", step="Step that it waits for.", rule=_RULE, at=_RULE_AT),
+    ),
+    EventKind(
         "token.rejected",
         "TokenRejected",
         _SERVER,
@@ -148,6 +161,8 @@ _ROWS = (
             token="Number of the token.",
             step="Step that it waited for.",
             reason="`denied`, `at_rest`, `template` or `fuel`.",
+            rule=_RULE,
+            at=_RULE_AT,
             error="?Why the gate could not be tested.",
         ),
     ),
@@ -252,7 +267,7 @@ _ROWS = (
     EventKind(
         "loop.started",
         "LoopStarted",
-        _SERVER,
+        _WORKER,
         Entity.LOOP,
         "A loop has its collection and begins; for a nested one, within the iteration that the event names.",
         _GOING,
@@ -304,7 +319,7 @@ _ROWS = (
     EventKind(
         "loop.done",
         "LoopDone",
-        _SERVER,
+        _WORKER,
         Entity.LOOP,
         "All iterations of a loop step have ended.",
         _WELL,
@@ -316,11 +331,10 @@ _ROWS = (
         "NextEvaluated",
         _SERVER,
         Entity.NEXT,
-        "Arcs were tested, the firing ones chosen and their tokens put in front of steps.",
+        "Arcs were tested and the firing ones chosen; a `token.enqueued` follows for each.",
         None,
         _payload(
             arcs="Numbers of the arcs that fired, from 0.",
-            tokens="`[{id, step, args}]`, one for each arc.",
             handled="?An arc that reads `event` took care of a failure.",
             error="?Why the arcs could not be evaluated, or that none held where one must.",
             place="?Where the step stands in the workflow, if no arc fired.",
@@ -364,6 +378,22 @@ _ROWS = (
         "Somebody stopped the execution.",
         _BADLY,
         _payload(children="Keys of the child executions that stop with it, the first hundred (S43)."),
+    ),
+    EventKind(
+        "execution.retried",
+        "ExecutionRetried",
+        _SERVER,
+        Entity.PLAYBOOK,
+        "A failed execution, whose log this one's begins with, goes on as this execution. Tokens of failures that "
+        "nothing handled follow, and those that waited at its end.",
+        _GOING,
+        _payload(
+            execution="Identifier of the new execution.",
+            bundle="Identifier of its bundle.",
+            retried_from="Execution that failed.",
+            tokens="Number of tokens that are put back by the events that follow.",
+            undone="What their runs had added to the counts of succeeded and failed runs and rejected tokens.",
+        ),
     ),
 )
 

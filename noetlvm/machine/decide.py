@@ -15,12 +15,10 @@ from typing import Any
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
-from noetlvm.machine.effects import FAILED, failure
-from noetlvm.machine.fold import parallel_around
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.fold import Journal, parallel_around
+from noetlvm.machine.instructions import FAILED, failure
 from noetlvm.machine.loaded import LoadedPlaybook
-from noetlvm.machine.loop_results import with_stored
-from noetlvm.machine.loops import iter_of
+from noetlvm.machine.loops import deep_merge, iter_of, with_stored
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -37,6 +35,7 @@ from noetlvm.machine.messages import (
     Released,
     Request,
     Resume,
+    Retry,
     Start,
     StartChild,
     StopWork,
@@ -46,7 +45,6 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
-from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread
 from noetlvm.machine.time_limits import next_due, overdue
@@ -139,6 +137,15 @@ class _Decider:
         self._request(given.request)
         self._journal.emit("playbook.request.evaluated", {"error": given.error})
         self._journal.emit("playbook.processed", {"status": "failed", "failures": self._state.failure_count})
+
+    def retry(self, given: Retry) -> None:
+        """Open the log of a failed execution again, and put back the tokens that its failures took (S56)."""
+        head = {"execution": given.execution_id, "bundle": given.bundle, "retried_from": given.retried_from}
+        self._journal.emit("execution.retried", head | {"tokens": len(given.tokens), "undone": given.undone})
+        for token in given.tokens:
+            cause = {} if token.event is None else {"event": self._offload.shrink(token.event)}
+            self._settling.enqueue(token.step, token.args, **cause)
+        self._settling.settle()
 
     def report(self, given: WorkerReport) -> tuple[Input, ...]:
         """Accept events of the current lease's holder. Stale and repeated ones change nothing (S35)."""
@@ -361,6 +368,7 @@ _REPORTED: dict[str, Callable[[_Decider, Event], None]] = {
 _INPUTS: dict[type, Callable[[_Decider, Any], tuple[Input, ...] | None]] = {
     Start: _Decider.start,
     Refuse: _Decider.refuse,
+    Retry: _Decider.retry,
     WorkerReport: _Decider.report,
     ChildFinished: _Decider.child_finished,
     LeaseLost: _Decider.replace_lease,

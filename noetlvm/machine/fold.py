@@ -34,6 +34,17 @@ def _requested(state: State, event: Event) -> None:
     state.status = "requested"
 
 
+def _retried(state: State, event: Event) -> None:
+    """Open the state again, as that of another execution: what the failed runs left in it is taken out."""
+    data = event.data
+    state.execution_id = state.trace = data["execution"]
+    state.bundle, state.retried_from = data["bundle"], data["retried_from"]
+    state.parent, state.depth = "", 0
+    state.status, state.since, state.final_given = "running", state.now, False
+    state.failures, state.failure_count = [], 0
+    state.counts = [count - undone for count, undone in zip(state.counts, data["undone"], strict=True)]
+
+
 def _evaluated(state: State, event: Event) -> None:
     error = event.data.get("error")
     if error:
@@ -115,10 +126,21 @@ def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
 def _enqueued(state: State, event: Event) -> None:
     data = event.data
     is_final = data.get("final", False)
-    state.last_token = data["token"]
-    state.tokens[state.last_token] = Token(data["step"], data["args"], None, is_final)
-    state.untested[state.last_token] = None
+    sender = state.last_boundary if event.run else data.get("event")
+    _put_token(state, data["token"], Token(data["step"], data["args"], sender, is_final))
     state.final_given = state.final_given or is_final
+
+
+def _put_token(state: State, number: int, token: Token) -> None:
+    state.last_token = number
+    state.tokens[number] = token
+    state.untested[number] = None
+
+
+def _denied(state: State, event: Event) -> None:
+    number = event.data["token"]
+    state.tokens[number] = state.tokens[number]._replace(is_denied=True)
+    state.untested.pop(number, None)
 
 
 def _rejected(state: State, event: Event) -> None:
@@ -149,14 +171,12 @@ def _scheduled(state: State, event: Event) -> None:
 def _routed(state: State, event: Event) -> None:
     run = state.runs.pop(event.run)
     del state.ended[event.run]
-    boundary = run.boundary or {}
-    for token in event.data["tokens"]:
-        state.last_token = token["id"]
-        state.tokens[state.last_token] = Token(token["step"], token["args"], boundary, False)
-        state.untested[state.last_token] = None
+    boundary = state.last_boundary = run.boundary or {}
+    for token in event.data.get("tokens", ()):  # logs from before every token had an event of its own
+        _put_token(state, token["id"], Token(token["step"], token["args"], boundary, False))
     if boundary["status"] == "error":
         _take_failure(state, event, run)
-    elif not event.data["tokens"]:
+    elif not event.data["arcs"]:
         place = event.data.get("place", state.result_place)
         if place >= state.result_place:
             state.result, state.result_place = boundary.get("result"), place
@@ -215,7 +235,9 @@ def _step_started(state: State, event: Event) -> None:
 
 
 def _iteration_started(state: State, event: Event) -> None:
-    state.runs[event.run].threads[event.iteration].started = True
+    thread = state.thread(event.run, event.iteration)
+    if thread is not None:  # an iteration that contains a loop has no thread
+        thread.started = True
 
 
 def _task_started(state: State, event: Event) -> None:
@@ -473,6 +495,7 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "playbook.request.evaluated": _evaluated,
     "workflow.started": _started,
     "token.enqueued": _enqueued,
+    "token.denied": _denied,
     "token.rejected": _rejected,
     "step.scheduled": _scheduled,
     "step.started": _step_started,
@@ -493,5 +516,26 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "execution.paused": _paused,
     "execution.resumed": _resumed,
     "execution.cancelled": _cancelled,
+    "execution.retried": _retried,
 }
 """One for each event of the catalogue, except those that are folded into another."""
+
+
+class Journal:
+    """Collects the events of one decision."""
+
+    __slots__ = ("events", "now", "state")
+
+    def __init__(self, state: State, now: float) -> None:
+        self.state = state
+        self.now = now
+        """When they are recorded."""
+        self.events: list[Event] = []
+
+    def record(self, event: Event) -> None:
+        apply(self.state, event, self.now)
+        self.events.append(event)
+
+    def emit(self, name: str, data: dict[str, Any], run: int = 0, iteration: str = "") -> None:
+        """Record an event that is about no task."""
+        self.record(Event(name, data, run, iteration))

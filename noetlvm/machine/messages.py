@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.data.event import Event
-from noetlvm.machine.state import Child, FrameState
+from noetlvm.machine.state import Child, FrameState, Token
 
 # ---- inputs
 
@@ -42,6 +42,19 @@ class Refuse(NamedTuple):
 
     request: Request
     error: dict[str, Any]
+
+
+class Retry(NamedTuple):
+    """Open a failed execution's log again, as the log of a new execution (S56)."""
+
+    execution_id: str
+    bundle: str
+    retried_from: str
+    """The execution that failed."""
+    tokens: Sequence[Token]
+    """To put back, in the order of their numbers."""
+    undone: list[int]
+    """What their runs added to the counts of the state."""
 
 
 class WorkerReport(NamedTuple):
@@ -103,7 +116,18 @@ class Continue(NamedTuple):
 
 
 Input: TypeAlias = (
-    Start | Refuse | WorkerReport | ChildFinished | LeaseLost | Released | TimerDue | Pause | Resume | Cancel | Continue
+    Start
+    | Refuse
+    | Retry
+    | WorkerReport
+    | ChildFinished
+    | LeaseLost
+    | Released
+    | TimerDue
+    | Pause
+    | Resume
+    | Cancel
+    | Continue
 )
 
 # ---- effects, to be performed when the events are durable
@@ -204,7 +228,20 @@ class Work(NamedTuple):
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Start, Refuse, WorkerReport, ChildFinished, LeaseLost, Released, TimerDue, Pause, Resume, Cancel, Continue),
+        *(
+            Start,
+            Refuse,
+            Retry,
+            WorkerReport,
+            ChildFinished,
+            LeaseLost,
+            Released,
+            TimerDue,
+            Pause,
+            Resume,
+            Cancel,
+            Continue,
+        ),
         *(OpenWork, CloseWork, StopWork, StartChild, CancelChild, WakeAt, Work),
     )
 }
@@ -221,8 +258,8 @@ def _part_data(value: Any) -> Any:
         return value.to_data()
     if type(value) in (Request, Child):
         return list(value)
-    if isinstance(value, (list, tuple)) and value and type(value[0]) is Event:
-        return [list(event) for event in value]
+    if isinstance(value, (list, tuple)) and value and type(value[0]) in (Event, Token):
+        return [list(row) for row in value]
     return list(value) if type(value) is tuple else value
 
 
@@ -238,6 +275,8 @@ def from_data(data: Sequence[Any]) -> Any:
 def _part(field: str, value: Any) -> Any:
     if field in _PARTS:
         return _PARTS[field](*value)
+    if field == "tokens":
+        return [Token(*token) for token in value]
     if field == "events":
         return [Event(*event) for event in value]
     if field == "frame":

@@ -24,12 +24,13 @@ from noetlvm.machine.messages import (
     Refuse,
     Request,
     Resume,
+    Retry,
     Start,
     TimerDue,
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import State
+from noetlvm.machine.state import State, Token
 
 
 class Difference(NamedTuple):
@@ -101,12 +102,22 @@ class _Replay:
         """Return where the gate, the loop or the arc was written that decides differently."""
         event = found or expected
         assert event is not None  # there is a difference only where there is something
-        step = event.data.get("step") or self._steps.get(event.run, "")
-        for part in _parts(event, expected, found):
+        is_sent = event.name == "token.enqueued" and event.run
+        step = self._steps[event.run] if is_sent else event.data.get("step") or self._steps.get(event.run, "")
+        for part in self._sending_arc() if is_sent else _parts(event, expected, found):
             place = self._net.locate(f"{step}/{part}")
             if place:
                 return place
         return self._net.locate(step)
+
+    def _sending_arc(self) -> list[str]:
+        """Return the part of a step that decided the token at this position of the log."""
+        routed = self._at - 1
+        while self._log[routed].event.name != "next.evaluated":
+            routed -= 1
+        arcs = self._log[routed].event.data["arcs"]
+        number = arcs[min(self._at - routed, len(arcs)) - 1] + 1 if arcs else 1
+        return [f"arc.{number}/args", f"arc.{number}"]
 
     # ---- inputs
 
@@ -154,6 +165,12 @@ class _Replay:
             return event
         return event._replace(data=event.data | {"ctx": after.data["patch"]})
 
+    def _retry(self, event: Event, at: int) -> Input:
+        data = event.data
+        put_back = [recorded.event.data for recorded in self._log[at + 1 : at + 1 + data["tokens"]]]
+        tokens = [Token(one["step"], one["args"], one.get("event"), False) for one in put_back if "step" in one]
+        return Retry(data["execution"], data["bundle"], data["retried_from"], tokens, data["undone"])
+
     def _child_finished(self, event: Event, _at: int) -> Input:
         return ChildFinished(event.run, event.iteration, event.data["key"], event.data["outcome"])
 
@@ -180,6 +197,7 @@ _INPUTS: dict[str, Callable[[_Replay, Event, int], Input | None]] = {
     "execution.paused": lambda *_: Pause(),
     "execution.resumed": lambda *_: Resume(),
     "execution.cancelled": lambda *_: Cancel(),
+    "execution.retried": _Replay._retry,
 }
 """How each input is read from its event."""
 
@@ -200,7 +218,7 @@ def _parts(event: Event, expected: Event | None, found: Event | None) -> list[st
         fired: list[set[int]] = [set(one.data.get("arcs", ())) for one in (expected, found) if one]
         changed = set.symmetric_difference(*fired) if len(fired) > 1 else set()
         number = min(changed or fired[-1], default=0) + 1
-        return [f"arc.{number}/when", f"arc.{number}"] if changed else [f"arc.{number}/args", f"arc.{number}"]
+        return [f"arc.{number}/when", f"arc.{number}"]
     if event.name.startswith("loop."):
         return [f"loop.{len(event.iteration.split('.')) + 1 if event.iteration else 1}/in", "loop.1/in"]
     return ["admit"]

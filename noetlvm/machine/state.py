@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 5
+LAYOUT = 6
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_KEPT = 100
@@ -291,15 +291,17 @@ class Token(NamedTuple):
     step: str
     args: dict[str, Any]
     event: dict[str, Any] | None
-    """The boundary event that made it, as templates see it; None for the first and the final token."""
+    """The boundary event that made it, as templates see it, or a reference; None for the first and the final token."""
     final: bool
+    is_denied: bool = False
+    """Its gate has not admitted it, which is recorded."""
 
 
 _PLAIN = (
-    *("execution_id", "bundle", "path", "parent", "depth", "trace", "status", "paused", "seq"),
+    *("execution_id", "bundle", "path", "parent", "depth", "trace", "retried_from", "status", "paused", "seq"),
     *("now", "since"),
     *("workload", "result", "result_place", "failures", "failure_count", "counts"),
-    *("last_token", "last_run", "final_given"),
+    *("last_token", "last_run", "last_boundary", "final_given"),
 )
 _PENDING = ("unstarted", "complete", "ended")
 _DERIVED = ("children", "untested", "ctx_size", "touched")
@@ -319,6 +321,8 @@ class State:
         self.depth = 0
         self.trace = ""
         """The execution at the root of all that run for the same request; this one, if it has no parent."""
+        self.retried_from = ""
+        """Failed execution whose log this one's begins with (S56); empty: none."""
         self.status = "new"
         """new, requested, running, cancelling, then success, failed or cancelled."""
         self.paused = False
@@ -339,6 +343,8 @@ class State:
         """Unhandled failures (S31)."""
         self.last_token = 0
         self.last_run = 0
+        self.last_boundary: dict[str, Any] | None = None
+        """Boundary event of the run that was routed last, as templates see it: the `event` of the tokens it sends."""
         self.final_given = False
         self.counts = [0, 0, 0]
         """Step runs that succeeded, step runs that failed, tokens that were rejected."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
-from noetlvm.machine.effects import failure
-from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.machine.instructions import failure
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -43,12 +43,11 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput
-from noetlvm.server.bundle import Bundle
-from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, outcome_of, payload_of, refusal
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.retry import PreparedRetry, prepare_retry
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 
@@ -59,6 +58,13 @@ Decide = Callable[..., Decision]
 
 Assign = Callable[[Active, OpenWork], tuple[str, float]]
 """Returns the worker that gets a command, and until when; empty: it waits for a claim."""
+
+
+_CHILDREN_COUNTED_HERE = 100
+"""Children of one request that a server starts before it reads again how many there are."""
+
+_COUNTS_CACHED = 1_000
+"""Requests whose children are counted in memory."""
 
 
 class NotFoundError(LookupError):
@@ -99,7 +105,7 @@ class Server:
         """How executions ended that the caller started or resumed."""
         self._wanted: set[str] = set()
         self._children: dict[str, int] = {}
-        """Child executions started here, by the execution at their root."""
+        """Child executions by the execution at their root. A cache of what the store counts."""
         self._resolve = resolve
         self._now = now
         self._ids = ids
@@ -136,8 +142,7 @@ class Server:
         `done` is called once that is durable: with False if another execution has the start key.
         """
         ctx = ctx or {}
-        self._bundles[bundle.id] = bundle
-        self._new_bundles[bundle.id] = bundle.data
+        self._use(bundle)
         objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
             raise BadRequestError(objection)
@@ -146,6 +151,27 @@ class Server:
             self._wanted.add(request.execution_id)
         self._create(bundle.program, bundle.program.main, request, start_key, done)
         return request.execution_id
+
+    def prepare_retry(self, execution_id: str, bundle: Bundle | None = None) -> PreparedRetry:
+        """Read what the retry of a failed execution needs; any thread may. Raises NotFoundError, RefusedRetryError."""
+        row = self.store.execution(execution_id)
+        if row is None:
+            raise NotFoundError(f"there is no execution {execution_id}")
+        return prepare_retry(self.store, self.results.get, row, bundle or self._bundle(row.bundle))
+
+    def retry(self, prepared: PreparedRetry, *, start_key: str = "", done: Callable[[bool], None] | None = None) -> str:
+        """Continue a failed execution as a new one, and return its identifier. Raises UnresolvedError."""
+        bundle, playbook, log, plan = prepared
+        credentials = self._resolve(playbook.keychain)
+        id = self._ids(self._now(), 1)[0]
+        self._use(bundle)
+        new = Execution(id, bundle.id, playbook.name, playbook.path, "running", self._now())
+        active = self._enlist(new, bundle.program, playbook, plan.state, credentials)
+        active.snapshot_seq, active.shared, active.start_key = 0, log, start_key
+        if not self._is_shared:
+            self._wanted.add(id)
+        self.submit(active, plan.retry(id, bundle.id), done)
+        return id
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
@@ -334,9 +360,18 @@ class Server:
         return False
 
     def _too_many(self, active: Active) -> Outcome:
-        """Count a child; return the outcome of a task that starts more than one request may have (S62)."""
+        """Count a child; return the outcome of a task that starts more than one request may have (S62).
+
+        The store counts, so that neither a crash nor another server starts the count anew. It is read again after some
+        children only: reading it for each would take quadratic time.
+        """
         trace, limit = active.state.trace, active.playbook.limits.max_children
-        self._children[trace] = number = self._children.get(trace, 0) + 1
+        number = self._children.get(trace, 0)
+        if not number % _CHILDREN_COUNTED_HERE:
+            number = max(number, self.store.descendants(trace))
+            if len(self._children) > _COUNTS_CACHED:
+                self._children.clear()
+        self._children[trace] = number = number + 1
         if number <= limit:
             return {}
         return error("fuel", f"one request may start {limit:,} child executions; `limits.max_children` sets another")
@@ -374,7 +409,8 @@ class Server:
             done += active.done
             active.forget()
             for observe in self._observers:
-                observe(append.execution, append.events)
+                observe(append.execution, append.events[len(active.shared) :])
+            active.shared = ()
             if active.state.is_over:
                 self._close(active)
         _confirm(done)
@@ -389,7 +425,8 @@ class Server:
             self.results.put(blobs)
         known = active.row.seq
         ids = self._ids(now, len(active.events))
-        recorded = list(map(Recorded, count(known + 1), ids, repeat(now), active.events))
+        first = known + len(active.shared) + 1
+        recorded = [*active.shared, *map(Recorded, count(first), ids, repeat(now), active.events)]
         if active.state.is_over:
             active.due = None
         opened, closed = active.commands(self._assign)
@@ -471,6 +508,7 @@ class Server:
             "running",
             self._now(),
             parent=request.parent,
+            trace=request.trace,
         )
         active = self._enlist(row, program, playbook, State(), credentials)
         active.start_key = start_key
@@ -505,10 +543,13 @@ class Server:
     def _close(self, active: Active) -> None:
         if self.active.get(active.execution_id) is active:  # a request to one that has ended is only acknowledged
             del self.active[active.execution_id]
-        if not active.row.parent:
-            self._children.pop(active.execution_id, None)
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
+
+    def _use(self, bundle: Bundle) -> None:
+        """Take a bundle that executions of this process run; the next write stores it."""
+        self._bundles[bundle.id] = bundle
+        self._new_bundles[bundle.id] = bundle.data
 
     def _bundle(self, id: str) -> Bundle:
         if id not in self._bundles:

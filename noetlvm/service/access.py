@@ -72,8 +72,8 @@ def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
         cache.popitem(last=False)
 
 
-def requires(scope: str) -> Any:
-    """Return the dependency of a route that needs a scope."""
+def requires(*scopes: str) -> Any:
+    """Return the dependency of a route that needs one of these scopes."""
 
     def check(
         request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None
@@ -87,8 +87,8 @@ def requires(scope: str) -> Any:
         wait = access.spend(token)
         if wait:
             raise ProblemError(429, "too many requests", headers={"Retry-After": f"{max(1, round(wait))}"})
-        if scope not in allowed:
-            raise ProblemError(403, f"this token does not allow `{scope}`")
+        if not allowed.intersection(scopes):
+            raise ProblemError(403, f"this token does not allow {' or '.join(f'`{scope}`' for scope in scopes)}")
         return Caller(token, allowed)
 
     return Depends(check)

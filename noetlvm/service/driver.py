@@ -15,12 +15,13 @@ from typing import Any
 
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.decide import decide, work_for
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
+from noetlvm.server.retry import PreparedRetry
 from noetlvm.server.server import Decide, NotFoundError, Server
 from noetlvm.service.hub import ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
@@ -202,6 +203,7 @@ class Driver:
         entries = active.credentials.entries
         named = {name: entries[name] for name in work.keychain if name in entries}
         worker.readable |= set(referenced(work))
+        worker.bundles.add(work.bundle)
         worker.send(command={"work": to_data(work), "secrets": named})
         return True
 
@@ -286,11 +288,24 @@ class Driver:
 
     async def start(self, bundle: Bundle, payload: dict[str, Any], ctx: dict[str, Any], start_key: str = "") -> str:
         """Start an execution and return its identifier once that is durable. Raises BadRequestError, StoreError."""
+        return await self._begin(
+            start_key, lambda done: self.server.start(bundle, payload, ctx=ctx, start_key=start_key, done=done)
+        )
+
+    async def retry(self, prepared: PreparedRetry, start_key: str = "") -> str:
+        """Continue a failed execution as a new one; return its identifier once that is durable.
+
+        Raises UnresolvedError, StoreError.
+        """
+        return await self._begin(start_key, lambda done: self.server.retry(prepared, start_key=start_key, done=done))
+
+    async def _begin(self, start_key: str, begin: Callable[[Callable[[bool], None]], str]) -> str:
+        """Begin an execution, unless one has the key already; return its identifier once that is durable."""
         known = self.store.started(start_key) if start_key else None
         if known is not None:
             return known
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        id = self.server.start(bundle, payload, ctx=ctx, start_key=start_key, done=_resolving(durable))
+        id = begin(_resolving(durable))
         self._wake.set()
         await durable
         return (self.store.started(start_key) or id) if start_key else id

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from noetlvm.data.encoding import decode
+from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import envelope
-from noetlvm.data.json_text import plain
-from noetlvm.machine.effects import failure
+from noetlvm.data.references import plain
+from noetlvm.machine.loaded import Bundle
 from noetlvm.server.active import Ending
-from noetlvm.server.bundle import Bundle
+from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
+from noetlvm.server.retry import PreparedRetry, RefusedRetryError
 from noetlvm.server.server import BadRequestError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
@@ -29,6 +30,7 @@ from noetlvm.service.models import (
     ExecutionView,
     PageSize,
     PlaybookPath,
+    RetryRequest,
     Started,
     StartRequest,
 )
@@ -40,6 +42,8 @@ from noetlvm.testing.log import state_view
 executions_router = APIRouter(tags=["executions"])
 
 Seq = Annotated[int, Query(ge=0, le=2**53)]
+MSGPACK = "application/vnd.msgpack"
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 Status = Literal["running", "paused", "success", "failed", "cancelled"]
 
 
@@ -49,7 +53,7 @@ Status = Literal["running", "paused", "success", "failed", "cancelled"]
 async def start_execution(
     request: Request,
     wanted: StartRequest,
-    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Started:
     """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
     driver = driver_of(request)
@@ -71,7 +75,11 @@ def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:
             version = f" in version {wanted.version}" if wanted.version else ""
             raise ProblemError(404, f"no playbook is registered under `{wanted.path}`{version}")
         id = entry.bundle
-    data = driver.store.bundle(id or "")
+    return _stored_bundle(driver, id or "")
+
+
+def _stored_bundle(driver: Driver, id: str) -> Bundle:
+    data = driver.store.bundle(id)
     if data is None:
         raise ProblemError(404, f"there is no bundle {id}")
     return Bundle.of(data)
@@ -143,15 +151,32 @@ def show_state(request: Request, execution_id: str, seq: Seq | None = None) -> d
 
 
 @executions_router.get(
-    "/executions/{execution_id}/events", dependencies=[requires("read")], responses=documented(404, 422)
+    "/executions/{execution_id}/events",
+    dependencies=[requires("read")],
+    response_model=EventPage,
+    responses={200: {"content": {MSGPACK: {}}}, **documented(404, 422)},
 )
-def list_events(request: Request, execution_id: str, after: Seq = 0, limit: PageSize = DEFAULT_PAGE) -> EventPage:
-    """List the events of an execution after the one of this number."""
+def list_events(
+    request: Request,
+    execution_id: str,
+    after: Seq = 0,
+    limit: PageSize = DEFAULT_PAGE,
+    accept: Annotated[str, Header(max_length=200)] = "",
+) -> Any:
+    """List the events of an execution after the one of this number.
+
+    Accepting `application/vnd.msgpack` gives them as they are stored: JSON has no dates, and no times below a
+    millisecond.
+    """
     row = _row(request, execution_id)
     store = driver_of(request).store
     found = list(store.events(row.execution_id, after, min(after + limit, row.seq)))
-    envelopes = [plain(envelope(row.execution_id, recorded)) for recorded in found]
-    return EventPage(events=envelopes, after=found[-1].seq if found and found[-1].seq < row.seq else None)
+    last = found[-1].seq if found and found[-1].seq < row.seq else None
+    if MSGPACK in accept:
+        rows = [[*recorded[:3], list(recorded.event)] for recorded in found]
+        return Response(encode({"events": rows, "after": last}), media_type=MSGPACK)
+    envelopes = [plain(envelope(row.execution_id, row.trace_id, recorded)) for recorded in found]
+    return EventPage(events=envelopes, after=last)
 
 
 @executions_router.get(
@@ -191,6 +216,31 @@ def _loaded(driver: Driver, value: Any) -> Any:
     from noetlvm.data.references import Reference
 
     return decode(driver.results.get(value.key)) if type(value) is Reference else value
+
+
+@executions_router.post(
+    "/executions/{execution_id}/retry",
+    status_code=201,
+    dependencies=[requires("run")],
+    responses=documented(404, 409, 422),
+)
+async def retry_execution(
+    request: Request, execution_id: str, wanted: RetryRequest | None = None, idempotency_key: IdempotencyKey = None
+) -> Started:
+    """Run the failed steps of a failed execution again, as a new execution whose log begins with the old one's."""
+    driver = driver_of(request)
+    row = await run_in_threadpool(_row, request, execution_id)
+    try:
+        prepared = await run_in_threadpool(_prepared_retry, driver, row, wanted or RetryRequest(bundle=None))
+        id = await driver.retry(prepared, idempotency_key or "")
+    except (RefusedRetryError, UnresolvedError) as error:
+        raise ProblemError(409, str(error)) from None
+    return Started(execution_id=id)
+
+
+def _prepared_retry(driver: Driver, row: Execution, wanted: RetryRequest) -> PreparedRetry:
+    bundle = None if wanted.bundle is None else _stored_bundle(driver, wanted.bundle)
+    return driver.server.prepare_retry(row.execution_id, bundle)
 
 
 @executions_router.post(

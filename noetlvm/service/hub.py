@@ -44,6 +44,8 @@ class ConnectedWorker:
         """Leases by command."""
         self.readable: set[str] = set()
         """Keys of stored results that its commands refer to."""
+        self.bundles: set[str] = set()
+        """Bundles that its commands name."""
         self.notify = notify
         self._outbound = Outbound([], [], [])
 

@@ -67,6 +67,16 @@ class StartRequest(Message):
     ctx: dict[str, Any] = Field({}, description="What ctx begins with.")
 
 
+class RetryRequest(Message):
+    """Continues a failed execution as a new one."""
+
+    bundle: str | None = Field(
+        None,
+        max_length=100,
+        description="Content id of another bundle, which must decide the same on what happened so far.",
+    )
+
+
 class Started(BaseModel):
     """An execution that was started, now or before with the same key."""
 
@@ -84,6 +94,7 @@ class ExecutionView(BaseModel):
     started: float
     ended: float | None
     parent: str = Field(description="Execution that started this one as its child; empty: none.")
+    trace_id: str = Field(description="Execution at the root of its request: all children share it.")
     counts: dict[str, int]
     event_count: int
 
@@ -98,6 +109,7 @@ class ExecutionView(BaseModel):
             started=row.started,
             ended=row.ended,
             parent=row.parent,
+            trace_id=row.trace_id,
             counts=dict(row.counts),
             event_count=row.seq,
         )

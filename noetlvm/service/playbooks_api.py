@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from noetlvm.bridge import CompilationError, compile_source
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.server.bundle import Bundle
-from noetlvm.service.access import requires
+from noetlvm.bytecode.program import BundleError
+from noetlvm.machine.loaded import Bundle
+from noetlvm.service.access import Caller, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (
     DEFAULT_PAGE,
@@ -106,11 +106,16 @@ def list_versions(
     "/bundles/{bundle}",
     response_class=Response,
     responses={200: {"content": {BUNDLE: {}}}, **documented(404, 422)},
-    dependencies=[requires("worker")],
 )
-def get_bundle(request: Request, bundle: str) -> Response:
-    """Return a bundle's bytes, for a worker that runs it."""
-    data = driver_of(request).store.bundle(bundle)
+def get_bundle(
+    request: Request, bundle: str, caller: Annotated[Caller, requires("read", "worker")], worker: str = ""
+) -> Response:
+    """Return a bundle's bytes: with the scope `read`, or to a worker that was given a command which names it."""
+    driver = driver_of(request)
+    holder = driver.hub.workers.get(worker)
+    if "read" not in caller.allowed and (holder is None or bundle not in holder.bundles):
+        raise ProblemError(404, "no command of this worker names such a bundle")
+    data = driver.store.bundle(bundle)
     if data is None:
         raise ProblemError(404, f"there is no bundle {bundle}")
     return Response(data, media_type=BUNDLE)

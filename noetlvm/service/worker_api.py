@@ -205,12 +205,12 @@ async def put_result(request: Request, key: ResultKey, _caller: Annotated[Caller
     responses={200: {"content": {RESULT: {}}}, **documented(404, 422)},
 )
 def get_result(
-    request: Request, key: ResultKey, caller: Annotated[Caller, requires("worker")], worker: str = ""
+    request: Request, key: ResultKey, caller: Annotated[Caller, requires("read", "worker")], worker: str = ""
 ) -> Response:
-    """Return a stored result to a worker that holds a command which refers to it."""
+    """Return a stored result: with the scope `read`, or to a worker that was given a command which refers to it."""
     driver = driver_of(request)
     holder = driver.hub.workers.get(worker)
-    if holder is None or not is_readable(driver, holder, key):
+    if "read" not in caller.allowed and (holder is None or not is_readable(driver, holder, key)):
         raise ProblemError(404, "no command of this worker refers to such a result")
     try:
         return Response(driver.results.get(key), media_type=RESULT)

@@ -227,6 +227,9 @@ class MemoryStore:
             islice((row for row in latest if all(getattr(row, name) == value for name, value in filters)), limit)
         )
 
+    def descendants(self, trace: str) -> int:
+        return sum(row.execution.trace == trace for row in self._stored.values()) if trace else 0
+
     def unfinished(self, limit: int | None = None) -> list[Execution]:
         return list(islice((row.execution for row in self._stored.values() if row.execution.ended is None), limit))
 

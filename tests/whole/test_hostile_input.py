@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
 from noetlc.lint.check import check_bytes
-from noetlc.rules.examples import whole_playbook
+from noetlc.report.report import OutputFormat, Report, render
+from noetlc.rules.catalogue import whole_playbook
 
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
 
@@ -75,3 +78,34 @@ def test_hostile_input_is_answered_within_bounds(name: str) -> None:
 
 def test_the_known_merge_bomb_is_small() -> None:
     assert len(merge_bomb()) < 349
+
+
+def many_root_keys(count: int) -> str:
+    return "".join(f"key{number}: 1\n" for number in range(count))
+
+
+def many_steps_without_tools(count: int) -> str:
+    return "workflow:\n" + "".join(f"  - step: s{number}\n    unknown: 1\n" for number in range(count))
+
+
+def many_unknown_names(count: int) -> str:
+    values = "".join(f'          k{number}: "{{{{ nothing{number}.x }}}}"\n' for number in range(count))
+    return f"workflow:\n  - step: a\n    tool:\n      - one:\n          kind: python\n          args:\n{values}"
+
+
+@pytest.mark.parametrize("text_of", [many_root_keys, many_steps_without_tools, many_unknown_names])
+def test_four_times_as_many_mistakes_take_no_more_than_linear_time_allows(text_of: Callable[[int], str]) -> None:
+    def seconds(count: int) -> float:
+        data = text_of(count).encode()
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            checked = check_bytes("playbook.yaml", data)
+            render(OutputFormat.TEXT, Report(checked.rows(), ("playbook.yaml",), "1"))
+            times.append(time.perf_counter() - start)
+        assert len(checked.findings) >= count
+        return min(times)
+
+    seconds(10)
+    few, many = 750, 3_000
+    assert seconds(many) < 10 * seconds(few)  # linear is 4, quadratic 16

@@ -12,8 +12,7 @@ import pytest
 from noetlc.compile import compile_playbooks
 from noetlc.finding import Severity
 from noetlc.lint.check import check_bytes
-from noetlc.rules.catalogue import all_rules
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import all_rules, whole_playbook
 from noetlc.rules.rule import Rule
 from noetlc.settings import Settings
 from noetlvm import bridge
@@ -57,6 +56,33 @@ def test_lint_compile_graph_and_run_agree(noetlc: Command, lowered: str) -> None
     assert noetlc("compile", "a.yaml").code == 0
     assert noetlc("graph", "a.yaml").code == 0
     assert bridge.compile_playbooks(["a.yaml"])
+
+
+def test_a_warning_raised_to_an_error_stops_every_command(noetlc: Command) -> None:
+    Path("a.yaml").write_text(f"{HEADER}workflow:\n  - step: start\n")
+    Path("strict.toml").write_text('severity = { P401 = "error" }\n')
+    for command in ("lint", "compile", "graph"):
+        assert noetlc(command, "a.yaml").code == 0
+        assert noetlc(command, "a.yaml", "--config", "strict.toml").code == 1
+    Path("strict.toml").rename("noetlc.toml")
+    with pytest.raises(bridge.CompilationError):
+        bridge.compile_playbooks(["a.yaml"])
+
+
+LOST = f"{HEADER}workflow:\n  - step: start\n    tool: {{kind: noop}}\n  - step: lost\n    tool: {{kind: noop}}\n"
+
+
+@pytest.mark.parametrize("silenced", ["not", "configuration", "comment"])
+def test_graph_leaves_out_net_findings_that_are_silenced(noetlc: Command, silenced: str) -> None:
+    comment = "  # noetlc: ignore[P410]" if silenced == "comment" else ""
+    Path("a.yaml").write_text(LOST.replace("step: lost", f"step: lost{comment}"))
+    if silenced == "configuration":
+        Path("noetlc.toml").write_text('ignore = ["P410"]\n')
+    answer = noetlc("graph", "a.yaml", "--format", "json", "--fail-on", "unreachable")
+    report = json.loads(answer.out)
+    assert report["unreachable"] == ["lost"]
+    assert [each["kind"] for each in report["findings"]] == (["unreachable"] if silenced == "not" else [])
+    assert answer.code == (1 if silenced == "not" else 0)
 
 
 def test_an_error_that_leaves_nothing_to_compile_stops_every_command(noetlc: Command) -> None:

@@ -13,7 +13,7 @@ from noetlc.analysis import routers
 from noetlc.analysis.formulas import Formula, OperandTest
 from noetlc.graph import to_networkx
 from noetlc.graph.run import GraphFormat, Order, graph
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 
 STEPS = """
 - step: start
@@ -82,7 +82,7 @@ def test_a_playbook_with_errors_is_drawn_if_it_has_a_net(
     assert "error[" in capsys.readouterr().err
     found = json.loads(output.read_text())
     assert found["steps"] == 3
-    assert [(one["kind"], one["code"]) for one in found["findings"]] == [("unreachable", "P410"), ("dead-arc", "P408")]
+    assert [(one["kind"], one["code"]) for one in found["findings"]] == [("unreachable", None), ("dead-arc", "P408")]
 
 
 def test_errors_that_leave_no_net_are_reported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,3 +121,28 @@ def test_no_cache_writes_nothing(cached: Path) -> None:
     cache.remember("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
     cache.save()
     assert {file: file.read_bytes() for file in (cached.parent / "cache").iterdir()} == before
+
+
+def test_a_changed_plugin_forgets_everything(cached: Path) -> None:
+    plugin = cached.with_name("plugin.py")
+    plugin.write_text("KIND = 1\n")
+    cache = open_cache(SETTINGS)
+    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), True, (), (str(plugin),)))
+    cache.save()
+    assert recall() is not None
+    plugin.write_text("KIND = 12\n")
+    assert recall() is None
+
+
+def test_a_plugin_that_is_installed_on_any_import_path_forgets_everything(
+    cached: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cached.parent / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    cache = open_cache(SETTINGS)
+    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), True, ()))
+    cache.save()
+    assert recall() is not None
+    (folder / "plugin.dist-info").mkdir()
+    assert recall() is None

@@ -23,15 +23,42 @@ def messages(text: str, code: str) -> list[str]:
     return [finding.message for finding in lint(text, code)]
 
 
-def test_a_step_behind_dead_arcs_only_never_runs() -> None:
+def test_of_a_step_behind_dead_arcs_only_the_arcs_are_reported() -> None:
     text = """
     - step: start
       next:
         arcs:
           - {step: lost, when: false}
     - step: lost
+      next: {arcs: [{step: after}]}
+    - step: after
     """
-    assert messages(text, "P410") == ["`lost` never runs: no arc that can fire leads to it"]
+    assert messages(text, "P410") == []
+    assert len(messages(text, "P210")) == 1
+
+
+def test_of_steps_after_a_step_that_never_runs_only_the_first_is_reported() -> None:
+    text = """
+    - step: start
+    - step: lost
+      next: {arcs: [{step: after}]}
+    - step: after
+      next: {arcs: [{step: last}]}
+    - step: last
+    """
+    assert messages(text, "P410") == ["`lost` never runs: no arc leads to it"]
+
+
+def test_of_a_cycle_that_nothing_leads_to_the_first_step_is_reported() -> None:
+    text = """
+    - step: start
+    - step: one
+      next: {arcs: [{step: two}]}
+    - step: two
+      next: {arcs: [{step: one}, {step: three}]}
+    - step: three
+    """
+    assert messages(text, "P410") == ["`one` never runs: no arc that can fire leads to it"]
 
 
 def test_a_gate_that_never_opens_is_reported() -> None:

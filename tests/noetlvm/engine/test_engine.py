@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from noetlvm.server.refusals import BadRequestError
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.references import Reference
@@ -14,7 +15,6 @@ from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
 from noetlvm.results.files import FileResults
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import Credentials, UnresolvedError
-from noetlvm.server.refusals import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
@@ -81,13 +81,13 @@ def test_tasks_run_in_order_and_the_last_result_is_that_of_the_execution() -> No
     assert session.tools.is_closed
 
 
-def test_a_no_op_step_of_one_task_makes_six_events() -> None:
+def test_a_no_op_step_of_one_task_makes_seven_events() -> None:
     session = Session()
     ending = session.run(NOOPS)
     names = session.names(ending.execution_id)
     of_step = ["step.scheduled", "step.started", "task.started", "task.done", "step.done", "next.evaluated"]
-    assert names[4:10] == of_step
-    assert len(names) == 4 + 6 + 6 + 2
+    assert names[4:11] == [*of_step, "token.enqueued"]
+    assert len(names) == 4 + 7 + 6 + 2
 
 
 def test_a_tool_begins_only_when_everything_before_it_is_durable() -> None:

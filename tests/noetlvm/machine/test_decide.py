@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import noetlvm.machine
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import Limits
@@ -19,7 +19,7 @@ from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Request, from_data, to_data
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
-from noetlvm.machine.state import Child, FrameState
+from noetlvm.machine.state import Child, FrameState, Token
 from noetlvm.record import changed
 from noetlvm.testing import run_playbook
 from tests.noetlvm.machine.control.drive import Drive, Hand, loaded, ok
@@ -30,6 +30,7 @@ FRAME = FrameState.from_data([3, "prev", {"page": 2}, [1], 2, "fetch", 1, 5.0, 1
 MESSAGES: list[Any] = [
     messages.Start(REQUEST),
     messages.Refuse(REQUEST, {"kind": "keychain"}),
+    messages.Retry("y", "b", "x", [Token("start", {"a": 1}, {"name": "step.done"}, False)], [0, 1, 0]),
     messages.WorkerReport(1, "0", 2, EVENTS),
     messages.ChildFinished(1, "", "x/1#1.1", {"status": "ok"}),
     messages.LeaseLost(1, "2.1", 3),

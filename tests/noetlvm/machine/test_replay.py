@@ -107,7 +107,7 @@ def test_an_edit_that_changes_no_decision_is_no_difference(old: str, new: str) -
     ("old", "new", "expected", "found"),
     [
         ("{ n: 5 }", "{ n: 6 }", "workflow.started", "workflow.started"),
-        ("- step: low\n          when", "- step: high\n          when", "next.evaluated", "next.evaluated"),
+        ("- step: low\n          when", "- step: high\n          when", "token.enqueued", "token.enqueued"),
         (
             "  - step: low\n    tool",
             "  - step: low\n"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from noetlvm.bridge import compile_texts
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Request
 from noetlvm.results.memory import MemoryResults
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
 from noetlvm.server.server import Server

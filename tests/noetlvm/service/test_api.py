@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
+from noetlvm.data.encoding import decode
+from noetlvm.data.event import Event, Recorded
 from noetlvm.service.access import BODY_BYTES_MAX
 from tests.noetlvm.service.conftest import HELLO, Service
 
@@ -118,8 +121,7 @@ ROUTES = [
     ("GET", "/api/v1/tokens", "admin"),
     ("POST", "/api/v1/tokens", "admin"),
     ("DELETE", "/api/v1/tokens/x", "admin"),
-    ("GET", "/api/v1/bundles/x", "worker"),
-    ("GET", f"/api/v1/results/{'0' * 64}", "worker"),
+    ("POST", "/api/v1/executions/x/retry", "run"),
     ("PUT", f"/api/v1/results/{'0' * 64}", "worker"),
 ]
 
@@ -132,6 +134,17 @@ def test_every_route_needs_a_token_of_its_scope(service: Service, method: str, p
     assert service.http.request(method, path, headers=service.as_(lacking)).status_code == 403
     allowed = service.http.request(method, path, headers=service.as_(scope))
     assert allowed.status_code not in (401, 403, 500)
+
+
+def test_a_worker_reads_only_what_its_commands_name(service: Service) -> None:
+    bundle = register(service).json()["bundle"]
+    key = sha256(b"\xc0").hexdigest()
+    service.driver.results.put([(key, b"\xc0")])
+    for path in (f"/api/v1/bundles/{bundle}", f"/api/v1/results/{key}"):
+        assert service.http.get(path).status_code == 401
+        assert service.http.get(path, headers=service.as_("read")).status_code == 200
+        assert service.http.get(path, headers=service.as_("worker")).status_code == 404
+        assert service.http.get(f"{path}?worker=unknown", headers=service.as_("worker")).status_code == 404
 
 
 def test_no_route_is_without_a_check(service: Service) -> None:
@@ -211,3 +224,72 @@ def test_metrics_count_and_name_no_data(service: Service) -> None:
     text = service.http.get("/metrics").text
     assert 'noetlvm_executions_ended_total{status="success"} 1.0' in text
     assert "cAnary-42" not in text
+
+
+FAILING = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: failing, path: tests/failing }
+workload: { list: null }
+workflow:
+  - step: start
+    next: { arcs: [{ step: broken }] }
+  - step: broken
+    loop: { in: "{{ workload['list'] }}", iterator: n }
+"""
+
+
+def failed_execution(service: Service) -> str:
+    register(service, FAILING)
+    id = str(start(service, json={"path": "tests/failing"}).json()["execution_id"])
+    assert ended(service, id)["status"] == "failed"
+    return id
+
+
+def retry(service: Service, id: str, **more: Any) -> Any:
+    headers = service.as_("run") | more.pop("headers", {})
+    return service.http.post(f"/api/v1/executions/{id}/retry", headers=headers, **more)
+
+
+def test_a_failed_execution_is_retried_as_a_new_one(service: Service) -> None:
+    first = failed_execution(service)
+    answer = retry(service, first)
+    assert answer.status_code == 201
+    second = answer.json()["execution_id"]
+    assert second != first
+    ended(service, second)
+    page = service.http.get(f"/api/v1/executions/{second}/events?limit=1000", headers=service.as_("read")).json()
+    (again,) = [event for event in page["events"] if event["name"] == "execution.retried"]
+    assert again["data"]["retried_from"] == first
+    assert [event["name"] for event in page["events"]].count("step.failed") == 2
+
+
+def test_retries_with_one_key_are_one_execution(service: Service) -> None:
+    first = failed_execution(service)
+    key = {"Idempotency-Key": "once"}
+    assert retry(service, first, headers=key).json() == retry(service, first, headers=key).json()
+    assert retry(service, first).json() != retry(service, first, headers=key).json()
+
+
+def test_what_cannot_be_retried_says_why(service: Service) -> None:
+    first = failed_execution(service)
+    register(service)
+    id = start(service).json()["execution_id"]
+    ended(service, id)
+    answer = retry(service, id)
+    assert (answer.status_code, "only a failed execution" in answer.json()["detail"]) == (409, True)
+    assert retry(service, "unknown").status_code == 404
+    assert retry(service, first, json={"bundle": "unknown"}).status_code == 404
+    assert retry(service, first, json={"bundel": "x"}).status_code == 422
+    other = register(service).json()["bundle"]
+    answer = retry(service, first, json={"bundle": other})
+    assert (answer.status_code, "no playbook `tests/failing`" in answer.json()["detail"]) == (409, True)
+
+
+def test_events_as_msgpack_are_exactly_as_stored(service: Service) -> None:
+    id = failed_execution(service)
+    accept = {"Accept": "application/vnd.msgpack"}
+    answer = service.http.get(f"/api/v1/executions/{id}/events", headers=service.as_("read") | accept)
+    assert answer.headers["content-type"] == "application/vnd.msgpack"
+    rows = [Recorded(*row[:3], Event(*row[3])) for row in decode(answer.content)["events"]]
+    assert rows == list(service.driver.store.events(id))

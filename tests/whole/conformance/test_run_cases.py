@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import CompilationError
-from noetlvm.testing.__main__ import REFUSED, run_given
 from noetlvm.conformance.verdict import IN_ANY_ORDER, complaints
+from noetlvm.testing.__main__ import REFUSED, run_given
 from tests.whole.conformance.suite import Case, read_cases
 
 

@@ -1,0 +1,84 @@
+"""`noetlvm retry`: runs the failed steps of a failed execution again, as a new execution."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from noetlvm.cli.database import find_execution, reading
+from noetlvm.cli.drive import RunOptions, drive
+from noetlvm.cli.remote import remote_client, uses_server
+from noetlvm.cli.request import (
+    Database,
+    Durability,
+    DurabilityLevel,
+    EndingJson,
+    Keychain,
+    MaxParallel,
+    OneExecution,
+    Quiet,
+    ServerUrl,
+    TokenFile,
+)
+from noetlvm.command_line.declared import Option
+from noetlvm.command_line.process import SUCCESS, CommandError
+
+if TYPE_CHECKING:
+    from noetlvm.client.client import Client
+
+
+def retry(
+    execution: OneExecution,
+    bundle: Annotated[
+        str | None,
+        Option(metavar="FILE", help="A .nbc or a playbook to continue with, if it decides the same so far."),
+    ] = None,
+    keychain: Keychain = None,
+    db: Database = None,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    detach: Annotated[bool, Option("--detach", help="On a server: do not wait for its end.")] = False,
+    max_parallel: MaxParallel = None,
+    durability: Durability = DurabilityLevel.FULL,
+    as_json: EndingJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run the failed steps of a failed execution again, as a new execution.
+
+    Its log begins with the whole log of the failed one: what succeeded is not run again, and `ctx` and results stay.
+    With an edited playbook the failed steps run its tasks, provided that everything else is decided as it was.
+    Exit codes as of `noetlvm run`.
+
+    Examples: noetlvm retry 0190f3c2, noetlvm retry 0190f3c2 --bundle corrected.yaml --json
+    """
+    if uses_server(db, server):
+        with remote_client(server, token_file) as client:
+            return _retry_remotely(client, execution, bundle, detach=detach, as_json=as_json, quiet=quiet)
+    if detach:
+        raise CommandError("--detach needs a server, which runs the execution; see --server")
+    from noetlvm.cli.run import bundle_of
+
+    options = RunOptions.of(db, durability, max_parallel, keychain, as_json=as_json, quiet=quiet)
+    other = bundle_of([bundle], quiet=quiet) if bundle else None
+    with reading(str(options.database)) as reader:
+        row = find_execution(reader, execution)
+    folder = Path(bundle).parent if bundle else None
+    return drive(options, lambda engine: [engine.retry(row.execution_id, other)], folder)
+
+
+def _retry_remotely(
+    client: Client, execution: str, file: str | None, *, detach: bool, as_json: bool, quiet: bool
+) -> int:
+    from noetlvm.cli.submit import refusing, registered, watch
+
+    if file is not None and not Path(file).is_file():
+        raise CommandError(f"there is no file {file}")
+    bundle = registered(client, file, as_json or quiet) if file else None
+    failed = refusing(client.execution, execution)
+    id = refusing(client.retry, failed["execution_id"], bundle=bundle)
+    if detach:
+        print(json.dumps({"execution_id": id}) if as_json else id)
+        return SUCCESS
+    folder = Path(file).parent if file else None
+    return watch(client, id, as_json=as_json, quiet=quiet, folder=folder, after=failed["event_count"])

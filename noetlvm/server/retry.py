@@ -1,0 +1,70 @@
+"""Prepares the retry of a failed execution (S56): reads its log, and says why it cannot be retried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from noetlvm.data.event import Recorded
+from noetlvm.data.references import Reference
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook
+from noetlvm.machine.payload import Offload
+from noetlvm.machine.replay import replay
+from noetlvm.machine.retry import RetryPlan
+from noetlvm.store.interface import Execution, StoreReader
+
+RETRY_EVENTS_MAX = 250_000
+"""Events of an execution that can be retried: the new one's log begins with all of them, in one transaction."""
+
+
+class RefusedRetryError(ValueError):
+    """An execution cannot be retried. The message says why, and what to do instead."""
+
+
+class PreparedRetry(NamedTuple):
+    """A retry that can start."""
+
+    bundle: Bundle
+    playbook: LoadedPlaybook
+    log: list[Recorded]
+    plan: RetryPlan
+
+
+def prepare_retry(reader: StoreReader, fetch: Callable[[str], bytes], row: Execution, bundle: Bundle) -> PreparedRetry:
+    """Read what a retry needs. It only reads, so any thread may run it. Raises RefusedRetryError.
+
+    Another bundle than the execution's own is accepted if it decides the same on everything that happened so far.
+    """
+    id = row.execution_id
+    if row.status != "failed":
+        raise RefusedRetryError(f"{id} {_STANDING.get(row.status, row.status)}; only a failed execution can be retried")
+    if row.seq > RETRY_EVENTS_MAX:
+        raise RefusedRetryError(f"{id} has {row.seq:,} events; one with up to {RETRY_EVENTS_MAX:,} can be retried")
+    playbook = bundle.program.playbooks.get(row.path)
+    if playbook is None:
+        raise RefusedRetryError(f"the bundle has no playbook `{row.path}`, which {id} runs")
+    log = list(reader.events(id, 0, row.seq))
+    if bundle.id != row.bundle:
+        _require_same_decisions(playbook, log, lambda reference: fetch(reference.key))
+    plan = RetryPlan(log)
+    if not plan.has_tokens:
+        raise RefusedRetryError(f"{id} was refused before its first step: correct the request and start it again")
+    return PreparedRetry(bundle, playbook, log, plan)
+
+
+def _require_same_decisions(playbook: LoadedPlaybook, log: list[Recorded], fetch: Callable[[Reference], bytes]) -> None:
+    difference = replay(playbook, log, Offload(playbook.limits.max_payload_bytes, fetch))
+    if difference is not None:
+        place = f" at {difference.place}" if difference.place else ""
+        raise RefusedRetryError(
+            f"the other bundle decides event {difference.seq:,} differently{place}: what happened would not have; "
+            "change only what has not been decided, such as the tasks of the step that failed"
+        )
+
+
+_STANDING = {
+    "running": "is still running",
+    "paused": "is paused",
+    "success": "has succeeded",
+    "cancelled": "was cancelled",
+}

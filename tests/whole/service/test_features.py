@@ -1,0 +1,90 @@
+"""What the service offers beyond running: over a server on SQLite, and over two servers on PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from noetlvm.conformance.cluster import Cluster
+from tests.servers import postgres_server
+from tests.whole.service.processes import cluster, run_to_end
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("service")
+    if request.param == "sqlite":
+        with cluster(f"sqlite:{folder / 'service.db'}", folder, workers=1) as made:
+            yield made
+        return
+    with postgres_server() as store, cluster(store, folder, servers=2, workers=2) as made:
+        yield made
+
+
+FLAKY = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: flaky, path: tests/flaky }
+workload: { file: "" }
+workflow:
+  - step: start
+    tool:
+      - once: { kind: shell, command: [sh, -c, 'echo once >> "$0.log"', "{{ workload.file }}"] }
+    next: { arcs: [{ step: fragile }] }
+  - step: fragile
+    tool:
+      - needs_file: { kind: shell, command: [cat, "{{ workload.file }}"] }
+"""
+
+
+def test_a_failed_execution_is_retried_over_the_service(running: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    client = running.client()
+    first = run_to_end(client, [FLAKY], {"file": str(file)})
+    assert first["status"] == "failed"
+    file.write_text("here", encoding="utf-8")
+    words = ("retry", first["execution_id"], "--server", running.servers[-1][1], "--json")
+    second = json.loads(running.command(*words))
+    assert (second["status"], second["result"]["stdout"]) == ("success", "here")
+    assert Path(f"{file}.log").read_text(encoding="utf-8") == "once\n"
+    replayed = json.loads(running.command("replay", second["execution_id"], *words[2:]))
+    assert replayed["differences"] == []
+    shown = running.command("result", second["execution_id"], *words[2:4])
+    assert json.loads(shown) == second["result"]
+
+
+def test_a_paused_execution_is_resumed_over_the_service(running: Cluster, tmp_path: Path) -> None:
+    client = running.client()
+    gate = tmp_path / "gate"
+    bundle = client.register(WAITING)["bundle"]
+    id = client.start(bundle=bundle, payload={"gate": str(gate)})
+    server = ("--server", running.servers[0][1])
+    running.command("pause", id, *server)
+    give_up = time.monotonic() + 60
+    while client.execution(id)["status"] != "paused":
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+    gate.touch()
+    assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
+    assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
+
+
+WAITING = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: waiting, path: tests/waiting }
+workload: { gate: "" }
+workflow:
+  - step: start
+    tool:
+      - wait_for_file:
+          kind: shell
+          command: [sh, -c, 'while ! test -e "$0"; do sleep 0.05; done', "{{ workload.gate }}"]
+    next: { arcs: [{ step: end }] }
+  - step: end
+    tool: { kind: noop }
+"""
