@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.bytecode.program import KeychainEntry
-from noetlvm.conformance.scripted import Part, ScriptedTools, SharedClock
+from noetlvm.conformance.scripted import HostedTools, Part, SharedClock
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.messages import Work
 from noetlvm.results.interface import ResultStore
@@ -40,7 +40,7 @@ SLOTS = 200
 class ScriptedWorker(RemoteWorker):
     """A worker whose tools know which command they work for, and may lose it."""
 
-    def __init__(self, link: WebSocketLink, tools: ScriptedTools, **options: Any) -> None:
+    def __init__(self, link: WebSocketLink, tools: HostedTools, **options: Any) -> None:
         super().__init__(link, tools, **options)
         self._scripted = tools
         tools.redacted = self._redacted
@@ -105,7 +105,7 @@ def _work(arguments: Namespace) -> int:
     link = WebSocketLink(arguments.server, os.environ["NOETLVM_TOKEN"])
 
     async def run() -> None:
-        tools = ScriptedTools(arguments.home / HOST, clock, ToolRunner())
+        tools = HostedTools(arguments.home / HOST, clock, ToolRunner())
         id = uuid.uuid4().hex
         worker = ScriptedWorker(link, tools, id=id, pools=(DEFAULT_POOL,), slots=SLOTS, clock=clock)
         for number in (signal.SIGTERM, signal.SIGINT):

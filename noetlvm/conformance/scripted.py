@@ -16,12 +16,12 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
-from noetlvm.machine.effects import CallTool
+from noetlvm.machine.instructions import CallTool
 from noetlvm.machine.messages import Work
 from noetlvm.testing.result import CallMade, shown
 from noetlvm.testing.script import Answer, Script, ScriptError, Scripts
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error, ok
-from noetlvm.tools.plain import plain
+from noetlvm.tools.inputs import plain
 
 _TICK_SECONDS = 0.05
 """Longest real wait before the clock's speed is read again."""
@@ -153,7 +153,7 @@ _REQUESTS: dict[str, Callable[..., Any]] = {
 }
 
 
-class ScriptedTools:
+class HostedTools:
     """Takes answers from a host. A bundle without a script has real tools."""
 
     def __init__(self, address: Path, clock: SharedClock, tools: Tools) -> None:

@@ -36,14 +36,14 @@ class Reply(NamedTuple):
 class Implementation(Protocol):
     """Answers the questions of the protocol."""
 
-    def ask(self, *words: str) -> Reply:
+    def call(self, *words: str) -> Reply:
         """Run a command: the name of a stage, its options and files."""
 
 
 class OwnImplementation:
     """Ours, in this process."""
 
-    def ask(self, *words: str) -> Reply:
+    def call(self, *words: str) -> Reply:
         if words[0] not in ("run", "replay"):
             from noetlvm.bridge import run_compiler
 
@@ -64,7 +64,7 @@ class CommandImplementation:
         if not self._command:
             raise CommandError("--command is empty: give the program that answers, such as 'python -m myimpl'")
 
-    def ask(self, *words: str) -> Reply:
+    def call(self, *words: str) -> Reply:
         try:
             done = subprocess.run(
                 [*self._command, *words],
@@ -90,7 +90,7 @@ def judge(case: Case, implementation: Implementation, folder: Path) -> list[str]
 
 
 def _lint(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
-    reply = implementation.ask("lint", "--format", "json", str(case.path))
+    reply = implementation.call("lint", "--format", "json", str(case.path))
     expected = case.spots("findings")
     found = as_listed({Spot.of(finding) for finding in reply.data()}, expected)
     absent, is_exact = set(case.expect.get("absent", ())), case.expect.get("exact", False)
@@ -101,7 +101,7 @@ def _lint(case: Case, implementation: Implementation, _folder: Path) -> Iterator
 
 
 def _parse(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
-    reply = implementation.ask("parse", "--format", "json", str(case.path))
+    reply = implementation.call("parse", "--format", "json", str(case.path))
     answer, listed = reply.data(), case.spots("problems")
     yield from _different("problems", listed, as_listed({Spot.of(problem) for problem in answer["problems"]}, listed))
     for key in {"ok", "playbook"} & set(case.expect):
@@ -116,29 +116,29 @@ def _canon(case: Case, implementation: Implementation, _folder: Path) -> Iterato
 
     expected = case.path.with_suffix(".canon.yml")
     try:
-        printed = implementation.ask("canon", str(case.path)).out
+        printed = implementation.call("canon", str(case.path)).out
         if read_yaml("canon", printed.encode()) != read_yaml("expected", expected.read_bytes()):
             yield "the canonical form is another one"
-        if implementation.ask("canon", str(expected)).out != expected.read_text(encoding="utf-8"):
+        if implementation.call("canon", str(expected)).out != expected.read_text(encoding="utf-8"):
             yield "canonical text does not come out as it is"
     except CompilationError as error:
         yield f"what it prints is no YAML: {error}"
 
 
 def _compile(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
-    printed = implementation.ask("compile", str(case.path), "--emit", "asm").out
+    printed = implementation.call("compile", str(case.path), "--emit", "asm").out
     if printed != case.path.with_suffix(".asm").read_text(encoding="utf-8"):
         yield "the program is another one"
 
 
 def _verify(case: Case, implementation: Implementation, folder: Path) -> Iterator[str]:
     bundle = folder / "case.nbc"
-    made = implementation.ask("asm", str(case.path), "--unverified", "-o", str(bundle))
+    made = implementation.call("asm", str(case.path), "--unverified", "-o", str(bundle))
     if made.exit_code != 0:
         yield "the assembly cannot be assembled"
         return
     bundle.write_bytes(_mutated(bundle.read_bytes(), str(case.expect.get("mutation", ""))))
-    (answer,) = implementation.ask("verify", "--json", str(bundle)).data()
+    (answer,) = implementation.call("verify", "--json", str(bundle)).data()
     code = (answer.get("error") or {}).get("code")
     if code != case.expect["code"]:
         yield f"the code is {code}, not {case.expect['code']}"
@@ -157,7 +157,7 @@ def _mutated(data: bytes, mutation: str) -> bytes:
 
 def _run(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
     files = [str(path) for path in (case.path, *case.companions)]
-    reply = implementation.ask("run", *files, "--given", str(case.path.with_suffix(".expect.json")))
+    reply = implementation.call("run", *files, "--given", str(case.path.with_suffix(".expect.json")))
     answer = reply.data()
     yield from complaints(case.expect, answer)
     if reply.exit_code != int(answer["status"] != "success"):
@@ -165,7 +165,7 @@ def _run(case: Case, implementation: Implementation, _folder: Path) -> Iterator[
 
 
 def _replay(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
-    state = implementation.ask("replay", str(case.path)).data()
+    state = implementation.call("replay", str(case.path)).data()
     for key, value in case.expect["state"].items():
         if state.get(key) != value:
             yield f"`{key}` is {state.get(key)!r}, not {value!r}"
@@ -178,7 +178,7 @@ _GRAPH_NAMES = ("reachable", "unreachable")
 
 
 def _graph(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
-    answer = implementation.ask("graph", "--format", "json", str(case.path)).data()
+    answer = implementation.call("graph", "--format", "json", str(case.path)).data()
     for field, expected in case.expect.items():
         if field == "requirement":
             continue
@@ -198,7 +198,7 @@ def _rows(rows: list[dict[str, Any]], fields: tuple[str, ...]) -> list[tuple[str
 
 
 def _migrate(case: Case, implementation: Implementation, folder: Path) -> Iterator[str]:
-    report = implementation.ask("migrate", "--report", "json", str(case.path)).data()["files"][0]
+    report = implementation.call("migrate", "--report", "json", str(case.path)).data()["files"][0]
     if report["dialect"] != case.expect["dialect"]:
         yield f"the dialect is {report['dialect']}, not {case.expect['dialect']}"
     missing = set(case.expect["codes"]) - {change["code"] for change in report["changes"]}
@@ -207,13 +207,13 @@ def _migrate(case: Case, implementation: Implementation, folder: Path) -> Iterat
     if case.expect.get("broken"):
         return
     migrated = folder / f"{case.id}.yaml"
-    migrated.write_text(implementation.ask("migrate", str(case.path)).out, encoding="utf-8")
-    errors = [row for row in implementation.ask("lint", "--format", "json", str(migrated)).data() if _is_error(row)]
+    migrated.write_text(implementation.call("migrate", str(case.path)).out, encoding="utf-8")
+    errors = [row for row in implementation.call("lint", "--format", "json", str(migrated)).data() if _is_error(row)]
     if errors:
         yield f"the result has errors: {errors[0]['message']}"
     elif not case.expect.get("compile_only"):
         given = str(case.path.with_suffix(".expect.json"))
-        yield from _migrated_run(case, implementation.ask("run", str(migrated), "--given", given).data())
+        yield from _migrated_run(case, implementation.call("run", str(migrated), "--given", given).data())
 
 
 def _is_error(finding: dict[str, Any]) -> bool:

@@ -25,6 +25,7 @@ LAYERS = {
         ("bridge",),
         ("testing",),
         ("client", "service"),
+        ("conformance",),
         ("cli",),
         ("__main__",),
     ),
