@@ -72,7 +72,7 @@ def run_compiler(words: Sequence[str]) -> tuple[int, str]:
     from io import BytesIO, StringIO, TextIOWrapper
 
     from noetlc.cli.app import PROGRAM
-    from noetlvm.command_line.plain import run_words
+    from noetlvm.command_line.declared import run_words
     from noetlvm.command_line.process import CANNOT_RUN, CommandError
 
     out = TextIOWrapper(BytesIO(), encoding="utf-8", newline="")
