@@ -79,7 +79,7 @@ def run_compiler(words: Sequence[str]) -> tuple[int, str]:
     with redirect_stdout(out), redirect_stderr(StringIO()):
         try:
             code = run_words(PROGRAM, words)
-        except (CommandError, *PROGRAM.errors):  # type: ignore[misc]
+        except (CommandError, *PROGRAM.errors):
             code = CANNOT_RUN
         out.flush()
     return code, out.buffer.getvalue().decode()  # type: ignore[attr-defined]

