@@ -8,10 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 
 class CompilationError(Exception):
@@ -75,14 +72,15 @@ def run_compiler(words: Sequence[str]) -> tuple[int, str]:
     from noetlvm.command_line.declared import run_words
     from noetlvm.command_line.process import CANNOT_RUN, CommandError
 
-    out = TextIOWrapper(BytesIO(), encoding="utf-8", newline="")
+    printed = BytesIO()
+    out = TextIOWrapper(printed, encoding="utf-8", newline="")
     with redirect_stdout(out), redirect_stderr(StringIO()):
         try:
             code = run_words(PROGRAM, words)
-        except (CommandError, *PROGRAM.errors):
+        except (CommandError, *PROGRAM.errors):  # type: ignore[misc]
             code = CANNOT_RUN
         out.flush()
-    return code, out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    return code, printed.getvalue().decode()
 
 
 def read_yaml(path: str, data: bytes) -> Any:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from noetlvm.server.refusals import BadRequestError
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.references import Reference
@@ -15,6 +14,7 @@ from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
 from noetlvm.results.files import FileResults
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import Credentials, UnresolvedError
+from noetlvm.server.server import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
