@@ -64,6 +64,8 @@ def _bundle(reader: StoreReader, row: Execution, file: str | None) -> Bundle:
         from noetlvm.cli.run import bundle_of
 
         return bundle_of([file])
+    if not row.bundle:
+        raise CommandError(f"{row.execution_id} was refused before there was a bundle: nothing was decided")
     data = reader.bundle(row.bundle)
     if data is None:
         raise CommandError(f"the database has no bundle {row.bundle}; name it with --bundle")

@@ -49,6 +49,7 @@ from noetlvm.server.children import objection_to, outcome_of, payload_of, refusa
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.refusals import BadRequestError, record_refusal
 from noetlvm.server.retry import PreparedRetry, prepare_retry
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
@@ -71,10 +72,6 @@ _COUNTS_CACHED = 1_000
 
 class NotFoundError(LookupError):
     """The store has no such execution, or not what is needed to continue it."""
-
-
-class BadRequestError(ValueError):
-    """A request that cannot be recorded."""
 
 
 class Server:
@@ -147,7 +144,7 @@ class Server:
         self._use(bundle)
         objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
-            raise BadRequestError(objection)
+            raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
         if not self._is_shared:  # a service remembers no endings: its store does
             self._wanted.add(request.execution_id)
@@ -174,6 +171,10 @@ class Server:
             self._wanted.add(id)
         self.submit(active, plan.retry(id, bundle.id), done)
         return id
+
+    def refuse(self, error: dict[str, Any], path: str, name: str = "") -> BadRequestError:
+        """Record that a request is refused, and return what to raise (S61)."""
+        return record_refusal(self.store, error, path, name=name, now=self._now(), ids=self._ids)
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
