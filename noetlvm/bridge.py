@@ -74,8 +74,7 @@ def _findings(compiled: Compiled) -> list[dict[str, Any]]:
 def read_yaml(path: str, data: bytes) -> Any:
     """Return the data of a YAML file, None if it is empty. Raises CompilationError at the first problem."""
     from noetlc.syntax.nodes import plain
-    from noetlc.syntax.problem import ProblemKind
-    from noetlc.syntax.span import Source
+    from noetlc.syntax.span import ProblemKind, Source
     from noetlc.syntax.yaml_reader import decode, read_document
 
     text, problem = decode(data)

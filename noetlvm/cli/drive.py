@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, results_of, writing
-from noetlvm.cli.options import DurabilityLevel
+from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
-from noetlvm.data import json_text
+from noetlvm.data import references
 from noetlvm.data.references import Reference
 from noetlvm.record import Record
 
@@ -70,7 +70,7 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
 
 
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
-    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
     from noetlvm.server.refusals import BadRequestError
@@ -148,7 +148,7 @@ def print_ending(reader: StoreReader, ending: Ending, folder: Path | None, *, as
     if type(ending.result) is Reference and not quiet:
         print(f"the result is stored: `noetlvm result {ending.execution_id}` prints it", file=sys.stderr)
     if as_json:
-        print(json_text.as_json(_as_data(ending)), flush=True)
+        print(references.as_json(_as_data(ending)), flush=True)
         return
     row = reader.execution(ending.execution_id)
     if row is None or (quiet and ending.status == "success"):

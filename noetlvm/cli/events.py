@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import find_execution, reading
-from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
+from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.data.event import Recorded, envelope
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import StoreReader

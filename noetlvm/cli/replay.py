@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import find_execution, reading_results
-from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
+from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
+    from noetlvm.machine.loaded import Bundle
     from noetlvm.machine.replay import Difference
-    from noetlvm.server.bundle import Bundle
     from noetlvm.store.interface import Execution, StoreReader
 
 _SHOWN_CHARS = 400
@@ -57,8 +57,8 @@ def replay(
 
 
 def _bundle(reader: StoreReader, row: Execution, file: str | None) -> Bundle:
-    from noetlvm.bytecode.errors import BundleError
-    from noetlvm.server.bundle import Bundle
+    from noetlvm.bytecode.program import BundleError
+    from noetlvm.machine.loaded import Bundle
 
     if file:
         from noetlvm.cli.run import bundle_of

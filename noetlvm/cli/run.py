@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from noetlvm.cli.database import writing
 from noetlvm.cli.drive import RunOptions, drive
-from noetlvm.cli.options import Database, Durability, DurabilityLevel, EndingJson, Keychain, MaxParallel, Quiet
-from noetlvm.cli.request import first_ctx, request_payload
+from noetlvm.cli.request import (
+    Database,
+    Durability,
+    DurabilityLevel,
+    EndingJson,
+    Keychain,
+    MaxParallel,
+    Quiet,
+    first_ctx,
+    request_payload,
+)
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from noetlvm.server.bundle import Bundle
+    from noetlvm.machine.loaded import Bundle
 
 SUFFIX = ".nbc"
 
@@ -72,8 +81,8 @@ def _note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
 
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     """Return the bundle of a .nbc file, or compile playbooks into one."""
-    from noetlvm.bytecode.errors import BundleError
-    from noetlvm.server.bundle import Bundle
+    from noetlvm.bytecode.program import BundleError
+    from noetlvm.machine.loaded import Bundle
 
     data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files, quiet)
     try:

@@ -15,12 +15,10 @@ from typing import Any
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
-from noetlvm.machine.effects import FAILED, failure
-from noetlvm.machine.fold import parallel_around
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.fold import Journal, parallel_around
+from noetlvm.machine.instructions import FAILED, failure
 from noetlvm.machine.loaded import LoadedPlaybook
-from noetlvm.machine.loop_results import with_stored
-from noetlvm.machine.loops import iter_of
+from noetlvm.machine.loops import deep_merge, iter_of, with_stored
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -46,7 +44,6 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
-from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.requests import refused, requested
 from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread

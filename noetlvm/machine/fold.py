@@ -519,3 +519,23 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "execution.retried": _retried,
 }
 """One for each event of the catalogue, except those that are folded into another."""
+
+
+class Journal:
+    """Collects the events of one decision."""
+
+    __slots__ = ("events", "now", "state")
+
+    def __init__(self, state: State, now: float) -> None:
+        self.state = state
+        self.now = now
+        """When they are recorded."""
+        self.events: list[Event] = []
+
+    def record(self, event: Event) -> None:
+        apply(self.state, event, self.now)
+        self.events.append(event)
+
+    def emit(self, name: str, data: dict[str, Any], run: int = 0, iteration: str = "") -> None:
+        """Record an event that is about no task."""
+        self.record(Event(name, data, run, iteration))

@@ -15,10 +15,9 @@ from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, task_run_id
 from noetlvm.data.references import overlaid, readable
 from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECONDS
-from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
-from noetlvm.machine.masked import unmasked
+from noetlvm.machine.instructions import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.payload import TooLargeError
-from noetlvm.machine.scope import Scope, labels_first, pipeline_names
+from noetlvm.machine.scope import Scope, labels_first, pipeline_names, unmasked
 
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import LoadedPipeline, LoadedPlaybook

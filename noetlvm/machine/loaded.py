@@ -1,4 +1,4 @@
-"""A verified program, ready to run: expressions as functions, steps by name, limits, and places in the source.
+"""A verified bundle, ready to run: expressions as functions, steps by name, limits, places in the source.
 
 Whatever a run may never need is made when it is first needed: functions, bound pipelines, the index of places.
 """
@@ -6,9 +6,9 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.bytecode.load import load
+from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.program import (
     ArcCode,
     DebugEntry,
@@ -21,17 +21,17 @@ from noetlvm.bytecode.program import (
     Program,
 )
 from noetlvm.bytecode.program import Transition as Step
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.bytecode.verify.verifier import load
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from noetlvm.limits import Limits
-from noetlvm.machine.effects import failure
-from noetlvm.machine.instructions import bind
+from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
+
 
 DEFAULT_POOL = "default"
 """Workers of steps that name no pool."""
@@ -335,3 +335,17 @@ class _Setting(Record):
 
     def _evaluator(self, expression: ExpressionCode | None, address: str) -> Evaluator | None:
         return Evaluator(expression, address, self) if expression else None
+
+
+class Bundle(NamedTuple):
+    """A bundle that may run."""
+
+    id: str
+    data: bytes
+    program: LoadedProgram
+
+    @classmethod
+    def of(cls, data: bytes) -> Bundle:
+        """Return the bundle that the bytes are. Raises BundleError."""
+        program = load_program(data)
+        return cls(bundle_id(data), data, program)

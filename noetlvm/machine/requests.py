@@ -7,7 +7,7 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import DIAGNOSTICS_LISTED
-from noetlvm.machine.effects import failure, shortened
+from noetlvm.machine.instructions import failure, shortened
 from noetlvm.machine.messages import Request
 from noetlvm.machine.payload import Offload
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
-from noetlvm.machine.effects import failure
-from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.machine.instructions import failure
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -43,9 +43,7 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput
-from noetlvm.server.bundle import Bundle
-from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, outcome_of, payload_of, refusal
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot

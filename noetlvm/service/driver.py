@@ -15,10 +15,10 @@ from typing import Any
 
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.decide import decide, work_for
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.retry import PreparedRetry

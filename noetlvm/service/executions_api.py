@@ -11,10 +11,10 @@ from fastapi.responses import StreamingResponse
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import envelope
-from noetlvm.data.json_text import plain
-from noetlvm.machine.effects import failure
+from noetlvm.data.references import plain
+from noetlvm.machine.instructions import failure
+from noetlvm.machine.loaded import Bundle
 from noetlvm.server.active import Ending
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
 from noetlvm.server.refusals import BadRequestError

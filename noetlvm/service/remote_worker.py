@@ -16,14 +16,13 @@ from typing import Any
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
 from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools
-from noetlvm.worker.clock import Clock, SystemClock
-from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
+from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
 LEASE_SECONDS = 15.0
 """Until the server says how long a lease is."""

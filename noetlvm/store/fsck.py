@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.bytecode.codec.container import bundle_id
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.bytecode.load import load
+from noetlvm.bytecode.program import BundleError
+from noetlvm.bytecode.verify.verifier import load
 from noetlvm.data.encoding import references_in
 from noetlvm.store.interface import DamagedError
 from noetlvm.store.migrations import SEQ_BITS

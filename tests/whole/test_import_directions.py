@@ -30,7 +30,7 @@ LAYERS = {
     ),
     "noetlc": (
         ("syntax",),
-        ("finding", "assembly", "files", "globs"),
+        ("finding", "assembly", "files"),
         ("migrate",),
         ("analysis",),
         ("canon",),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import noetlvm.machine
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import Limits
