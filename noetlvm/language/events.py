@@ -190,6 +190,7 @@ _ROWS = (
         _GOING,
         _payload(
             ts="?When it began.",
+            inputs="?What the tool is given, secrets masked.",
             child="?`{path, version, workload, timeout}`: the child execution that it requests (S43).",
         ),
     ),
@@ -211,6 +212,7 @@ _ROWS = (
             rounds="?Round counters of the pipeline.",
             inputs="?What the tool was given, for a task that failed.",
             at="?Where the rule that failed it was written.",
+            answered="?What the tool returned, if a rule that skips or cannot be evaluated replaced it.",
             masked="?A secret was taken out of the result that it hands on.",
             bound="?The result is readable under the task's label.",
             again="?Whoever takes the pipeline over runs it again for that secret.",

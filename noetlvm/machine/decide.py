@@ -156,7 +156,7 @@ class _Decider:
                 return Continue(), given._replace(events=given.events[number:])
             if event.run != given.run or event.iteration != given.iteration:
                 event = event._replace(run=given.run, iteration=given.iteration)
-            if _is_news(event, thread):
+            if is_news(event, thread):
                 self._begin(event, thread)
                 accept = _REPORTED[event.name] if fits_event(event.data) else _Decider._reject
                 accept(self, event)
@@ -324,7 +324,7 @@ def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
     return (WakeAt(due),) if due < inf else ()
 
 
-def _is_news(event: Event, thread: Thread) -> bool:
+def is_news(event: Event, thread: Thread) -> bool:
     """Tell whether a worker may report an event, and has not done so before."""
     if event.name in _TASK_EVENTS:
         return (event.task, event.attempt, event.name == "task.done") > thread.reported

@@ -21,7 +21,7 @@ LAYERS = {
         ("machine", "store", "tools"),
         ("results", "wake"),
         ("server", "worker"),
-        ("engine",),
+        ("engine", "replay"),
         ("bridge",),
         ("testing",),
         ("client", "service"),

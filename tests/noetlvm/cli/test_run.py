@@ -308,6 +308,35 @@ def test_replay_with_an_edited_playbook_shows_where_it_would_have_gone_another_w
     assert noetlvm("events", "--json").out.splitlines()[difference["seq"] - 1].count("ctx.patched") == 1
 
 
+CALLS = """apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: calls, path: t/calls }
+workflow:
+  - step: start
+    tool:
+      - add: { kind: python, args: { n: 3 }, code: result = n + 1 }
+    next: { arcs: [{ step: after, when: "{{ event.name == 'step.done' }}" }] }
+  - step: after
+    tool: { kind: noop }
+"""
+
+
+def test_replay_stops_at_a_call_with_inputs_that_the_log_does_not_have(
+    noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "calls.yaml").write_text(CALLS)
+    (tmp_path / "edited.yaml").write_text(CALLS.replace("n: 3", "n: 4"))
+    assert noetlvm("run", "calls.yaml", "--quiet").code == 0
+    answer = noetlvm("replay", "--bundle", "edited.yaml")
+    assert answer.code == 1
+    assert (
+        "`add` of `start` calls `python`, attempt 1: the log has the outcome of a call with other inputs" in answer.err
+    )
+    monkeypatch.setenv("NOETLVM_INPUTS", "off")
+    assert noetlvm("run", "calls.yaml", "--quiet").code == 0
+    assert noetlvm("replay", "--bundle", "edited.yaml").code == 0
+
+
 def test_replay_with_an_edit_that_matters_to_nobody_is_the_same(noetlvm: Command, tmp_path: Path) -> None:
     noetlvm("run", "counting.yaml", "-q")
     (tmp_path / "edited.yaml").write_text(COUNTING.replace("iter.item + workload.bonus", "workload.bonus + iter.item"))
