@@ -466,9 +466,15 @@ class Server:
                 if entry.done is not None:
                     entry.done(False)
             return
-        # If it exists, it was started: by another server that took up the same request.
-        active.inbox = [entry for entry in entries if type(entry.input) not in (Start, Refuse)]
+        # If it exists, it was started: by another server that took up the same request, or here by a write whose answer
+        # was lost.
+        starts = [entry for entry in entries if type(entry.input) in (Start, Refuse)]
+        _confirm([(entry.done, True) for entry in starts if entry.done is not None])
+        # What a request means depends on the state: it is read again too.
+        active.inbox = [entry for entry in entries if entry not in starts and not entry.request]
         self._read_again(active, row)
+        for request in self.store.requests(row.execution_id):
+            self._deliver(request)
         if active.inbox:
             self._waiting[active] = None
 
@@ -526,9 +532,14 @@ class Server:
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
-        """Return the execution of a request, if it has been started and has not ended."""
+        """Return the execution of a request, if it has been started. If it has ended, nobody needs the request."""
         row = self.store.execution(request.execution_id)
-        return self.activate(request.execution_id) if row is not None and row.ended is None else None
+        if row is None:
+            return None
+        if row.ended is None:
+            return self.activate(request.execution_id)
+        self.store.write([Append(row, row.seq, acknowledged=[request.number])])
+        return None
 
     def _enlist(
         self, row: Execution, program: LoadedProgram, playbook: LoadedPlaybook, state: State, credentials: Credentials
