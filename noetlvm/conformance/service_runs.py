@@ -31,7 +31,7 @@ from noetlvm.conformance.suite import Case
 from noetlvm.conformance.verdict import IN_ANY_ORDER, complaints
 from noetlvm.results.interface import ResultStore
 from noetlvm.store.interface import StoreReader
-from noetlvm.testing.__main__ import REFUSED, run_given
+from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.result import RunResult, read_result
 
 MODES = {"sqlite": (1, 2), "postgres": (2, 2)}
@@ -194,14 +194,21 @@ def judge_run(mode: Mode, case: Case) -> list[str]:
 
 
 def _judge_refusal(mode: Mode, case: Case) -> Iterator[str]:
-    """A playbook that does not compile is refused when it is registered, with diagnostics."""
+    """A service refuses a playbook that does not compile when it is registered, with the compiler's diagnostics."""
+    try:
+        compile_texts(case.texts)
+    except CompilationError as problem:
+        expected = [(row["code"], row["line"]) for row in problem.findings]
+    else:
+        yield "the playbook compiles"
+        return
     try:
         mode.client.register(case.data)
         yield "the playbook was registered"
     except ServiceError as error:
-        if not error.diagnostics:
-            yield f"it is refused without diagnostics: {error}"
-    yield from complaints(_expected(case.expect, ()), REFUSED)
+        found = [(row["code"], row["line"]) for row in error.diagnostics]
+        if found != expected:
+            yield f"the diagnostics are {found}, not {expected}"
 
 
 def _expected(expect: dict[str, Any], timed: Collection[str]) -> dict[str, Any]:

@@ -17,13 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.bridge import CompilationError
+from noetlvm.machine.messages import Request
+from noetlvm.machine.requests import invalid_playbook
+from noetlvm.machine.requests import refused as refusal_events
 from noetlvm.testing.log import fold_log, read_log, state_view, write_log
 from noetlvm.testing.result import RunResult
 from noetlvm.testing.run_playbook import EXECUTION_ID, run_playbook
 from noetlvm.testing.script import ScriptError
 
-REFUSED = {"status": "refused", "events": [], "calls": []}
-"""The answer for a playbook that does not compile: nothing of it runs."""
+
+def refused(problem: CompilationError) -> dict[str, Any]:
+    """Return the answer for a playbook that does not compile: its log says why, and nothing of it runs."""
+    events = refusal_events(Request("test", "", {}), "playbook_1", invalid_playbook("", problem.findings))
+    return {"status": "refused", "events": [event._asdict() for event in events], "calls": []}
 
 
 def run_given(
@@ -52,8 +58,8 @@ def main(words: Sequence[str] | None = None) -> int:
             _print(state_view(fold_log(read_log(_text(arguments.files[0]).splitlines()))))
             return 0
         ran = run_given([_text(file) for file in arguments.files], _given(arguments.given))
-    except CompilationError:
-        _print(REFUSED)
+    except CompilationError as problem:
+        _print(refused(problem))
         return 1
     except ScriptError as error:
         print(error, file=sys.stderr)

@@ -25,7 +25,7 @@ LAYERS = {
         ("bridge",),
         ("testing",),
         ("client", "service"),
-        ("conformance",),
+        ("conformance", "sim"),
         ("cli",),
         ("__main__",),
     ),

@@ -8,7 +8,7 @@ import pytest
 
 from noetlvm.bridge import CompilationError
 from noetlvm.conformance.verdict import IN_ANY_ORDER, complaints
-from noetlvm.testing.__main__ import REFUSED, run_given
+from noetlvm.testing.__main__ import refused, run_given
 from tests.whole.conformance.suite import Case, read_cases
 
 
@@ -16,8 +16,8 @@ def told(case: Case, schedule: int | None = None) -> dict[str, Any]:
     texts = [path.read_text(encoding="utf-8") for path in (case.path, *case.companions)]
     try:
         return run_given(texts, case.expect.get("given", {}), schedule).to_data()
-    except CompilationError:
-        return REFUSED
+    except CompilationError as problem:
+        return refused(problem)
 
 
 @pytest.mark.parametrize("case", read_cases("run"), ids=lambda case: case.id)
