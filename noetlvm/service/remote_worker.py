@@ -231,7 +231,7 @@ class RemoteWorker:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _LOG.warning("a command cannot continue here: %s", error)
-            self._give_up((work.execution_id, work.run, work.iteration), work.lease)
+            self.give_up((work.execution_id, work.run, work.iteration), work.lease)
 
     def _stop(self, part: Part, lease: int) -> None:
         run = self._runs.get(part)
