@@ -81,9 +81,9 @@ class ServiceMode:
         if scripted:
             self.host.play(id, given.get("tools", {}))
         execution = self.client.start(bundle=id, payload=given.get("payload", {}), ctx=given.get("ctx", {}))
-        begin = next(iter(self.reader.events(execution))).timestamp
+        (first,) = self.reader.events(execution, until=1)
         for seconds, action in given.get("controls", ()):
-            self.clock.sleep_until(begin + seconds)
+            self.clock.sleep_until(first.timestamp + seconds)
             self.client.control(execution, action)
         self._wait(execution, expected)
         row = self.reader.execution(execution)
