@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from noetlvm.server.credentials import Credentials, Resolve
     from noetlvm.store.interface import Durability, Store, StoreReader
 
+
+INPUTS_VARIABLE = "NOETLVM_INPUTS"
+"""`off`: the log does not say what tools were given."""
 
 Begin: TypeAlias = "Callable[[Engine], Sequence[str]]"
 """Starts executions and returns their ids."""
@@ -73,8 +77,9 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
     from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
+    from noetlvm.server.refusals import BadRequestError
     from noetlvm.server.retry import RefusedRetryError
-    from noetlvm.server.server import BadRequestError, NotFoundError
+    from noetlvm.server.server import NotFoundError
 
     settle()
     try:
@@ -96,6 +101,7 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
         observers=(view.observe,),
+        records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
     )
     begun = begin(engine)
     _handle_signals(engine, view)

@@ -64,6 +64,7 @@ class Engine:
         ids: NewIds = new_ids,
         max_parallel: int = MAX_PARALLEL,
         observers: Sequence[Observer] = (),
+        records_inputs: bool = False,
         **server: Any,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -98,6 +99,7 @@ class Engine:
             self.spawn,
             lambda: self._is_stopping,
             self._pipeline_ended,
+            records_inputs,
         )
 
     @property

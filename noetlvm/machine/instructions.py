@@ -113,7 +113,7 @@ def _call(pipeline: LoadedPipeline, at: int, kind: str, *_expressions: object) -
             rendering = spec
             settings = rendering.run(frame.names, Fuel())
         except ExpressionError as error:
-            frame.complete({"status": "error", "error": rendering.failure(error), "meta": {"duration_ms": 0}})
+            frame.not_rendered(rendering.failure(error))
             return None
         return CallTool(kind, given, settings, frame.task, frame.label, frame.attempt, frame.key)
 

@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.codec.container import bundle_id
@@ -192,6 +192,15 @@ class LoadedPipeline:
         if not isinstance(expression, ExpressionCode):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
+
+    def tasks(self) -> Iterator[tuple[str, str, int]]:
+        """Yield each task's label, the kind of its tool, and its first instruction."""
+        label, entry = "", 0
+        for at, instruction in enumerate(self._code):
+            if instruction.opcode.name == "ENTER":
+                label, entry = str(instruction.operands[0]), at
+            elif instruction.opcode.name == "CALL":
+                yield label, str(instruction.operands[0]), entry
 
     def locate(self, at: int) -> str:
         """Return where an instruction was written, or its address if that is not known."""

@@ -144,6 +144,8 @@ class PipelinePorts(Record):
     is_stopping: Callable[[], bool]
     ended: Callable[[PipelineRun], None]
     """Called when a pipeline that became a task has ended here."""
+    records_inputs: bool = False
+    """Events of calls carry what the tool is given, for people to read and for replays to compare."""
 
 
 class PipelineRun:
@@ -234,7 +236,8 @@ class PipelineRun:
         ports, frame = self._ports, self._frame
         async with ports.slots:
             began = ports.clock.now()
-            if ports.is_stopping() or not await self._report(frame.started(ts=began)) or ports.is_stopping():
+            inputs = frame.shown_inputs() if ports.records_inputs else {}
+            if ports.is_stopping() or not await self._report(frame.started(ts=began, **inputs)) or ports.is_stopping():
                 return False
             outcome = await self._run_tool(self._tool_call(call))
             ended = ports.clock.now()

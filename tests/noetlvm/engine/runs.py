@@ -12,7 +12,7 @@ from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import replay
+from noetlvm.replay.exact import replay_exactly
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.active import Ending
@@ -116,7 +116,7 @@ class Session:
         assert data is not None
         playbook = load_program(data).playbooks[row.path]
         offload = Offload(playbook.limits.max_payload_bytes, lambda reference: self.results.get(reference.key))
-        difference = replay(playbook, log, offload)
+        difference = replay_exactly(playbook, log, offload)
         assert difference is None, difference
 
     def names(self, execution_id: str) -> list[str]:

@@ -11,7 +11,8 @@ from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Recorded
 from noetlvm.machine.loaded import LoadedProgram, load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import Difference, replay
+from noetlvm.machine.replay import Difference
+from noetlvm.replay.exact import replay_exactly
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.result import RunResult
 from tests.whole.conformance.suite import Case, read_cases
@@ -34,9 +35,14 @@ def differences(program: LoadedProgram, ran: RunResult) -> Iterator[Difference]:
     for one in with_children(ran):
         net = program.playbooks[one.events[0].data["path"]]
         offload = Offload(net.limits.max_payload_bytes, lambda reference: ran.stored[reference.key])
-        found = replay(net, log_of(one), offload)
+        found = replay_exactly(net, log_of(one), offload)
         if found is not None:
-            yield found
+            yield found.difference
+
+
+def first_difference(program: LoadedProgram, log: list[Recorded]) -> Difference | None:
+    found = replay_exactly(program.main, log, Offload())
+    return found.difference if found else None
 
 
 def differs(steps: str, edited: str, **given: Any) -> Difference | None:
@@ -193,7 +199,7 @@ def test_a_decision_that_was_changed_in_the_log_is_found_there() -> None:
     assert {one.event.name for one in decided} == DECIDED
     for one in decided:
         changed = one._replace(event=one.event._replace(data=one.event.data | {"odd": 1}))
-        found = replay(program.main, [changed if other is one else other for other in log], Offload())
+        found = first_difference(program, [changed if other is one else other for other in log])
         assert (found and found.seq, found and found.expected) == (one.seq, changed.event)
 
 
@@ -202,18 +208,21 @@ def test_a_decision_that_is_not_in_the_log_is_found_there() -> None:
     log = log_of(run_given([HEAD + ROUTE], OK))
     for one in log:
         if one.event.name in DECIDED:
-            found = replay(program.main, [other for other in log if other is not one], Offload())
+            found = first_difference(program, [other for other in log if other is not one])
             assert (found and found.seq, found and found.found) == (one.seq, one.event)
 
 
-def test_what_workers_told_is_taken_as_it_is() -> None:
+def test_the_outcome_of_a_tool_is_taken_as_it_is_and_the_rest_of_its_event_is_decided_again() -> None:
     program = load_program(compile_texts([HEAD + ROUTE]))
     log = log_of(run_given([HEAD + ROUTE], OK))
-    told = [
-        one._replace(event=one.event._replace(data=one.event.data | {"odd": 1}))
-        if one.event.name == "task.done"
-        else one
-        for one in log
-    ]
-    assert told != log
-    assert replay(program.main, told, Offload()) is None
+    at, done = next((at, one) for at, one in enumerate(log) if one.event.name == "task.done")
+
+    def changed(data: dict[str, Any]) -> list[Recorded]:
+        return [*log[:at], done._replace(event=done.event._replace(data=done.event.data | data)), *log[at + 1 :]]
+
+    slower = done.event.data["outcome"] | {"meta": {"attempt": 1, "duration_ms": 7, "ts": 1.0}}
+    assert replay_exactly(program.main, changed({"outcome": slower}), Offload()) is None
+    for data in ({"odd": 1}, {"do": "jump"}, {"ctx": {"a": 1}}):
+        found = first_difference(program, changed(data))
+        assert found is not None
+        assert found.seq == done.seq
