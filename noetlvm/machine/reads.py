@@ -38,7 +38,7 @@ def reads_of(code: tuple[Instruction, ...]) -> Reads:
 
 
 def part(mapping: dict[str, V], keys: frozenset[str] | None) -> dict[str, V]:
-    """Return the entries of a mapping that these keys name; itself if that is all of them, or it is stored elsewhere."""
+    """Return the entries of a mapping that these keys name; itself if these are all, or if it is stored elsewhere."""
     if keys is None or type(mapping) is not dict or mapping.keys() <= keys:
         return mapping
     return {key: value for key, value in mapping.items() if key in keys}
