@@ -252,6 +252,8 @@ class _Decider:
         }
         if request.ctx:
             data["ctx"] = self._offload.shrink(request.ctx)
+        if request.returns:
+            data["returns"] = request.returns
         if request.parent:
             data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
         self._journal.emit("playbook.execution.requested", data)

@@ -10,6 +10,7 @@ from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.state import Child
+from noetlvm.nearest import suggestion
 from noetlvm.server.active import Ending
 from noetlvm.tools.call import Outcome, error, ok
 
@@ -23,6 +24,9 @@ def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Ou
     version = playbook.metadata.get("version")
     if child.version is not None and str(version) != str(child.version):
         return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")
+    if child.returns and child.returns not in playbook.steps:
+        hint = suggestion(child.returns, playbook.steps)
+        return error("playbook", f"`{child.path}` has no step `{child.returns}` to return the result of.{hint}")
     objection = objection_to(playbook, payload, {})
     return error("input", objection) if objection else {}
 
