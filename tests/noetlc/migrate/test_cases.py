@@ -118,8 +118,18 @@ def test_the_path_is_the_one_that_the_older_rules_prescribe(case: Case) -> None:
     older = run_older(yaml.safe_load(case.text), case.expect.get("given", {}))
     ran = run_migrated(case)
     assert (ran.steps, ran.status) == (older.steps, older.status)
+    calls = [call for call in ran.calls if not call.endswith(("_value", "_start"))]
     if case.name.startswith("eval-"):
-        assert [call for call in ran.calls if not call.endswith("_value")] == older.calls
+        assert calls == older.calls
+    elif "mode: parallel" in case.text:  # the oracle takes one item after the other
+        assert sorted(labels(calls)) == sorted(labels(older.calls))
+    else:
+        assert labels(calls) == labels(older.calls)
+
+
+def labels(calls: list[str]) -> list[str]:
+    """Return the tasks without their steps: a task after an error is in a step of its own."""
+    return [call.partition("/")[2] for call in calls]
 
 
 def test_metadata_gets_the_name_or_path_that_is_missing() -> None:
