@@ -29,7 +29,8 @@ _STEP = (
     Event("step.started", {}, 1),
     _TASK,
     Event("step.done", {"result": None}, 1),
-    Event("next.evaluated", {"arcs": [0], "tokens": [{"id": 18, "step": "step_18", "args": {}}]}, 1),
+    Event("next.evaluated", {"arcs": [0]}, 1),
+    Event("token.enqueued", {"token": 18, "step": "step_18", "args": {}}, 1),
 )
 _ITEM = (_TASK._replace(iteration="17"), Event("loop.iteration.done", {"result": None}, 1, "17"))
 _EVENT_ID = "0190a6c0-8f7e-7cc3-98c4-dc0c0c07398f"

@@ -25,9 +25,8 @@ from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import Program
+from noetlvm.bytecode.program import BundleError, Program
+from noetlvm.bytecode.verify.verifier import load
 from noetlvm.nearest import did_you_mean
 from noetlvm.record import Record, changed
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from noetlvm.cli.database import database_path, results_of, writing
-from noetlvm.cli.options import Database, Json
+from noetlvm.cli.request import Database, Json
 from noetlvm.command_line.process import CommandError
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 
 def clean(db: Database = None, as_json_object: Json = False) -> int:

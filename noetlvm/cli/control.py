@@ -58,7 +58,7 @@ def _do(path: Path, row: Execution, action: Action) -> None:
     """Apply the action here, because no process runs the execution."""
     import asyncio
 
-    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.bytecode.program import BundleError
     from noetlvm.engine.engine import Engine
     from noetlvm.server.credentials import Credentials
     from noetlvm.server.server import NotFoundError

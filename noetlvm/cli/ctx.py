@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from noetlvm.cli.database import find_execution, reading
-from noetlvm.cli.options import Database, LatestExecution, ServerUrl
+from noetlvm.cli.request import Database, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS, CommandError
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 
 def ctx(

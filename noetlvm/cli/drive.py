@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, results_of, writing
-from noetlvm.cli.options import DurabilityLevel
+from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
-from noetlvm.data import json_text
+from noetlvm.data import references
 from noetlvm.data.references import Reference
 from noetlvm.record import Record
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from noetlvm.server.credentials import Credentials, Resolve
     from noetlvm.store.interface import Durability, Store, StoreReader
 
+
+INPUTS_VARIABLE = "NOETLVM_INPUTS"
+"""`off`: the log does not say what tools were given."""
 
 Begin: TypeAlias = "Callable[[Engine], Sequence[str]]"
 """Starts executions and returns their ids."""
@@ -70,11 +74,12 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
 
 
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
-    from noetlvm.bytecode.errors import BundleError
+    from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
+    from noetlvm.server.refusals import BadRequestError
     from noetlvm.server.retry import RefusedRetryError
-    from noetlvm.server.server import BadRequestError, NotFoundError
+    from noetlvm.server.server import NotFoundError
 
     settle()
     try:
@@ -96,6 +101,7 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
         observers=(view.observe,),
+        records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
     )
     begun = begin(engine)
     _handle_signals(engine, view)
@@ -147,7 +153,7 @@ def print_ending(reader: StoreReader, ending: Ending, folder: Path | None, *, as
     if type(ending.result) is Reference and not quiet:
         print(f"the result is stored: `noetlvm result {ending.execution_id}` prints it", file=sys.stderr)
     if as_json:
-        print(json_text.as_json(_as_data(ending)), flush=True)
+        print(references.as_json(_as_data(ending)), flush=True)
         return
     row = reader.execution(ending.execution_id)
     if row is None or (quiet and ending.status == "success"):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import find_execution, reading
-from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
+from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.data.event import Recorded, envelope
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import StoreReader
@@ -32,9 +32,11 @@ def events(
     Examples: noetlvm events, noetlvm events 0190f3c2 --follow --json
     """
     with reading(db, server) as reader:
-        execution_id = find_execution(reader, execution).execution_id
+        row = find_execution(reader, execution)
+        execution_id = row.execution_id
         for recorded in _followed(reader, execution_id) if follow else reader.events(execution_id):
-            print(as_json(envelope(execution_id, recorded)) if as_json_lines else _line(recorded), flush=follow)
+            line = as_json(envelope(execution_id, row.trace_id, recorded)) if as_json_lines else _line(recorded)
+            print(line, flush=follow)
     return 0
 
 

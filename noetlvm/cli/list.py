@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from noetlvm.cli.data_text import duration
+from noetlvm.cli.data_text import Table, duration, print_table
 from noetlvm.cli.database import reading
-from noetlvm.cli.options import Database, Json, ServerUrl
-from noetlvm.cli.table import Table, print_table
+from noetlvm.cli.request import Database, Json, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.data.event import moment
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 from noetlvm.cli.database import find_execution, reading_results
-from noetlvm.cli.options import Database, ServerUrl
+from noetlvm.cli.request import Database, ServerUrl
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.data.references import Reference

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.database import database_path, find_execution, reading
 from noetlvm.cli.drive import RunOptions, drive
-from noetlvm.cli.options import (
+from noetlvm.cli.remote import uses_server
+from noetlvm.cli.request import (
     Database,
     Durability,
     DurabilityLevel,
@@ -18,7 +19,6 @@ from noetlvm.cli.options import (
     ServerUrl,
     TokenFile,
 )
-from noetlvm.cli.remote import uses_server
 from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import LockedError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.drive import RunOptions, drive
-from noetlvm.cli.options import (
+from noetlvm.cli.remote import remote_client, uses_server
+from noetlvm.cli.request import (
     Database,
     Durability,
     DurabilityLevel,
@@ -20,7 +21,6 @@ from noetlvm.cli.options import (
     ServerUrl,
     TokenFile,
 )
-from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 

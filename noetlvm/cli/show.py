@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noetlvm.cli.data_text import duration, visible
+from noetlvm.cli.data_text import Table, duration, print_table, visible
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.list import row_data
-from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
 from noetlvm.cli.progress import Progress, StepProgress
+from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.cli.summary import first_failure, summary
-from noetlvm.cli.table import Table, print_table
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 from noetlvm.server.active import Ending
 from noetlvm.server.recovery import recovered
 

@@ -95,4 +95,4 @@ def _found(call: Callable[[], Found]) -> Found | None:
 
 def _row(view: dict[str, Any]) -> Execution:
     fields = ("execution_id", "bundle", "name", "path", "status", "started", "ended", "parent", "counts", "event_count")
-    return Execution(*(view[name] for name in fields))
+    return Execution._make((*(view[name] for name in fields), None, view["trace_id"]))

@@ -58,13 +58,17 @@ def moment(timestamp: float) -> str:
     return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")
 
 
-def envelope(execution_id: str, recorded: Recorded) -> dict[str, Any]:
-    """Return an event with every field of formal §10.1."""
+def envelope(execution_id: str, trace_id: str, recorded: Recorded) -> dict[str, Any]:
+    """Return an event with every field of formal §10.1, and the trace of its request.
+
+    The trace is the same in every event of an execution and of its children, so it is not stored with each.
+    """
     event = recorded.event
     kind = EVENTS[event.name]
     made: dict[str, Any] = {
         "event_id": recorded.event_id,
         "execution_id": execution_id,
+        "trace_id": trace_id,
         "seq": recorded.seq,
         "timestamp": moment(recorded.timestamp),
         "source": kind.plane.value,
@@ -72,9 +76,17 @@ def envelope(execution_id: str, recorded: Recorded) -> dict[str, Any]:
         "entity": kind.entity.value,
         "entity_id": _entity_id(execution_id, event, kind.entity),
         "status": status(event).value,
-        "data": event.data,
+        "data": _traced(event.data, trace_id),
     }
     return made | _identifiers(execution_id, event)
+
+
+def _traced(data: dict[str, Any], trace_id: str) -> dict[str, Any]:
+    """Return data whose outcome has `meta.trace_id`, as templates see it (formal §5)."""
+    outcome = data.get("outcome")
+    if not outcome or "meta" not in outcome:
+        return data
+    return data | {"outcome": outcome | {"meta": outcome["meta"] | {"trace_id": trace_id}}}
 
 
 def status(event: Event) -> Status:

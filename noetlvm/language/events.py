@@ -72,11 +72,13 @@ _SERVER, _WORKER = Plane.SERVER, Plane.WORKER
 _GOING, _WELL, _BADLY = Status.IN_PROGRESS, Status.SUCCESS, Status.ERROR
 _ERROR = "`{kind, retryable, message, details}`."
 _RESULT = "What the pipeline gave: its last `_prev`."
+_RULE = "?Number of the admission rule that denied it, from 1; one more than there are: no rule holds."
+_RULE_AT = "?Where that rule was written."
 _COUNTS = "`{total, ok, failed}`: how the pipelines of the loop ended."
 
-# The server owns the loop's beginning and end, because only it sees iterations that several workers share (S22).
-# A step without a tool, and a loop step that fails as a whole, get their boundary event from the server (S27, S33);
-# the plane named here is the one that reports the ordinary case.
+# Planes are those of formal §10.2, which precedes step §8 (S1): loops belong to the data plane, though only the server
+# sees iterations that several workers share (S22). A step without a tool, and a loop step that fails as a whole, get
+# their boundary event from the server too (S27, S33).
 _ROWS = (
     EventKind(
         "playbook.execution.requested",
@@ -87,9 +89,9 @@ _ROWS = (
         _GOING,
         _payload(
             execution="Identifier of the execution.",
-            bundle="Identifier of the bundle.",
+            bundle="Identifier of the bundle; empty: there is none to run.",
             path="Path of the playbook.",
-            payload="What the request gives, to be merged over the workload defaults.",
+            payload="What the request gives, to be merged over the workload defaults; left out of a refused one.",
             ctx="?What the request lets `ctx` begin with.",
             parent="?Parent execution, for a child.",
             depth="?How many executions stand above a child.",
@@ -103,7 +105,7 @@ _ROWS = (
         Entity.PLAYBOOK,
         "The request is sound, or is refused.",
         None,
-        _payload(error="?Why it is refused."),
+        _payload(error="?Why it is refused; for a playbook that does not compile, `details.findings` has its errors."),
     ),
     EventKind(
         "workflow.started",
@@ -119,8 +121,8 @@ _ROWS = (
         "TokenEnqueued",
         _SERVER,
         Entity.STEP,
-        "The first or the final token was put in front of a step, or one that a retry puts back; "
-        "others are part of `next.evaluated`.",
+        "A token was put in front of a step: the first one, one for each arc that fired, the final one, "
+        "or one that a retry puts back.",
         _GOING,
         _payload(
             token="Number of the token.",
@@ -140,6 +142,15 @@ _ROWS = (
         folded_into="step.scheduled",
     ),
     EventKind(
+        "token.denied",
+        "TokenDenied",
+        _SERVER,
+        Entity.STEP,
+        "A gate did not admit a token, which waits from now on; recorded the first time only.",
+        _GOING,
+        _payload(token="Number of the token.", step="Step that it waits for.", rule=_RULE, at=_RULE_AT),
+    ),
+    EventKind(
         "token.rejected",
         "TokenRejected",
         _SERVER,
@@ -150,6 +161,8 @@ _ROWS = (
             token="Number of the token.",
             step="Step that it waited for.",
             reason="`denied`, `at_rest`, `template` or `fuel`.",
+            rule=_RULE,
+            at=_RULE_AT,
             error="?Why the gate could not be tested.",
         ),
     ),
@@ -177,6 +190,7 @@ _ROWS = (
         _GOING,
         _payload(
             ts="?When it began.",
+            inputs="?What the tool is given, secrets masked.",
             child="?`{path, version, workload, timeout}`: the child execution that it requests (S43).",
         ),
     ),
@@ -198,6 +212,7 @@ _ROWS = (
             rounds="?Round counters of the pipeline.",
             inputs="?What the tool was given, for a task that failed.",
             at="?Where the rule that failed it was written.",
+            answered="?What the tool returned, if a rule that skips or cannot be evaluated replaced it.",
             masked="?A secret was taken out of the result that it hands on.",
             bound="?The result is readable under the task's label.",
             again="?Whoever takes the pipeline over runs it again for that secret.",
@@ -254,7 +269,7 @@ _ROWS = (
     EventKind(
         "loop.started",
         "LoopStarted",
-        _SERVER,
+        _WORKER,
         Entity.LOOP,
         "A loop has its collection and begins; for a nested one, within the iteration that the event names.",
         _GOING,
@@ -306,7 +321,7 @@ _ROWS = (
     EventKind(
         "loop.done",
         "LoopDone",
-        _SERVER,
+        _WORKER,
         Entity.LOOP,
         "All iterations of a loop step have ended.",
         _WELL,
@@ -318,11 +333,10 @@ _ROWS = (
         "NextEvaluated",
         _SERVER,
         Entity.NEXT,
-        "Arcs were tested, the firing ones chosen and their tokens put in front of steps.",
+        "Arcs were tested and the firing ones chosen; a `token.enqueued` follows for each.",
         None,
         _payload(
             arcs="Numbers of the arcs that fired, from 0.",
-            tokens="`[{id, step, args}]`, one for each arc.",
             handled="?An arc that reads `event` took care of a failure.",
             error="?Why the arcs could not be evaluated, or that none held where one must.",
             place="?Where the step stands in the workflow, if no arc fired.",

@@ -127,10 +127,21 @@ def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
 def _enqueued(state: State, event: Event) -> None:
     data = event.data
     is_final = data.get("final", False)
-    state.last_token = data["token"]
-    state.tokens[state.last_token] = Token(data["step"], data["args"], data.get("event"), is_final)
-    state.untested[state.last_token] = None
+    sender = state.last_boundary if event.run else data.get("event")
+    _put_token(state, data["token"], Token(data["step"], data["args"], sender, is_final))
     state.final_given = state.final_given or is_final
+
+
+def _put_token(state: State, number: int, token: Token) -> None:
+    state.last_token = number
+    state.tokens[number] = token
+    state.untested[number] = None
+
+
+def _denied(state: State, event: Event) -> None:
+    number = event.data["token"]
+    state.tokens[number] = state.tokens[number]._replace(is_denied=True)
+    state.untested.pop(number, None)
 
 
 def _rejected(state: State, event: Event) -> None:
@@ -161,16 +172,14 @@ def _scheduled(state: State, event: Event) -> None:
 def _routed(state: State, event: Event) -> None:
     run = state.runs.pop(event.run)
     del state.ended[event.run]
-    boundary = run.boundary or {}
-    for token in event.data["tokens"]:
-        state.last_token = token["id"]
-        state.tokens[state.last_token] = Token(token["step"], token["args"], boundary, False)
-        state.untested[state.last_token] = None
+    boundary = state.last_boundary = run.boundary or {}
+    for token in event.data.get("tokens", ()):  # logs from before every token had an event of its own
+        _put_token(state, token["id"], Token(token["step"], token["args"], boundary, False))
     if boundary["status"] == "error":
         _take_failure(state, event, run)
     elif run.step == state.returns:
         state.result = boundary.get("result")
-    elif not event.data["tokens"] and not state.returns:
+    elif not event.data["arcs"] and not state.returns:
         place = event.data.get("place", state.result_place)
         if place >= state.result_place:
             state.result, state.result_place = boundary.get("result"), place
@@ -229,7 +238,9 @@ def _step_started(state: State, event: Event) -> None:
 
 
 def _iteration_started(state: State, event: Event) -> None:
-    state.runs[event.run].threads[event.iteration].started = True
+    thread = state.thread(event.run, event.iteration)
+    if thread is not None:  # an iteration that contains a loop has no thread
+        thread.started = True
 
 
 def _task_started(state: State, event: Event) -> None:
@@ -487,6 +498,7 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "playbook.request.evaluated": _evaluated,
     "workflow.started": _started,
     "token.enqueued": _enqueued,
+    "token.denied": _denied,
     "token.rejected": _rejected,
     "step.scheduled": _scheduled,
     "step.started": _step_started,
@@ -510,3 +522,23 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "execution.retried": _retried,
 }
 """One for each event of the catalogue, except those that are folded into another."""
+
+
+class Journal:
+    """Collects the events of one decision."""
+
+    __slots__ = ("events", "now", "state")
+
+    def __init__(self, state: State, now: float) -> None:
+        self.state = state
+        self.now = now
+        """When they are recorded."""
+        self.events: list[Event] = []
+
+    def record(self, event: Event) -> None:
+        apply(self.state, event, self.now)
+        self.events.append(event)
+
+    def emit(self, name: str, data: dict[str, Any], run: int = 0, iteration: str = "") -> None:
+        """Record an event that is about no task."""
+        self.record(Event(name, data, run, iteration))

@@ -1,18 +1,19 @@
-"""A verified program, ready to run: expressions as functions, steps by name, limits, and places in the source.
+"""A verified bundle, ready to run: expressions as functions, steps by name, limits, places in the source.
 
 Whatever a run may never need is made when it is first needed: functions, bound pipelines, the index of places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.bytecode.load import load
+from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.program import (
     ArcCode,
     DebugEntry,
     ExpressionCode,
+    Instruction,
     KeychainEntry,
     LoopHeader,
     Pipeline,
@@ -20,17 +21,17 @@ from noetlvm.bytecode.program import (
     Program,
 )
 from noetlvm.bytecode.program import Transition as Step
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.bytecode.verify.verifier import load
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from noetlvm.limits import Limits
-from noetlvm.machine.effects import failure
-from noetlvm.machine.instructions import bind
+from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
+
 
 DEFAULT_POOL = "default"
 """Workers of steps that name no pool."""
@@ -108,6 +109,17 @@ class Evaluator:
         self.run = compile_expression(self._expression, checked=self._setting.is_checked)
         return self.run(names, fuel)
 
+    def deciding_rule(self, names: Names) -> tuple[int, str]:
+        """Return number and place of the admission rule that decides; 0 if the code was not made of rules."""
+        numbered, positions = _numbered_rules(self._expression)
+        try:
+            found = compile_expression(numbered)(names, Fuel()) if positions else 0
+        except ExpressionError:
+            found = 0
+        if type(found) is not int or not 0 < found <= len(positions):
+            return 0, ""
+        return found, self._setting.places.locate(self.address, positions[found - 1])
+
     def failure(self, error: ExpressionError) -> dict[str, Any]:
         """Return the error of an evaluation that failed, with its place in the source (S10)."""
         place = self._setting.places.locate(self.address, error.at)
@@ -121,6 +133,22 @@ def _constant(expression: ExpressionCode) -> Evaluation | None:
         return None
     value = first.operands[0]
     return lambda names, fuel: value
+
+
+def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
+    """Return a gate that gives the number of the rule that decides, not its verdict, and where the verdicts are in it.
+
+    Rules compile to tests that each jump to the end of the code with a constant. It is made when a token is denied for
+    the first time, so that bundles need not hold it and gates that admit do not pay for it.
+    """
+    *code, truth, end = gate.code
+    if truth.opcode.name != "TRUTH" or end.opcode.name != "RETURN":
+        return gate, []
+    jumps = [at for at, found in enumerate(code) if found.opcode.name == "JUMP" and found.operands[0] == len(code)]
+    positions = [at for at in (*(jump - 1 for jump in jumps), len(code) - 1) if code[at].opcode.name == "CONST"]
+    for number, at in enumerate(positions, 1):
+        code[at] = Instruction(code[at].opcode, (number,))
+    return ExpressionCode((*code, end), gate.slots), positions
 
 
 class LoadedPipeline:
@@ -155,6 +183,15 @@ class LoadedPipeline:
         if not isinstance(expression, ExpressionCode):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
+
+    def tasks(self) -> Iterator[tuple[str, str, int]]:
+        """Yield each task's label, the kind of its tool, and its first instruction."""
+        label, entry = "", 0
+        for at, instruction in enumerate(self._code):
+            if instruction.opcode.name == "ENTER":
+                label, entry = str(instruction.operands[0]), at
+            elif instruction.opcode.name == "CALL":
+                yield label, str(instruction.operands[0]), entry
 
     def locate(self, at: int) -> str:
         """Return where an instruction was written, or its address if that is not known."""
@@ -307,3 +344,17 @@ class _Setting(Record):
 
     def _evaluator(self, expression: ExpressionCode | None, address: str) -> Evaluator | None:
         return Evaluator(expression, address, self) if expression else None
+
+
+class Bundle(NamedTuple):
+    """A bundle that may run."""
+
+    id: str
+    data: bytes
+    program: LoadedProgram
+
+    @classmethod
+    def of(cls, data: bytes) -> Bundle:
+        """Return the bundle that the bytes are. Raises BundleError."""
+        program = load_program(data)
+        return cls(bundle_id(data), data, program)

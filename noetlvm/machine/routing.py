@@ -1,4 +1,7 @@
-"""Which arcs fire after a boundary event, and what their tokens carry (S31, S32)."""
+"""Judgements about tokens: whether a gate admits one, which arcs fire, what the last events say.
+
+S30, S31, S32, S4, S34. They only judge; `decide` records what follows.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,34 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.fuel import Fuel
-from noetlvm.limits import ARGS_BYTES_MAX, EVENT_BYTES_MAX
-from noetlvm.machine.effects import failure
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.limits import ARGS_BYTES_MAX
+from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
 from noetlvm.machine.payload import TooLargeError
+from noetlvm.machine.state import State
 
-_HEAD_BYTES = 1_024
-"""What `next.evaluated` holds besides arcs and tokens, or less."""
-_TOKEN_BYTES = 40
-"""What it holds for each arc that fires besides the step's name and the args, or less."""
+
+class AdmissionError(Exception):
+    """The gate cannot be tested. `error` says why."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        self.error = error
+        super().__init__(error["message"])
+
+
+def judge(gate: Evaluator, names: dict[str, Any]) -> bool:
+    """Test a gate: all of a step's admission rules in one."""
+    try:
+        return bool(gate(names, Fuel()))
+    except ExpressionError as error:
+        raise AdmissionError(gate.failure(error)) from None
+
+
+def denial(gate: Evaluator, names: dict[str, Any]) -> dict[str, Any]:
+    """Return number and place of the rule by which a gate has just denied a token; nothing if that is not known."""
+    rule, at = gate.deciding_rule(names)
+    return {key: value for key, value in (("rule", rule), ("at", at)) if value}
 
 
 class _CannotRouteError(Exception):
@@ -39,32 +59,23 @@ class Routing(NamedTuple):
     fit: Callable[[dict[str, Any], int], dict[str, Any]]
     """Makes a mapping as small as this."""
 
-    def route(self, last_token: int) -> dict[str, Any]:
-        """Return the data of `next.evaluated`. An arc that cannot be evaluated means that none fires."""
+    def route(self) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
+        """Return the data of `next.evaluated`, and step and args of each token.
+
+        An arc that cannot be evaluated means that none fires.
+        """
         arcs = self.step.arcs
         try:
             fired = self._firing()
-            room = self._room(fired)
-            tokens = [
-                {"id": last_token + number, "step": arcs[index].target, "args": self._token_args(index, room)}
-                for number, index in enumerate(fired, 1)
-            ]
+            tokens = [(arcs[index].target, self._token_args(index)) for index in fired]
         except _CannotRouteError as problem:
-            return {"arcs": [], "tokens": [], "error": problem.error}
-        data: dict[str, Any] = {"arcs": fired, "tokens": tokens}
+            return {"arcs": [], "error": problem.error}, []
+        data: dict[str, Any] = {"arcs": fired}
         if self.failed and any(arcs[index].handles_failure for index in fired):
             data["handled"] = True
         if arcs and not fired and not self.failed and self.net.no_next_is_error:
             data["error"] = failure("no_next", f"no arc of `{self.step.name}` holds, and `no_next_is_error` is set")
-        return data
-
-    def _room(self, fired: list[int]) -> int:
-        """Return how much each token may carry, so that one event has room for all of them."""
-        if not fired:
-            return 0
-        names = sum(len(self.step.arcs[index].target.encode()) for index in fired)
-        left = EVENT_BYTES_MAX - _HEAD_BYTES - names - len(fired) * _TOKEN_BYTES
-        return min(ARGS_BYTES_MAX, left // len(fired))
+        return data, tokens
 
     def _firing(self) -> list[int]:
         fired = []
@@ -84,12 +95,12 @@ class Routing(NamedTuple):
         except ExpressionError as error:
             raise _CannotRouteError(guard.failure(error)) from None
 
-    def _token_args(self, index: int, room: int) -> dict[str, Any]:
+    def _token_args(self, index: int) -> dict[str, Any]:
         """Return the firing step's args overlaid by the arc's."""
         arc = self.step.arcs[index]
         args = {**self.args, **self._written(arc.args)} if arc.args else self.args
         try:
-            return self.fit(args, room)
+            return self.fit(args, ARGS_BYTES_MAX)
         except (TooLargeError, UnencodableError) as error:
             message = f"no token can carry the args for `{arc.target}`: {error}"
             raise _CannotRouteError(failure("args", message)) from None
@@ -100,3 +111,20 @@ class Routing(NamedTuple):
         except ExpressionError as error:
             raise _CannotRouteError(args.failure(error)) from None
         return found
+
+
+def summary(state: State) -> dict[str, Any]:
+    """Return the args of the token for `final_step`."""
+    succeeded, failed, rejected = state.counts
+    return {
+        "counts": {"succeeded": succeeded, "failed": failed, "rejected": rejected, "unhandled": state.failure_count},
+        "failures": list(state.failures),
+        "results": dict(state.results),
+    }
+
+
+def final_status(state: State) -> str:
+    """Return how the execution ends, now that nothing can move."""
+    if state.status == "cancelling":
+        return "cancelled"
+    return "failed" if state.failure_count else "success"

@@ -10,17 +10,23 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
-from noetlvm.machine.admission import AdmissionError, Verdict, judge
-from noetlvm.machine.completion import final_status, summary
-from noetlvm.machine.effects import failure
-from noetlvm.machine.fold import parallel_around, visible
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.fold import Journal, parallel_around, visible
+from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
-from noetlvm.machine.loop_results import all_patches, all_results, with_stored
-from noetlvm.machine.loops import CollectionError, collection, iter_of, level_of, stored_items
+from noetlvm.machine.loops import (
+    CollectionError,
+    MergeError,
+    all_patches,
+    all_results,
+    collection,
+    iter_of,
+    level_of,
+    merge_patches,
+    stored_items,
+    with_stored,
+)
 from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
-from noetlvm.machine.reducers import MergeError, merge_patches
-from noetlvm.machine.routing import Routing
+from noetlvm.machine.routing import AdmissionError, Routing, denial, final_status, judge, summary
 from noetlvm.machine.scope import server_names
 from noetlvm.machine.state import LoopRun, Run, Token, View
 
@@ -131,13 +137,21 @@ class Settling:
         if step.admit is None:
             self._enter(number, step)
             return
+        names = self._names(token.args, self._state.view, event=token.event)
         try:
-            names = self._names(token.args, self._state.view, event=token.event)
-            verdict = judge(step.admit, step.drops_denied, names)
+            is_admitted = judge(step.admit, names)
         except AdmissionError as problem:
             self._reject(number, step, reason="template", error=problem.error)
             return
-        _VERDICTS[verdict](self, number, step)
+        if is_admitted:
+            self._enter(number, step)
+        elif step.drops_denied:
+            self._reject(number, step, reason="denied", **denial(step.admit, names))
+        elif token.is_denied:
+            del self._state.untested[number]
+        else:
+            data = {"token": number, "step": step.name} | denial(step.admit, names)
+            self.journal.emit("token.denied", data)
 
     def _enter(self, number: int, step: LoadedStep) -> None:
         run = self._state.last_run + 1
@@ -149,12 +163,6 @@ class Settling:
         elif form == "routing":
             self.journal.emit("step.done", {"result": None}, run)
 
-    def _wait(self, number: int, _step: LoadedStep) -> None:
-        del self._state.untested[number]
-
-    def _drop(self, number: int, step: LoadedStep) -> None:
-        self._reject(number, step, reason="denied")
-
     def _reject(self, number: int, step: LoadedStep, **why: Any) -> None:
         self.journal.emit("token.rejected", {"token": number, "step": step.name} | why)
 
@@ -162,15 +170,16 @@ class Settling:
         run = self._state.runs[number]
         step = self._net.steps[run.step]
         if run.final or not step.arcs:
-            self.journal.emit("next.evaluated", {"arcs": [], "tokens": []} | self._place(run), number)
+            self.journal.emit("next.evaluated", {"arcs": []} | self._place(run), number)
             return
         # Making the names costs more than all the rest, and most arcs have no template.
         reads = any(arc.guard or arc.args for arc in step.arcs)
         names = self._names(run.args, self._state.view, event=run.boundary) if reads else {}
         failed = run.boundary is not None and run.boundary["status"] == "error"
-        routing = Routing(self._net, step, names, run.args, failed, self.offload.fit)
-        data = routing.route(self._state.last_token)
-        self.journal.emit("next.evaluated", data if data["tokens"] else data | self._place(run), number)
+        data, tokens = Routing(self._net, step, names, run.args, failed, self.offload.fit).route()
+        self.journal.emit("next.evaluated", data if tokens else data | self._place(run), number)
+        for token, (target, args) in enumerate(tokens, self._state.last_token + 1):
+            self.journal.emit("token.enqueued", {"token": token, "step": target, "args": args}, number)
 
     def _place(self, run: Run) -> dict[str, int]:
         """Return the position of a step that leads nowhere, to choose one result of several."""
@@ -182,6 +191,8 @@ class Settling:
         run = self._state.runs[number]
         step, level = self._net.steps[run.step], level_of(path)
         seen = visible(self._state, run, path)
+        if path:
+            self.journal.emit("loop.iteration.started", {}, number, path)
         names = self._names(run.args, seen, iter=iter_of(run, step, path, self.offload))
         try:
             items = collection(step, level, names)
@@ -324,10 +335,3 @@ def _counts_so_far(run: Run) -> dict[str, int]:
     ok = sum(loop.ok for loop in run.loops.values())
     failed = sum(loop.failed for loop in run.loops.values())
     return {"total": ok + failed, "ok": ok, "failed": failed}
-
-
-_VERDICTS: dict[Verdict, Callable[[Settling, int, LoadedStep], None]] = {
-    Verdict.ENTER: Settling._enter,
-    Verdict.WAIT: Settling._wait,
-    Verdict.DROP: Settling._drop,
-}

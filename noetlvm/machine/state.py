@@ -295,6 +295,8 @@ class Token(NamedTuple):
     event: dict[str, Any] | None
     """The boundary event that made it, as templates see it, or a reference; None for the first and the final token."""
     final: bool
+    is_denied: bool = False
+    """Its gate has not admitted it, which is recorded."""
 
 
 _PLAIN = (
@@ -313,7 +315,7 @@ _PLAIN = (
     ),
     *("now", "since"),
     *("workload", "result", "result_place", "failures", "failure_count", "counts"),
-    *("last_token", "last_run", "final_given"),
+    *("last_token", "last_run", "last_boundary", "final_given"),
 )
 _PENDING = ("unstarted", "complete", "ended")
 _DERIVED = ("children", "untested", "ctx_size", "touched")
@@ -357,6 +359,8 @@ class State:
         """Unhandled failures (S31)."""
         self.last_token = 0
         self.last_run = 0
+        self.last_boundary: dict[str, Any] | None = None
+        """Boundary event of the run that was routed last, as templates see it: the `event` of the tokens it sends."""
         self.final_given = False
         self.counts = [0, 0, 0]
         """Step runs that succeeded, step runs that failed, tokens that were rejected."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
-from noetlvm.machine.effects import failure
-from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.machine.instructions import failure
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -43,12 +43,11 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput
-from noetlvm.server.bundle import Bundle
-from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal
+from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, outcome_of, payload_of, refusal
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.refusals import BadRequestError, record_refusal
 from noetlvm.server.retry import PreparedRetry, prepare_retry
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
@@ -62,12 +61,15 @@ Assign = Callable[[Active, OpenWork], tuple[str, float]]
 """Returns the worker that gets a command, and until when; empty: it waits for a claim."""
 
 
+_CHILDREN_COUNTED_HERE = 100
+"""Children of one request that a server starts before it reads again how many there are."""
+
+_COUNTS_CACHED = 1_000
+"""Requests whose children are counted in memory."""
+
+
 class NotFoundError(LookupError):
     """The store has no such execution, or not what is needed to continue it."""
-
-
-class BadRequestError(ValueError):
-    """A request that cannot be recorded."""
 
 
 class Server:
@@ -100,7 +102,7 @@ class Server:
         """How executions ended that the caller started or resumed."""
         self._wanted: set[str] = set()
         self._children: dict[str, int] = {}
-        """Child executions started here, by the execution at their root."""
+        """Child executions by the execution at their root. A cache of what the store counts."""
         self._resolve = resolve
         self._now = now
         self._ids = ids
@@ -140,7 +142,7 @@ class Server:
         self._use(bundle)
         objection = objection_to(bundle.program.main, payload, ctx)
         if objection:
-            raise BadRequestError(objection)
+            raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
         if not self._is_shared:  # a service remembers no endings: its store does
             self._wanted.add(request.execution_id)
@@ -167,6 +169,10 @@ class Server:
             self._wanted.add(id)
         self.submit(active, plan.retry(id, bundle.id), done)
         return id
+
+    def refuse(self, error: dict[str, Any], path: str, name: str = "") -> BadRequestError:
+        """Record that a request is refused, and return what to raise (S61)."""
+        return record_refusal(self.store, error, path, name=name, now=self._now(), ids=self._ids)
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
@@ -356,9 +362,18 @@ class Server:
         return False
 
     def _too_many(self, active: Active) -> Outcome:
-        """Count a child; return the outcome of a task that starts more than one request may have (S62)."""
+        """Count a child; return the outcome of a task that starts more than one request may have (S62).
+
+        The store counts, so that neither a crash nor another server starts the count anew. It is read again after some
+        children only: reading it for each would take quadratic time.
+        """
         trace, limit = active.state.trace, active.playbook.limits.max_children
-        self._children[trace] = number = self._children.get(trace, 0) + 1
+        number = self._children.get(trace, 0)
+        if not number % _CHILDREN_COUNTED_HERE:
+            number = max(number, self.store.descendants(trace))
+            if len(self._children) > _COUNTS_CACHED:
+                self._children.clear()
+        self._children[trace] = number = number + 1
         if number <= limit:
             return {}
         return error("fuel", f"one request may start {limit:,} child executions; `limits.max_children` sets another")
@@ -452,9 +467,15 @@ class Server:
                 if entry.done is not None:
                     entry.done(False)
             return
-        # If it exists, it was started: by another server that took up the same request.
-        active.inbox = [entry for entry in entries if type(entry.input) not in (Start, Refuse)]
+        # If it exists, it was started: by another server that took up the same request, or here by a write whose answer
+        # was lost.
+        starts = [entry for entry in entries if type(entry.input) in (Start, Refuse)]
+        _confirm([(entry.done, True) for entry in starts if entry.done is not None])
+        # What a request means depends on the state: it is read again too.
+        active.inbox = [entry for entry in entries if entry not in starts and not entry.request]
         self._read_again(active, row)
+        for request in self.store.requests(row.execution_id):
+            self._deliver(request)
         if active.inbox:
             self._waiting[active] = None
 
@@ -495,6 +516,7 @@ class Server:
             "running",
             self._now(),
             parent=request.parent,
+            trace=request.trace,
         )
         active = self._enlist(row, program, playbook, State(), credentials)
         active.start_key = start_key
@@ -511,9 +533,14 @@ class Server:
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
-        """Return the execution of a request, if it has been started and has not ended."""
+        """Return the execution of a request, if it has been started. If it has ended, nobody needs the request."""
         row = self.store.execution(request.execution_id)
-        return self.activate(request.execution_id) if row is not None and row.ended is None else None
+        if row is None:
+            return None
+        if row.ended is None:
+            return self.activate(request.execution_id)
+        self.store.write([Append(row, row.seq, acknowledged=[request.number])])
+        return None
 
     def _enlist(
         self, row: Execution, program: LoadedProgram, playbook: LoadedPlaybook, state: State, credentials: Credentials
@@ -528,8 +555,6 @@ class Server:
 
     def _close(self, active: Active) -> None:
         del self.active[active.execution_id]
-        if not active.row.parent:
-            self._children.pop(active.execution_id, None)
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 

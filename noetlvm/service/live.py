@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from fastapi.concurrency import run_in_threadpool
 
 from noetlvm.data.event import Recorded, envelope
-from noetlvm.data.json_text import plain
+from noetlvm.data.references import plain
 from noetlvm.service.driver import Driver
 from noetlvm.store.interface import Execution
 
@@ -38,7 +38,7 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
                 page = await run_in_threadpool(_page, driver, execution_id, after, row.seq)
                 for recorded in page:
                     after = recorded.seq
-                    data = json.dumps(plain(envelope(execution_id, recorded)), ensure_ascii=False)
+                    data = json.dumps(plain(envelope(execution_id, row.trace_id, recorded)), ensure_ascii=False)
                     yield f"id: {recorded.seq}\nevent: {recorded.event.name}\ndata: {data}\n\n"
                 if not page:
                     break

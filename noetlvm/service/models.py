@@ -94,6 +94,7 @@ class ExecutionView(BaseModel):
     started: float
     ended: float | None
     parent: str = Field(description="Execution that started this one as its child; empty: none.")
+    trace_id: str = Field(description="Execution at the root of its request: all children share it.")
     counts: dict[str, int]
     event_count: int
 
@@ -108,6 +109,7 @@ class ExecutionView(BaseModel):
             started=row.started,
             ended=row.ended,
             parent=row.parent,
+            trace_id=row.trace_id,
             counts=dict(row.counts),
             event_count=row.seq,
         )

@@ -16,14 +16,13 @@ from typing import Any
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
 from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools
-from noetlvm.worker.clock import Clock, SystemClock
-from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
+from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
 LEASE_SECONDS = 15.0
 """Until the server says how long a lease is."""
@@ -211,6 +210,9 @@ class RemoteWorker:
         from noetlvm.keychain.shapes import secret_texts
 
         part = (work.execution_id, work.run, work.iteration)
+        known = self._runs.get(part)
+        if known is not None and known.work.lease >= work.lease:
+            return  # the message came twice
         playbook = self._bundle(work.bundle).program.playbooks[work.path]
         credentials = Credentials(secrets, [text for value in secrets.values() for text in secret_texts(value)])
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=credentials.redact)
@@ -220,8 +222,16 @@ class RemoteWorker:
         if run.task is not None:
             self._runs[part] = run
             self._leased[part] = self._contact
+            run.task.add_done_callback(lambda task: self._return_failed(work, task))
         else:
             self._offloads.pop(part, None)
+
+    def _return_failed(self, work: Work, task: asyncio.Task[None]) -> None:
+        """Return the command of a pipeline that this worker cannot continue, for instance because a result is gone."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _LOG.warning("a command cannot continue here: %s", error)
+            self._give_up((work.execution_id, work.run, work.iteration), work.lease)
 
     def _stop(self, part: Part, lease: int) -> None:
         run = self._runs.get(part)

@@ -123,9 +123,9 @@ async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
             await socket.close(MALFORMED, "the first message says who the worker is")
         return
     worker = ConnectedWorker(hello.worker, hello.pools, hello.slots, news.set)
-    await driver.join(worker)
     sender = asyncio.create_task(_send(socket, worker, news))
     try:
+        await driver.join(worker)
         while True:
             data = await socket.receive_bytes()
             if len(data) > MESSAGE_BYTES_MAX:

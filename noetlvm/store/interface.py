@@ -70,6 +70,13 @@ class Execution(NamedTuple):
     """Number of its last event."""
     due: float | None = None
     """Time of its next timer."""
+    trace: str = ""
+    """Execution at the root of its request; empty: it has no parent and is the root itself."""
+
+    @property
+    def trace_id(self) -> str:
+        """Return the identifier that all executions of one request share."""
+        return self.trace or self.execution_id
 
 
 class Snapshot(NamedTuple):
@@ -255,6 +262,9 @@ class ExecutionsReader(Protocol):
 
         `before` is the last execution of the page before. Raises StoreError if that has been deleted meanwhile.
         """
+
+    def descendants(self, trace: str) -> int:
+        """Return how many executions were started under a root, at any depth."""
 
     def unfinished(self, limit: int | None = None) -> list[Execution]:
         """Return executions that have not ended, the earliest first."""

@@ -227,8 +227,18 @@ class MemoryStore:
             islice((row for row in latest if all(getattr(row, name) == value for name, value in filters)), limit)
         )
 
+    def descendants(self, trace: str) -> int:
+        return sum(row.execution.trace == trace for row in self._stored.values()) if trace else 0
+
     def unfinished(self, limit: int | None = None) -> list[Execution]:
         return list(islice((row.execution for row in self._stored.values() if row.execution.ended is None), limit))
+
+    def has_unfinished(self) -> bool:
+        return any(row.execution.ended is None for row in self._stored.values())
+
+    def commands(self) -> list[QueuedCommand]:
+        """Return all commands, the oldest first."""
+        return list(self._commands.values())
 
     def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
         rows = [row.execution for row in self._stored.values()]

@@ -80,6 +80,17 @@ MIGRATIONS: tuple[Migration, ...] = (
         _record_references,
     ),
     ("ALTER TABLE events ADD COLUMN sum INTEGER",),
+    (
+        # Roots are not in the index, so most executions pay nothing for it.
+        "ALTER TABLE executions ADD COLUMN trace TEXT NOT NULL DEFAULT ''",
+        """WITH RECURSIVE family (execution_id, trace) AS (
+            SELECT execution_id, parent FROM executions
+            WHERE parent <> '' AND parent NOT IN (SELECT execution_id FROM executions WHERE parent <> '')
+            UNION ALL SELECT e.execution_id, f.trace FROM executions e JOIN family f ON e.parent = f.execution_id)
+            UPDATE executions SET trace = (SELECT trace FROM family f WHERE f.execution_id = executions.execution_id)
+            WHERE execution_id IN (SELECT execution_id FROM family)""",
+        "CREATE INDEX traces ON executions (trace) WHERE trace <> ''",
+    ),
 )
 
 

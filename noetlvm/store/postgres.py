@@ -50,7 +50,7 @@ _PAGE = 1_000
 _CACHED_SUMS = 10_000
 _RETURNED_MAX = 1_000
 
-_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due"
+_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
 _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
 _EVENT = "seq, event_id, timestamp, name, run, iteration, task, label, attempt, data, sum"
 _SELECT_EVENTS = f"""SELECT {_EVENT} FROM events
@@ -72,7 +72,7 @@ class _Part(NamedTuple):
 
 _TEXT, _INT, _FLOAT, _BYTES = "text", "bigint", "float8", "bytea"
 
-_ROW_TYPES = (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _FLOAT, _FLOAT, _TEXT, _TEXT, _INT, _FLOAT, _INT, _TEXT, _INT)
+_ROW_TYPES = (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _FLOAT, _FLOAT, _TEXT, _TEXT, _INT, _FLOAT, _TEXT, _INT, _TEXT, _INT)
 _ROW_COLUMNS = f"{_EXECUTION}, known, start_key, period"
 
 # In the clauses `{rows}` are the rows of the part, and `written` the executions that did not lose a race.
@@ -361,6 +361,10 @@ class PostgresStore:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         return self._executions(f"{where} ORDER BY key DESC LIMIT %s", *conditions.values(), limit)
 
+    def descendants(self, trace: str) -> int:
+        found = self._select("SELECT count(*) FROM executions WHERE trace = %s AND trace <> ''", trace)
+        return int(found[0][0])
+
     def unfinished(self, limit: int | None = None) -> list[Execution]:
         return self._executions("WHERE ended IS NULL ORDER BY key LIMIT %s", limit)
 
@@ -459,7 +463,7 @@ def _rows_of(
     for append in batch:
         execution = append.execution
         one = execution.execution_id
-        row = (*execution[:8], json.dumps(execution.counts), execution.seq, execution.due)
+        row = (*execution[:8], json.dumps(execution.counts), *execution[9:])
         period = period_of(execution.started)
         rows["moved" if append.known_seq else "born"].append((*row, append.known_seq, append.start_key, period))
         last = sums[one]

@@ -69,6 +69,16 @@ MIGRATIONS: tuple[Migration, ...] = (
         """CREATE TABLE results (
             key text PRIMARY KEY, put_at float8 NOT NULL, data bytea STORAGE EXTERNAL NOT NULL)""",
     ),
+    (
+        # Roots are not in the index, so most executions pay nothing for it.
+        "ALTER TABLE executions ADD COLUMN trace text NOT NULL DEFAULT ''",
+        """WITH RECURSIVE family (execution_id, trace) AS (
+            SELECT execution_id, parent FROM executions e WHERE parent <> '' AND NOT EXISTS
+            (SELECT 1 FROM executions p WHERE p.execution_id = e.parent AND p.parent <> '')
+            UNION ALL SELECT e.execution_id, f.trace FROM executions e JOIN family f ON e.parent = f.execution_id)
+            UPDATE executions e SET trace = f.trace FROM family f WHERE f.execution_id = e.execution_id""",
+        "CREATE INDEX ON executions (trace) WHERE trace <> ''",
+    ),
 )
 
 

@@ -135,7 +135,7 @@ REMEDY = "`noetlvm fsck` checks everything"
 
 _NUMBER, _OPTIONAL_NUMBER = (float, int), (float, int, NoneType)
 _EVENT_TYPES = (int, str, _NUMBER, str, int, str, int, str, int, bytes)
-_EXECUTION_TYPES = (str, str, str, str, str, _NUMBER, _OPTIONAL_NUMBER, str, dict, int, _OPTIONAL_NUMBER)
+_EXECUTION_TYPES = (str, str, str, str, str, _NUMBER, _OPTIONAL_NUMBER, str, dict, int, _OPTIONAL_NUMBER, str)
 _UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """Raised by what decodes rows when they do not hold what was written."""
 

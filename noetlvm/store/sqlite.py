@@ -68,11 +68,11 @@ _BUSY_SECONDS = 30
 _PAGE = 1_000
 """Events read at once. A long read would keep the write-ahead log from being reused."""
 
-_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due"
+_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
 _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
 # Both return the key of the row, and nothing for an execution that lost a race. What an execution is stays as its first
 # append said: no column of an index but `due` is written again.
-_INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING key"""
 # To write `ended` costs a page of an index, also where it stays as it is.
 _MOVE_RUNNING = """UPDATE executions SET status = ?, counts = ?, seq = ?, due = ?
@@ -265,6 +265,9 @@ class SqliteReader:
         conditions = {condition: value for condition, value in wanted.items() if value is not None}
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         return self._executions(f"{where} ORDER BY key DESC LIMIT ?", *conditions.values(), _limit(limit))
+
+    def descendants(self, trace: str) -> int:
+        return int(self._select("SELECT count(*) FROM executions WHERE trace = ? AND trace <> ''", trace)[0][0])
 
     def unfinished(self, limit: int | None = None) -> list[Execution]:
         return self._executions("WHERE ended IS NULL ORDER BY key LIMIT ?", _limit(limit))
@@ -491,7 +494,7 @@ def _summed(connection: sqlite3.Connection, append: EncodedAppend, base: int) ->
 
 def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
     """Move the row of an execution on from the known event, and return its key; 0 if it lost a race."""
-    *made, status, started, ended, parent, counts, seq, due = append.execution
+    *made, status, started, ended, parent, counts, seq, due, trace = append.execution
     text = _counts_text(counts)
     if append.known_seq:
         moving = (text, seq, due, append.execution.execution_id, append.known_seq)
@@ -505,7 +508,9 @@ def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
         select = "SELECT 1 FROM start_keys WHERE start_key = ?"
         if connection.execute(select, (append.start_key,)).fetchone():
             return 0
-    found = connection.execute(_INSERT_EXECUTION, (*made, status, started, ended, parent, text, seq, due)).fetchone()
+    found = connection.execute(
+        _INSERT_EXECUTION, (*made, status, started, ended, parent, text, seq, due, trace)
+    ).fetchone()
     if found and append.start_key:
         connection.execute("INSERT INTO start_keys VALUES (?, ?)", (append.start_key, append.execution.execution_id))
     return found[0] if found else 0

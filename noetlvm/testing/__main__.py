@@ -16,13 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.bridge import CompilationError
+from noetlvm.machine.messages import Request
+from noetlvm.machine.requests import invalid_playbook
+from noetlvm.machine.requests import refused as refusal_events
 from noetlvm.testing.log import fold_log, read_log, state_view, write_log
 from noetlvm.testing.result import RunResult
 from noetlvm.testing.run_playbook import run_playbook
 from noetlvm.testing.script import ScriptError
 
-REFUSED = {"status": "refused", "events": [], "calls": []}
-"""The answer for a playbook that does not compile: nothing of it runs."""
+
+def refused(problem: CompilationError) -> dict[str, Any]:
+    """Return the answer for a playbook that does not compile: its log says why, and nothing of it runs."""
+    events = refusal_events(Request("test", "", {}), "playbook_1", invalid_playbook("", problem.findings))
+    return {"status": "refused", "events": [event._asdict() for event in events], "calls": []}
 
 
 def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = None) -> RunResult:
@@ -48,8 +54,8 @@ def main() -> int:
             _print(state_view(fold_log(read_log(_text(arguments.files[0]).splitlines()))))
             return 0
         ran = run_given([_text(file) for file in arguments.files], _given(arguments.given))
-    except CompilationError:
-        _print(REFUSED)
+    except CompilationError as problem:
+        _print(refused(problem))
         return 1
     except ScriptError as error:
         print(error, file=sys.stderr)

@@ -18,8 +18,9 @@ _REFERENCE_KEYS = {"store", "key", "checksum", "size", "schema_hint"}
 
 def write_log(execution_id: str, events: Sequence[Event], times: Sequence[float]) -> Iterator[str]:
     """Yield the lines of a log; identifiers of events are made of their numbers."""
+    trace = events[0].data.get("trace") or execution_id
     for seq, (event, time) in enumerate(zip(events, times, strict=True), 1):
-        found = envelope(execution_id, Recorded(seq, f"{execution_id}-{seq}", time, event))
+        found = envelope(execution_id, trace, Recorded(seq, f"{execution_id}-{seq}", time, event))
         yield json.dumps(shown(found), ensure_ascii=False)
 
 
@@ -34,7 +35,7 @@ def event_of(found: Mapping[str, Any]) -> Event:
     run = int(found["step_run_id"].removeprefix(prefix)) if "step_run_id" in found else 0
     iteration = found["iteration_id"].removeprefix(f"{prefix}{run}/") if "iteration_id" in found else ""
     task = int(found["task_run_id"].rpartition("#")[2]) if "task_run_id" in found else 0
-    data = _with_references(found["data"])
+    data = _untraced(_with_references(found["data"]))
     return Event(found["name"], data, run, iteration, task, found.get("task_label", ""), found.get("attempt", 0))
 
 
@@ -89,6 +90,15 @@ def _thread_view(thread: Thread) -> dict[str, Any]:
 
 def _child_path(thread: Thread) -> str | None:
     return thread.child.path if thread.child and thread.answer is None else None
+
+
+def _untraced(data: dict[str, Any]) -> dict[str, Any]:
+    """Return data without what an envelope adds to it."""
+    outcome = data.get("outcome")
+    if not outcome or "trace_id" not in outcome.get("meta", {}):
+        return data
+    meta = {key: value for key, value in outcome["meta"].items() if key != "trace_id"}
+    return data | {"outcome": outcome | {"meta": meta}}
 
 
 def _with_references(value: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
-from noetlvm.machine.loaded import LoadedProgram, load_program
-from noetlvm.server.bundle import Bundle
+from noetlvm.machine.loaded import Bundle, LoadedProgram, load_program
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.store.interface import Action
 from noetlvm.testing.result import RunResult

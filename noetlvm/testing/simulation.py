@@ -17,14 +17,13 @@ from typing import Any
 from noetlvm.data.encoding import decode, encode
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.decide import decide
-from noetlvm.machine.effects import CallTool
 from noetlvm.machine.fold import apply
-from noetlvm.machine.loaded import LoadedPlaybook
+from noetlvm.machine.instructions import CallTool
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Decision, Input, LeaseLost
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.memory import MemoryResults
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve
 from noetlvm.server.recovery import folded
 from noetlvm.store.interface import Action, Execution

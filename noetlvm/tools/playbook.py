@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.language.tool_kind import Input, Setting, ToolKind
+from noetlvm.language.tool_kinds import Input, Setting, ToolKind
 
 KIND = ToolKind(
     name="playbook",

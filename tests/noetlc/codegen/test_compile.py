@@ -13,7 +13,7 @@ import pytest
 from noetlc.assembly.assembler import assemble
 from noetlc.assembly.disassembler import disassemble
 from noetlc.compile import Compiled, PlaybookFile, compile_playbooks, file_names
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlc.syntax.playbook_printer import print_playbook
 from noetlvm.bytecode.codec.container import bundle_id, strip
 from noetlvm.bytecode.codec.encoder import encode

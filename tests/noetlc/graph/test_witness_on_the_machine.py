@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,6 +23,18 @@ from tests.noetlc.graph.random_playbooks import random_playbook
 from tests.noetlvm.machine.control.drive import Drive, Hand, bad, ok
 
 NETS_PER_BATCH = 40
+
+
+class Gate(NamedTuple):
+    """A gate that a function decides."""
+
+    admits: Callable[[Any, Any], bool]
+
+    def __call__(self, names: Any, fuel: Any) -> bool:
+        return self.admits(names, fuel)
+
+    def deciding_rule(self, names: Any) -> tuple[int, str]:
+        return 0, ""
 
 
 class Script:
@@ -50,7 +63,7 @@ class Script:
             self._admitted[name] += 1
             return self._admitted[name] <= len(self._by_step[name])
 
-        return admits
+        return Gate(admits)
 
     def _guard(self, name: str, number: int, is_first: bool) -> Any:
         def holds(names: Any, fuel: Any) -> bool:
@@ -73,7 +86,8 @@ class Script:
         went: dict[str, list[tuple[str, ...]]] = defaultdict(list)
         for event in drive.events:
             if event.name == "next.evaluated":
-                went[step_of[event.run]].append(tuple(token["step"] for token in event.data["tokens"]))
+                sent = (one for one in drive.events if one.name == "token.enqueued" and one.run == event.run)
+                went[step_of[event.run]].append(tuple(token.data["step"] for token in sent))
         return went
 
     def told(self) -> dict[str, list[tuple[str, ...]]]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from noetlvm.data.event import Recorded
+from noetlvm.engine.engine import Engine
 from noetlvm.limits import CHILD_DEPTH_MAX, INLINE_BYTES
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
@@ -186,3 +187,75 @@ def test_a_child_that_takes_too_long_is_given_up() -> None:
     assert session.clock.now() - before == 50
     (child,) = session.store.executions(parent=ending.execution_id)
     assert child.status == "cancelled"
+
+
+ITSELF = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: itself, path: itself }
+executor: { spec: { limits: { max_children: 7 } } }
+workflow:
+  - step: start
+    loop: { in: [1, 2, 3], iterator: n, spec: { mode: parallel } }
+    tool:
+      - call: { kind: playbook, path: itself }
+"""
+
+
+def fuel_errors(session: Session) -> int:
+    kinds = (
+        (recorded.event.data.get("outcome") or {}).get("error") or {}
+        for row in session.store.executions()
+        for recorded in session.store.events(row.execution_id)
+        if recorded.event.name == "child.finished"
+    )
+    return sum(error.get("kind") == "fuel" for error in kinds)
+
+
+def test_a_playbook_that_runs_itself_gets_as_many_children_as_one_request_may_have() -> None:
+    session = Session()
+    assert session.run(ITSELF).status == "failed"
+    assert len(session.store.executions()) == 1 + 7
+    assert fuel_errors(session) > 0
+
+
+def test_children_that_were_started_before_a_crash_count() -> None:
+    """Each child starts the next one; the process dies after every few events."""
+
+    class Crash(BaseException):
+        """The process dies."""
+
+    chain = ITSELF.replace("[1, 2, 3]", "[1]")
+    session = Session()
+    heard = 0
+
+    def die(_row: Execution, recorded: Sequence[Recorded]) -> None:
+        nonlocal heard
+        heard += len(recorded)
+        if heard > 25:
+            heard = 0
+            raise Crash
+
+    async def go(execution_id: str | None) -> str | None:
+        engine = Engine(session.store, session.results, session.tools, clock=session.clock, observers=(die,))
+        root = engine.start(bundle_of(chain), {}) if execution_id is None else engine.resume(execution_id)
+        try:
+            await engine.run()
+        except Crash:
+            return root
+        return None
+
+    root: str | None = None
+    crashes = 0
+    while (left := asyncio.run(go(root))) is not None:
+        root, crashes = left, crashes + 1
+    assert crashes > 2
+    assert len(session.store.executions()) == 1 + 7
+    assert {row.status for row in session.store.executions()} == {"failed"}
+
+
+def test_children_share_the_trace_of_the_execution_at_their_root() -> None:
+    session = Session()
+    root = session.run(ITSELF).execution_id
+    assert {row.trace_id for row in session.store.executions()} == {root}
+    assert session.store.descendants(root) == 7

@@ -46,15 +46,12 @@ def test_a_tool_that_tells_too_much_fails_its_task() -> None:
     assert (done.data["outcome"]["status"], done.data["outcome"]["error"]["kind"]) == ("error", "limit")
 
 
-def test_a_step_may_lead_to_more_steps_than_one_event_can_carry_args_for() -> None:
+def test_a_step_may_lead_to_many_steps_with_more_args_than_one_event_can_carry() -> None:
     ends = [f"end_{number}_{'n' * 60}" for number in range(1_500)]
     arcs = ", ".join(f'{{ step: {end}, args: {{ a: "{{{{ workload.a }}}}" }} }}' for end in ends)
     text = f"- {{ step: start, tool: {{ kind: noop }}, next: {{ spec: {{ mode: inclusive }}, arcs: [{arcs}] }} }}\n"
     text += "\n".join(f"- {{ step: {end}, tool: {{ kind: noop }} }}" for end in ends)
-    fits = Session().run(text, payload={"a": 1})
-    assert fits.status == "success"
-    ending = Session().run(text, payload={"a": "x" * 100})
-    assert [failure["error"]["kind"] for failure in ending.failures] == ["args"]
+    assert Session().run(text, payload={"a": "x" * 1_000}).status == "success"
 
 
 def test_cancelling_more_children_than_one_event_can_name() -> None:

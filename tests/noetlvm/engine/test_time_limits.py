@@ -12,7 +12,7 @@ from noetlvm.engine.engine import Engine
 from noetlvm.server.recovery import recovered
 from noetlvm.store.interface import Append, Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.worker.clock import FakeClock
+from noetlvm.worker.pipeline_run import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
 SLOW = """
@@ -83,8 +83,8 @@ def test_what_a_template_sees_as_time_is_what_the_log_has() -> None:
     """)
     log = list(session.store.events(ending.execution_id))
     done = next(one for one in log if one.event.name == "step.done")
-    routed = next(one for one in log if one.event.name == "next.evaluated")
-    assert routed.event.data["tokens"][0]["args"] == {"at": moment(done.timestamp)}
+    sent = [one.event for one in log if one.event.name == "token.enqueued"][-1]
+    assert sent.data["args"] == {"at": moment(done.timestamp)}
 
 
 def left_in_the_middle(session: Session) -> str:

@@ -438,6 +438,19 @@ def test_events_of_the_first_schema_get_their_references_listed(tmp_path: Path) 
         assert list(store.references()) == []
 
 
+def test_executions_of_the_first_schema_get_the_trace_of_their_root(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    stored_first_schema(path)
+    columns = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for name, parent in (("child", "x"), ("grandchild", "child"), ("orphan", "gone"), ("other", "")):
+            values = (name, "b", "n", "p", "success", 1.0, 2.0, parent, "{}", 1)
+            connection.execute(f"INSERT INTO executions ({columns}) VALUES ({', '.join('?' * 10)})", values)
+    with closing(SqliteStore(path)) as store:
+        traces = {row.execution_id: row.trace_id for row in store.executions()}
+    assert traces == {"x": "x", "child": "x", "grandchild": "x", "orphan": "gone", "other": "other"}
+
+
 def test_later_steps_are_taken_once_and_in_order(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     stored_first_schema(path)

@@ -379,6 +379,14 @@ def test_a_row_says_what_the_last_decision_said(store: Store) -> None:
     assert store.execution("y") is None
 
 
+def test_executions_of_one_request_are_counted_at_any_depth(store: Store) -> None:
+    for name, parent, trace in (("a", "", ""), ("b", "a", "a"), ("c", "b", "a"), ("d", "", "")):
+        add(store, execution(name, parent=parent, trace=trace), 0)
+    assert [store.descendants(name) for name in ("a", "b", "d", "")] == [2, 0, 0, 0]
+    assert store.execution("c") == execution("c", parent="b", trace="a", seq=1)
+    assert [row.trace_id for row in store.executions()] == ["d", "a", "a", "a"]
+
+
 def test_executions_are_listed_latest_first_by_filters_and_in_pages(store: Store) -> None:
     rows = (("a", "", None, "p"), ("b", "a", 5.0, "p"), ("c", "a", None, "q"), ("d", "", 6.0, "q"))
     for name, parent, ended, path in rows:

@@ -18,7 +18,7 @@ def test_while_paused_reports_are_taken_and_nothing_new_is_given_out() -> None:
     assert drive.ready == []
     assert drive.control.pause() == []
     told = drive.take(drive.control.resume())
-    assert [event.name for event in told] == ["execution.resumed", "next.evaluated", "step.scheduled"]
+    assert [event.name for event in told] == ["execution.resumed", "next.evaluated", "token.enqueued", "step.scheduled"]
     assert len(drive.ready) == 1
     assert drive.control.resume() == []
 

@@ -42,7 +42,7 @@ def test_when_omitted_holds_on_every_boundary_event(play: Play) -> None:
 
 def test_next_omitted_ends_the_branch() -> None:
     drive = Drive("- { step: start, tool: { kind: noop } }", ok(7)).run()
-    assert drive.last("next.evaluated").data == {"arcs": [], "tokens": [], "place": 1}
+    assert drive.last("next.evaluated").data == {"arcs": [], "place": 1}
     assert drive.state.status == "success"
     assert drive.state.result == 7
 

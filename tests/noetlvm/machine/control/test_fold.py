@@ -49,11 +49,12 @@ def test_events_carry_what_the_catalogue_says() -> None:
 
 
 def test_an_envelope_has_every_identifier() -> None:
-    event = Event("task.done", {"outcome": {"status": "error"}}, 3, "2.1", 4, "fetch", 2)
-    made = envelope("x", Recorded(9, "id", 0.5, event))
+    event = Event("task.done", {"outcome": {"status": "error", "meta": {"attempt": 2}}}, 3, "2.1", 4, "fetch", 2)
+    made = envelope("x", "root", Recorded(9, "id", 0.5, event))
     assert made == {
         "event_id": "id",
         "execution_id": "x",
+        "trace_id": "root",
         "seq": 9,
         "timestamp": "1970-01-01T00:00:00.500+00:00",
         "source": "worker",
@@ -61,7 +62,7 @@ def test_an_envelope_has_every_identifier() -> None:
         "entity": "task",
         "entity_id": "x/3/2.1#4",
         "status": "error",
-        "data": {"outcome": {"status": "error"}},
+        "data": {"outcome": {"status": "error", "meta": {"attempt": 2, "trace_id": "root"}}},
         "step_run_id": "x/3",
         "iteration_id": "x/3/2.1",
         "task_run_id": "x/3/2.1#4",
@@ -72,9 +73,9 @@ def test_an_envelope_has_every_identifier() -> None:
 
 def test_every_event_of_a_run_has_an_envelope() -> None:
     drive = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": bad()}).run()
-    made = [envelope("x", Recorded(seq, "id", 1.0, event)) for seq, event in enumerate(drive.events, 1)]
+    made = [envelope("x", "x", Recorded(seq, "id", 1.0, event)) for seq, event in enumerate(drive.events, 1)]
     by_name = {row["name"]: row for row in made}
-    assert by_name["token.enqueued"]["entity_id"] == "x/token/1"
+    assert [row["entity_id"] for row in made if row["name"] == "token.enqueued"] == ["x/token/1", "x/token/2"]
     assert by_name["workflow.started"]["entity_id"] == "x"
     assert by_name["loop.started"]["entity_id"] == "x/2"
     assert by_name["loop.iteration.failed"]["entity_id"] == "x/2/1"

@@ -159,7 +159,6 @@ def test_arcs_and_gates_see_when_and_in_which_trace_a_step_ended() -> None:
     drive.control.set_time(1_714_564_800.5)
     drive.run()
     assert drive.last("step.scheduled").data["step"] == "end"
-    (told,) = [event for event in drive.events if event.name == "next.evaluated" and event.data["tokens"]]
-    seen = told.data["tokens"][0]["args"]["seen"]
+    seen = drive.last("token.enqueued").data["args"]["seen"]
     seq = drive.names().index("step.done") + 1
     assert seen == ["2024-05-01T12:00:00.500+00:00", "x", seq]
