@@ -73,6 +73,8 @@ def _stored(reader: StoreReader, row: Execution) -> Bundle:
     from noetlvm.bytecode.program import BundleError
     from noetlvm.machine.loaded import Bundle
 
+    if not row.bundle:
+        raise CommandError(f"{row.execution_id} was refused before there was a bundle: nothing was decided")
     data = reader.bundle(row.bundle)
     if data is None:
         raise CommandError(f"the database has no bundle {row.bundle}; name it with --bundle")

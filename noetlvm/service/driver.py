@@ -71,6 +71,8 @@ class Driver:
         self._connect_wake_ups = connect_wake_ups
         self._wake_ups: WakeUps = LocalWakeUps()
         self._is_poll_due = True
+        self._decided: dict[Active, None] = {}
+        """Executions with effects to perform once their decisions are written."""
         self._subscribed: set[str] = set()
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
@@ -130,8 +132,10 @@ class Driver:
     def _round(self) -> None:
         self.server.collect_due()
         while self.server.has_inputs() or self.server.has_unwritten:
-            decided = self.server.decide_waiting()
+            # What a failed write has not made durable is performed after the write that does.
+            self._decided |= dict.fromkeys(self.server.decide_waiting())
             self.server.write()
+            decided, self._decided = self._decided, {}
             for active in decided:
                 for effect in self.server.take_effects(active):
                     _PERFORMED[type(effect)](self, active, effect)
@@ -272,10 +276,9 @@ class Driver:
     def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
         """Let an execution decide on a worker's report; the answer is sent once that is durable."""
         execution_id, run, iteration = part
-        ends = bool(events) and events[-1].name in ENDINGS
 
         def done(accepted: bool) -> None:
-            if (ends or not accepted) and worker.held.get(part) == lease:
+            if worker.held.get(part) == lease and not (accepted and self._is_open(part, lease)):
                 del worker.held[part]
             worker.send(answer=[number, accepted])
 
@@ -283,6 +286,13 @@ class Driver:
             execution_id, WorkerReport(run, iteration, lease, events), done
         ):
             worker.send(answer=[number, False])
+
+    def _is_open(self, part: Part, lease: int) -> bool:
+        """Return whether a pipeline still runs under a lease: it may have ended, or wait for a child or a retry."""
+        execution_id, run, iteration = part
+        active = self.server.active.get(execution_id)
+        thread = active.state.thread(run, iteration) if active is not None else None
+        return thread is not None and thread.lease == lease
 
     # ---- the API
 
@@ -329,8 +339,6 @@ def referenced(work: Work) -> list[str]:
 
     return list(references_in(encode(to_data(work))))
 
-
-ENDINGS = frozenset({"step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"})
 
 _PERFORMED: dict[type, Callable[[Driver, Active, Any], None]] = {
     OpenWork: Driver._open,

@@ -289,8 +289,8 @@ def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
         child = {**inputs, "workload": offload.fit(inputs.get("workload", {}))}
     except (TooLargeError, UnencodableError) as problem:
         raise InputError(f"`workload` cannot be handed on: {problem}") from None
-    if len(str(inputs["path"])) + len(str(inputs.get("version", ""))) > CHILD_NAME_CHARS_MAX:
-        raise InputError(f"`path` and `version` may have {CHILD_NAME_CHARS_MAX:,} characters")
+    if sum(len(str(inputs.get(name, ""))) for name in ("path", "version", "return_step")) > CHILD_NAME_CHARS_MAX:
+        raise InputError(f"`path`, `version` and `return_step` may have {CHILD_NAME_CHARS_MAX:,} characters")
     return child if timeout is None else child | {"timeout": timeout}
 
 

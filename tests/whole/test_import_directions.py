@@ -25,6 +25,7 @@ LAYERS = {
         ("bridge",),
         ("testing",),
         ("client", "service"),
+        ("conformance", "sim"),
         ("cli",),
         ("__main__",),
     ),
