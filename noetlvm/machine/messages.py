@@ -29,6 +29,8 @@ class Request(NamedTuple):
     """The topmost of them."""
     ctx: dict[str, Any] = {}
     """Initial `ctx`."""
+    returns: str = ""
+    """Step whose result is the execution's; empty: the one that leads nowhere."""
 
 
 class Start(NamedTuple):

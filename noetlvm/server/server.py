@@ -355,7 +355,8 @@ class Server:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
             return False
         state = active.state
-        request = Request(id, active.row.bundle, payload, active.execution_id, state.depth + 1, state.trace)
+        family = (active.execution_id, state.depth + 1, state.trace)
+        request = Request(id, active.row.bundle, payload, *family, returns=child.returns)
         active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
 
