@@ -26,6 +26,7 @@ from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
 from noetlvm.limits import Limits
 from noetlvm.machine.instructions import bind, failure
+from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
 from noetlvm.record import Record
 
@@ -154,11 +155,12 @@ def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
 class LoadedPipeline:
     """A step's tasks."""
 
-    __slots__ = ("_code", "_performs", "_setting", "address", "counters", "limits")
+    __slots__ = ("_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
 
     def __init__(self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting) -> None:
         self._code = pipeline.code
         self._performs: tuple[Perform, ...] | None = None
+        self._reads: Reads | None = None
         self._setting = setting
         self.address = address
         self.counters = pipeline.counters
@@ -170,6 +172,13 @@ class LoadedPipeline:
         if self._performs is None:
             self._performs = bind(self._code, self, is_checked=self._setting.is_checked)
         return self._performs
+
+    @property
+    def reads(self) -> Reads:
+        """What its code can read of its surroundings."""
+        if self._reads is None:
+            self._reads = reads_of(self._code)
+        return self._reads
 
     def expression(self, at: int, operand: int) -> Evaluator:
         """Return the expression that an operand of an instruction holds."""

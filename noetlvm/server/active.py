@@ -13,6 +13,7 @@ from noetlvm.machine.loops import deep_merge
 from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.machine.state import Child, Position, State
+from noetlvm.nearest import suggestion
 from noetlvm.server.credentials import Credentials
 from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand
 from noetlvm.tools.call import Outcome, error, ok
@@ -151,6 +152,9 @@ def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Ou
     version = playbook.metadata.get("version")
     if child.version is not None and str(version) != str(child.version):
         return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")
+    if child.returns and child.returns not in playbook.steps:
+        hint = suggestion(child.returns, playbook.steps)
+        return error("playbook", f"`{child.path}` has no step `{child.returns}` to return the result of.{hint}")
     objection = objection_to(playbook, payload, {})
     return error("input", objection) if objection else {}
 

@@ -47,8 +47,7 @@ from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, ou
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
-from noetlvm.server.refusals import BadRequestError, record_refusal
-from noetlvm.server.retry import PreparedRetry, prepare_retry
+from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 
@@ -356,7 +355,8 @@ class Server:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
             return False
         state = active.state
-        request = Request(id, active.row.bundle, payload, active.execution_id, state.depth + 1, state.trace)
+        family = (active.execution_id, state.depth + 1, state.trace)
+        request = Request(id, active.row.bundle, payload, *family, returns=child.returns)
         active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
 

@@ -21,7 +21,7 @@ from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
-from noetlvm.server.retry import PreparedRetry
+from noetlvm.server.requests import PreparedRetry
 from noetlvm.server.server import Decide, NotFoundError, Server
 from noetlvm.service.hub import ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
