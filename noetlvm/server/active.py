@@ -112,12 +112,23 @@ class Active:
     def commands(
         self, assign: Callable[[Active, OpenWork], tuple[str, float]]
     ) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
-        """Return the commands to open, claimed for the workers that are assigned to them, and those to close."""
+        """Return the commands to open, claimed for the workers that are assigned to them, and those to close.
+
+        Of a local unit whose worker is not chosen yet, one command waits in the step's pool, and who claims it claims
+        the others from the unit's own (S22).
+        """
         id = self.row.execution_id
-        opened = [
-            QueuedCommand(id, run, iteration, work.lease, work.step, work.pool, work.not_before, *assign(self, work))
-            for (run, iteration), work in self.opened.items()
-        ]
+        opened: list[QueuedCommand] = []
+        waiting: set[Position] = set()
+        for (run, iteration), work in self.opened.items():
+            worker, until = assign(self, work)
+            pool = work.pool
+            if work.is_local and not worker:
+                pool = unit_pool(id, run, work.unit) if (run, work.unit) in waiting else pool
+                waiting.add((run, work.unit))
+            opened.append(
+                QueuedCommand(id, run, iteration, work.lease, work.step, pool, work.not_before, worker, until)
+            )
         return opened, [QueuedCommand(id, *position, lease) for position, lease in self.closed.items()]
 
     def project(self, now: float) -> Execution:
@@ -136,3 +147,8 @@ class Active:
     def status(self) -> str:
         state = self.state
         return "paused" if state.paused else state.status if state.is_over else "running"
+
+
+def unit_pool(execution_id: str, run: int, unit: str) -> str:
+    """Return the pool of commands that go to the worker that has another command of the same unit."""
+    return f"{execution_id}/{run}/{unit}"

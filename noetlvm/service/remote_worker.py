@@ -211,6 +211,9 @@ class RemoteWorker:
         from noetlvm.keychain.shapes import secret_texts
 
         part = (work.execution_id, work.run, work.iteration)
+        known = self._runs.get(part)
+        if known is not None and known.work.lease >= work.lease:
+            return  # it runs here
         playbook = self._bundle(work.bundle).program.playbooks[work.path]
         credentials = Credentials(secrets, [text for value in secrets.values() for text in secret_texts(value)])
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=credentials.redact)
