@@ -10,6 +10,8 @@ from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.machine.reducers import deep_merge
 from noetlvm.machine.state import Child
+from noetlvm.results.interface import ResultStore
+from noetlvm.results.offered import UnofferedStoreError, store_for
 from noetlvm.server.active import Ending
 from noetlvm.tools.call import Outcome, error, ok
 
@@ -39,6 +41,16 @@ def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[st
         offload.fit(ctx, ARGS_BYTES_MAX)
     except (TooLargeError, UnencodableError) as problem:
         return f"the request cannot be recorded: {problem}"
+    return ""
+
+
+def unoffered_store(results: ResultStore, program: LoadedProgram) -> str:
+    """Return why the large results of a program cannot be stored; empty: they can."""
+    try:
+        for playbook in program.playbooks.values():
+            store_for(results, playbook.executor)
+    except UnofferedStoreError as problem:
+        return str(problem)
     return ""
 
 

@@ -17,6 +17,7 @@ from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
+from noetlvm.results.offered import store_for
 from noetlvm.server.active import Active, unit_pool
 from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, UnresolvedError
@@ -292,6 +293,13 @@ class Driver:
                 work = self._work(active, command.run, command.unit, command.lease)
                 if work is not None:
                     self._grant(worker, active, work)
+
+    def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
+        """Store results that reports of these executions refer to, where their playbooks want them."""
+        for execution_id in execution_ids:
+            with contextlib.suppress(NotFoundError, UnresolvedError):  # its report is refused
+                active = self.server.activate(execution_id)
+                store_for(self.results, active.playbook.executor).put(results)
 
     def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
         """Let an execution decide on a worker's report; the answer is sent once that is durable."""

@@ -15,6 +15,7 @@ from noetlvm.results.files import FileResults
 from noetlvm.results.interface import Collected, ResultMissingError, ResultStore
 from noetlvm.results.memory import MemoryResults
 from noetlvm.results.nats_object import NatsObjectResults
+from noetlvm.results.offered import OfferedResults, StoreName
 from noetlvm.results.postgres import PostgresResults
 from noetlvm.store.postgres_database import PostgresDatabase
 
@@ -36,6 +37,9 @@ STORES: dict[str, Open] = {
     "memory": lambda folder, _: nullcontext(MemoryResults()),
     "files": lambda folder, _: nullcontext(FileResults(folder / "results")),
     "files relaxed": lambda folder, _: nullcontext(FileResults(folder / "results", "relaxed")),
+    "offered": lambda folder, _: nullcontext(
+        OfferedResults({StoreName("files"): MemoryResults(), StoreName("nats_object"): MemoryResults()})
+    ),
     "postgres": lambda _, request: postgres_results(request),
     "nats": lambda _, request: nats_results(request),
 }

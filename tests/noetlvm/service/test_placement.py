@@ -10,7 +10,11 @@ import pytest
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.machine.messages import Work, from_data
+from noetlvm.machine.payload import Offload
+from noetlvm.results.memory import MemoryResults
+from noetlvm.results.offered import OfferedResults, StoreName
 from noetlvm.server.bundle import Bundle
+from noetlvm.server.server import BadRequestError
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from tests.noetlvm.service.test_leases import driven
@@ -243,6 +247,46 @@ def test_what_became_ready_during_a_pause_is_handed_out_after_it() -> None:
         driver.store.request(id, "resume")
         driver.wake()
         assert [work.step for work in await hand.next()] == ["end"]
+
+    driven(test)
+
+
+STORED = """
+executor: { spec: { result: { store: { kind: nats_object, bucket: ours } } } }
+workflow:
+  - step: start
+    tool: [{ a: { kind: shell, command: ["true"] } }]
+"""
+
+
+def test_results_go_to_the_store_that_the_playbook_chooses() -> None:
+    own, chosen = MemoryResults(), MemoryResults()
+
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        driver.results = driver.server.results = OfferedResults(
+            {StoreName("files"): own, StoreName("nats_object", "ours"): chosen}
+        )
+        id = await start(driver, STORED)
+        (work,) = await hand.next()
+        large = Offload(limit=10)
+        result = large.shrink("x" * 10_000)
+        driver.put_results(large.take_blobs(), {id})
+        hand.report(work, Event("step.done", {"result": result}, work.run))
+        await settled(driver)
+        assert (list(own.keys()), list(chosen.keys())) == ([], [result.key])
+        assert driver.results.get(result.key) == chosen.get(result.key)
+
+    driven(test)
+
+
+def test_a_store_that_is_not_offered_is_refused_with_what_is() -> None:
+    async def test(driver: Driver) -> None:
+        driver.results = driver.server.results = OfferedResults(
+            {StoreName("files"): MemoryResults(), StoreName("nats_object", "theirs"): MemoryResults()}
+        )
+        with pytest.raises(BadRequestError, match=r"wants nats_object .*offers: files, nats_object \(bucket theirs\)"):
+            await start(driver, STORED)
 
     driven(test)
 
