@@ -20,7 +20,7 @@ class ParseTables(BuildHookInterface[Any]):
         if version == "editable":
             return  # a checkout keeps its tables in the user's cache
         sys.path.insert(0, self.root)
-        tables = importlib.import_module("noetlc.syntax.tables")
+        tables = importlib.import_module("noetlc.syntax.lalr")
         folder = Path(tempfile.mkdtemp())
         for path in tables.write_shipped_tables(folder):
             build_data["force_include"][str(path)] = f"noetlc/_grammar/{path.name}"

@@ -13,8 +13,8 @@ from bench.measurement import Contestant, Row, at_most, best_of, faster
 from bench.workplace import Workplace
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import Fuel
+from noetlvm.expr.interpret import compile_expression
 
 SCOPE: dict[str, Any] = {
     "outcome": {"status": "error", "http": {"status": 500}, "result": {"items": [1, 2]}},

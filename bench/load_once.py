@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from noetlvm.bytecode.load import load
+from noetlvm.bytecode.verify.verifier import load
 
 
 def load_once(path: Path) -> float:

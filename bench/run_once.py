@@ -19,8 +19,8 @@ from pathlib import Path
 
 from bench.measurement import Cost
 from noetlvm.engine.engine import Engine
+from noetlvm.machine.loaded import Bundle
 from noetlvm.results.files import FileResults
-from noetlvm.server.bundle import Bundle
 from noetlvm.store.interface import Append, Durability
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner

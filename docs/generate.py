@@ -20,11 +20,10 @@ from typing import cast
 
 from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
-from noetlc.finding import Severity
+from noetlc.finding import TOPICS, Severity
 from noetlc.migrate.constructs import CONSTRUCTS, Effect
 from noetlc.migrate.dialect import TITLES, Dialect
 from noetlc.rules.catalogue import all_rules
-from noetlc.rules.codes import TOPICS
 from noetlc.rules.rule import Rule
 from noetlc.settings import KEYS
 from noetlvm.bytecode import limits
@@ -32,16 +31,14 @@ from noetlvm.bytecode.codec import layout
 from noetlvm.bytecode.codec.container import FORMAT_MAJOR, FORMAT_MINOR, MAGIC, REQUIRED, SECTIONS
 from noetlvm.bytecode.codec.malformed import MALFORMED
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
-from noetlvm.bytecode.verify.codes import INVALID
+from noetlvm.bytecode.verify.operands import INVALID
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
-from noetlvm.language.methods import METHODS, REJECTED_METHODS
+from noetlvm.language.methods import METHODS, REJECTED_METHODS, Signature
 from noetlvm.language.scopes import FIELDS, VISIBLE
-from noetlvm.language.signature import Signature
 from noetlvm.language.tests import REJECTED_TESTS, TESTS
-from noetlvm.language.tool_kind import ToolKind
-from noetlvm.language.tool_kinds import builtin_kinds
+from noetlvm.language.tool_kinds import ToolKind, builtin_kinds
 
 FOLDER = Path(__file__).resolve().parent
 MADE_BY = "<!-- Made by docs/generate.py from the code. Do not edit. -->\n\n"

@@ -1,15 +1,19 @@
-"""Files of the command line: bounded reads, atomic writes, `-` for the standard streams."""
+"""Files of the command line: bounded reads, atomic writes, `-` for the standard streams, patterns of names."""
 
-# Paths stay text here: as the user wrote them, and cheap when there are thousands.
-# ruff: noqa: PTH123
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 from noetlvm.command_line.process import CommandError
+
+# Paths stay text here: as the user wrote them, and cheap when there are thousands.
+# ruff: noqa: PTH123
+
 
 STDIO = "-"
 """Standard input or output, where a command takes a file."""
@@ -69,3 +73,38 @@ def _mode(path: Path) -> int:
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask
+
+
+_TOKEN = re.compile(r"(?P<deep>\*\*/?)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[!?\]?[^\]]*\])|(?P<other>.)", re.DOTALL)
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Match `path`, which is relative to the pattern's folder and has forward slashes."""
+    return _compiled(pattern).match(path) is not None
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    anchored = "/" in pattern.rstrip("/")
+    body = "".join(_translate(token) for token in _TOKEN.finditer(pattern.strip("/")))
+    lead = "" if anchored else "(?:.*/)?"
+    try:
+        return re.compile(rf"{lead}{body}(?:/.*)?\Z", re.DOTALL)
+    except re.error:  # brackets that are no set, such as `[z-a]`: then they are part of a name
+        return re.compile(rf"{lead}{re.escape(pattern)}\Z")
+
+
+def _translate(token: re.Match[str]) -> str:
+    text = token[0]
+    match token.lastgroup:
+        case "deep":
+            return "(?:.*/)?" if text.endswith("/") else ".*"
+        case "star":
+            return "[^/]*"
+        case "one":
+            return "[^/]"
+        case "set":
+            inner = text[1:-1].replace("\\", r"\\").replace("[", r"\[")
+            return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+        case _:
+            return re.escape(text)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from noetlc.syntax.lalr import grammar_text
 from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
-from noetlc.syntax.tables import grammar_text
-from noetlvm.language.tool_kind import Input, ToolKind
-from noetlvm.language.tool_kinds import builtin_kinds
+from noetlvm.language.tool_kinds import Input, ToolKind, builtin_kinds
 
 Schema = dict[str, Any]
 

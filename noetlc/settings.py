@@ -12,9 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlc.finding import Severity
-from noetlc.globs import matches
-from noetlc.rules.codes import current_codes
+from noetlc.files import matches
+from noetlc.finding import Severity, current_codes
 from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import suggestion

@@ -56,6 +56,9 @@ LOOP_RESULTS_STORED = 10_000
 LOOP_FAILURES_LISTED = 100
 """Failed iterations that the end of a loop lists; the rest is stored (S54)."""
 
+DIAGNOSTICS_LISTED = 20
+"""Errors of a playbook that the log of a refused request lists; all are counted."""
+
 LOOP_ITEMS_MAX = 1_000_000
 """Items of one loop."""
 

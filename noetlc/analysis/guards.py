@@ -1,10 +1,10 @@
-"""Guards as the author wrote them: their formulas, whether they are constant, what they read, what they cover."""
+"""Guards as the author wrote them: formulas, constants, what they read and cover; lists whose first match counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from noetlc.analysis.folding import Folding
 from noetlc.analysis.formulas import (
@@ -32,9 +32,15 @@ from noetlc.analysis.formulas import (
     verdict,
 )
 from noetlc.analysis.routers import choices, covering
+from noetlc.syntax import ast
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_parser import parse_template
+from noetlvm.record import IdentityRecord
+
+if TYPE_CHECKING:
+    from noetlc.analysis.model import Model
+
 
 OTHER_NAMES = ("condition", "cond", "expr", "expression", "guard", "if", "only_if", "unless")
 """Keys that people write for `when`; where one stands, a guard was meant."""
@@ -308,3 +314,34 @@ _READ: dict[type[t.Expression], Callable[[_Reading, Any, _Then], Formula]] = {
     t.Binary: _Reading._binary,
     t.Concat: _Reading._concat,
 }
+
+
+Choice: TypeAlias = ast.AdmitRule | ast.PolicyRule | ast.Branch
+"""One entry of such a list."""
+
+
+class FirstMatch(IdentityRecord):
+    """One such list."""
+
+    object: Literal["admit_rule", "rule", "branch"]
+    """Grammar rule of its entries."""
+    choices: tuple[Choice, ...]
+
+    @property
+    def title(self) -> str:
+        """What an entry is called in messages."""
+        return {"admit_rule": "admission rule", "rule": "policy rule", "branch": "branch"}[self.object]
+
+
+def first_match_lists(model: Model) -> Iterator[FirstMatch]:
+    """Yield every list of that shape in a playbook."""
+    for step in model.steps:
+        policy = step.spec.policy if step.spec else None
+        if policy and policy.admit and policy.admit.rules:
+            yield FirstMatch("admit_rule", policy.admit.rules)
+    for flow in model.flows.values():
+        for point in flow.points:
+            if isinstance(point.entry, ast.Choose):
+                yield FirstMatch("branch", point.entry.choose)
+            elif isinstance(point.entry, ast.Task) and point.entry.rules:
+                yield FirstMatch("rule", point.entry.rules)

@@ -1,18 +1,18 @@
-"""A task's inputs against what its tool kind declares: which are given, and of which type."""
+"""A task's inputs against what its tool kind declares, and keys for which the language has another word."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Sequence
+from noetlc.finding import Edit, Fix
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
-from noetlvm.language.tool_kind import SPEC
-from noetlvm.language.tool_kinds import find_kind
+from noetlvm.language.tool_kinds import SPEC, builtin_kinds, find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, TaskView
-    from noetlvm.language.tool_kind import ToolKind
+    from noetlvm.language.tool_kinds import ToolKind
 
 
 class Respelling(NamedTuple):
@@ -72,3 +72,81 @@ def fits(node: Node, types: tuple[str, ...]) -> bool:
     """Return whether a value may stand where one of `types` is wanted; a template may stand anywhere."""
     found = type_of(node)
     return found in types or (found == "integer" and "number" in types) or getattr(node, "is_template", False)
+
+
+def mappings_by_key(root: Node | None) -> dict[Span, Mapping]:
+    """Return, for the place of each key of a document, the mapping that it stands in."""
+    found: dict[Span, Mapping] = {}
+    seen: set[int] = set()
+    waiting: list[Node] = [root] if root else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Scalar) or id(node) in seen:
+            continue  # an alias shares the node that its anchor holds
+        seen.add(id(node))
+        if isinstance(node, Sequence):
+            waiting.extend(node.items)
+            continue
+        for entry in node.entries:
+            found.setdefault(entry.key.span, node)
+            waiting.append(entry.value)
+    return found
+
+
+def entry_at(model: Model, key_span: Span) -> MappingEntry | None:
+    """Return the entry whose key stands at a place."""
+    mapping = model.mappings_by_key.get(key_span)
+    return next((entry for entry in mapping.entries if entry.key.span == key_span), None) if mapping else None
+
+
+def rename(model: Model, key_span: Span, name: str, *, safe: bool) -> Fix | None:
+    """Return the fix that renames a key, unless its mapping already has a key of the new name."""
+    mapping = model.mappings_by_key.get(key_span)
+    if mapping is None or mapping.key(name) is not None:
+        return None
+    return Fix(f"rename it to `{name}`", (Edit(key_span, name),), safe=safe)
+
+
+def rewrite(written: Scalar, name: str) -> Fix | None:
+    """Return the fix, for a person to look at, that writes another name in place of one; none without a name."""
+    if not name or written.style in ("|", ">"):
+        return None
+    return Fix(f"write `{name}`", (Edit(written.span, f"{written.style}{name}{written.style}"),), safe=False)
+
+
+def rename_to_when(model: Model, key_span: Span) -> Fix | None:
+    """Return the fix that makes a condition a `when`, if its value is one that `when` takes (S9)."""
+    entry = entry_at(model, key_span)
+    value = entry.value if entry else None
+    if not isinstance(value, Scalar) or not (value.is_template or isinstance(value.value, bool)):
+        return None
+    return rename(model, key_span, "when", safe=True)
+
+
+def old_inputs(model: Model, name: str) -> Iterator[MappingEntry]:
+    """Yield the task inputs of that name that no tool takes."""
+    for view in model.tasks:
+        for entry in view.task.extra:
+            if entry.key.text == name and not _may_take(view.kind, name):
+                yield entry
+
+
+def _may_take(kind_name: str, input_name: str) -> bool:
+    """Return whether a kind may have the input: one that nobody here knows, or a plugin's that takes any, may."""
+    kind = find_kind(kind_name) if kind_name else None
+    if kind is None:
+        return bool(kind_name)
+    return kind.input(input_name) is not None or (kind.open and kind_name not in builtin_kinds())
+
+
+def old_evals(model: Model) -> Iterator[MappingEntry]:
+    """Yield the `eval` of every task that has one; of a tool that nobody here knows, only if it looks like rules."""
+    for view in model.tasks:
+        for entry in view.task.extra:
+            if entry.key.text == "eval" and (not _may_take(view.kind, "eval") or _looks_like_rules(entry.value)):
+                yield entry
+
+
+def _looks_like_rules(value: Node) -> bool:
+    items = value.items if isinstance(value, Sequence) else ()
+    return any(isinstance(item, Mapping) and (item.key("expr") or item.key("else")) for item in items)

@@ -1,23 +1,29 @@
-"""What templates read: every use of a name from outside, the fields read through it, and where a bare name comes from.
+"""What templates read and call: names from outside, the fields read through them, filters, tests, functions, methods.
 
 What a template calls, pipes and compares is found in the same walk. Nothing is reported here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from noetlc.analysis.inputs import ON_ANY_TASK
+from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
-from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
+from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
+from noetlvm.language.methods import METHODS
 from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, TemplatePosition, given_fields
+from noetlvm.language.tests import TESTS
 from noetlvm.record import IdentityRecord, Record, changed
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, Site
     from noetlc.syntax import ast
+    from noetlc.syntax.span import Span
+    from noetlvm.language.methods import Signature
+
 
 FOR_LOOP = "loop"
 """What `{% for %}` binds besides its own target."""
@@ -342,7 +348,7 @@ def definitions(model: Model) -> Definitions:
         for _, then in thens(view.task):
             for patch, entry in patches(then):
                 (written if patch == "set_iter" else ctx).add(entry.key.text)
-        if view.kind == "workbook" and isinstance(given := view.task.get_extra("args"), Mapping):
+        if view.kind == "workbook" and isinstance(given := view.task.get_extra("args"), nodes.Mapping):
             args.update(entry.key.text for entry in given.entries)
     iter_by_owner = {
         id(owner): frozenset(set_iter.get(id(owner), set())) | _iterators(owner.loops) for owner in model.owners
@@ -375,3 +381,70 @@ def _iterators(loops: tuple[ast.Loop, ...]) -> frozenset[str]:
     if not loops:
         return frozenset()
     return given_fields("iter") | {loop.iterator.text for loop in loops if loop.iterator}
+
+
+Sort: TypeAlias = Literal["filter", "test", "function", "method"]
+
+_TABLES: dict[Sort, Mapping[str, Signature]] = {
+    "filter": FILTERS,
+    "test": TESTS,
+    "function": FUNCTIONS,
+    "method": {name: method.signature for name, method in METHODS.items()},
+}
+
+
+class Application(IdentityRecord):
+    """One filter, test, function or method with its arguments."""
+
+    sort: Sort
+    name: str
+    span: Span
+    """Where the name stands, without quotes."""
+    positional: int
+    keywords: tuple[str, ...]
+    is_open: bool
+    """Some arguments come from `*x` or `**x`, so their number is not known."""
+    receiver: t.Expression | None = None
+
+    @property
+    def signature(self) -> Signature | None:
+        return _TABLES[self.sort].get(self.name)
+
+
+def applications(names: TemplateNames) -> Iterator[Application]:
+    """Yield everything that a template applies by name."""
+    for filter in names.filters:
+        yield _application("filter", filter, filter.name, filter.name_span, filter.node)
+        yield from _named_by_argument(filter)
+    for test in names.tests:
+        yield _application("test", test, test.name, test.name_span, test.node)
+    for call in names.calls:
+        callee = call.node
+        if isinstance(callee, t.Name):
+            yield _application("function", call, callee.name, callee.name_span)
+        elif isinstance(callee, t.Getattr):
+            yield _application("method", call, callee.name, callee.name_span, callee.node)
+
+
+def _application(
+    sort: Sort, node: t.Filter | t.Test | t.Call, name: str, span: Span, receiver: t.Expression | None = None
+) -> Application:
+    is_open = node.dyn_args is not None or node.dyn_kwargs is not None
+    return Application(sort, name, span, len(node.args), _keywords(node), is_open, receiver)
+
+
+def _named_by_argument(filter: t.Filter) -> Iterator[Application]:
+    named = NAMED_BY_ARGUMENT.get(filter.name)
+    if named is None or len(filter.args) <= named[1]:
+        return
+    sort: Sort = "filter" if named[0] == "filter" else "test"
+    position = named[1]
+    name = filter.args[position]
+    if isinstance(name, t.Const) and isinstance(name.value, str):
+        span = type(name.span)(name.span.start + 1, name.span.end - 1)
+        is_open = filter.dyn_args is not None or filter.dyn_kwargs is not None
+        yield Application(sort, name.value, span, len(filter.args) - position - 1, _keywords(filter), is_open)
+
+
+def _keywords(node: t.Filter | t.Test | t.Call) -> tuple[str, ...]:
+    return tuple(keyword.name for keyword in node.kwargs)

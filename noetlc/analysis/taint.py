@@ -21,7 +21,7 @@ from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, Owner, Site, TaskView
-    from noetlvm.language.tool_kind import Input, Language
+    from noetlvm.language.tool_kinds import Input, Language
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -31,9 +31,7 @@ from noetlc.assembly.lexer import (
     Lexer,
 )
 from noetlc.syntax.lalr import END as END_OF_INPUT
-from noetlc.syntax.lalr import Parser, Production
-from noetlc.syntax.tables import load_grammar
-from noetlvm.bytecode.addresses import addresses
+from noetlc.syntax.lalr import Parser, Production, load_grammar
 from noetlvm.bytecode.isa import EXPRESSION, ISA_VERSION, PIPELINE, Opcode, OpcodeName, Operand
 from noetlvm.bytecode.program import (
     ArcCode,
@@ -48,6 +46,7 @@ from noetlvm.bytecode.program import (
     PlaybookCode,
     Program,
     Transition,
+    addresses,
 )
 from noetlvm.nearest import did_you_mean
 

@@ -22,7 +22,6 @@ from noetlc.assembly.lexer import (
     STEP_FLAGS,
 )
 from noetlc.assembly.synopsis import Synopsis
-from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import ISA_VERSION, Area, Operand
 from noetlvm.bytecode.program import (
     ArcCode,
@@ -36,6 +35,7 @@ from noetlvm.bytecode.program import (
     PlaybookCode,
     Program,
     Transition,
+    addresses,
 )
 
 VALUE_WIDTH = 88

@@ -8,10 +8,9 @@ from noetlc.files import read_file
 from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.errors import BundleError, MalformedBundleError
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX
-from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import Program
+from noetlvm.bytecode.program import BundleError, MalformedBundleError, Program
+from noetlvm.bytecode.verify.verifier import load
 from noetlvm.command_line.process import CommandError
 
 ASSEMBLY_BYTES_MAX = 16 * BUNDLE_BYTES_MAX

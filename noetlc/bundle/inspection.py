@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.codec.container import bundle_id, sections
 from noetlvm.bytecode.isa import ISA_VERSION
-from noetlvm.bytecode.program import ExpressionCode, Instruction, PlaybookCode, Program, Transition
-from noetlvm.bytecode.verify.stack import count_taken
+from noetlvm.bytecode.program import ExpressionCode, Instruction, PlaybookCode, Program, Transition, addresses
+from noetlvm.bytecode.verify.operands import count_taken
 from noetlvm.record import Record, fields_of
 
 

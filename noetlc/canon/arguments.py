@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from noetlc.analysis.names import FOR_LOOP, NameUse, names_in
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError, require_shallow
-from noetlc.canon.synthesis import scalar
+from noetlc.canon.flow import scalar
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, scalars

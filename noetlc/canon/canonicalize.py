@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 
 from noetlc.analysis.placement import placing_knobs
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
-from noetlc.canon.expansion import TaskOrigin, expand_pipeline
-from noetlc.canon.layering import outer_layers
+from noetlc.canon.expansion import TaskOrigin, expand_pipeline, outer_layers
+from noetlc.canon.flow import keys, scalar
 from noetlc.canon.spelling import canonical_spelling
-from noetlc.canon.synthesis import keys, scalar
 from noetlc.syntax import ast
 from noetlc.syntax.span import Source
 from noetlc.syntax.tree import Rewriter, in_field_order, without

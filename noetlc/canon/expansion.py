@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
-from noetlc.canon import sugar
+from noetlc.analysis.placement import placing_knobs
 from noetlc.canon.arguments import ArgumentInliner, Arguments
 from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls
-from noetlc.canon.flow import flow_of, without_dead_flow
-from noetlc.canon.layering import Knobs, effective_knobs
+from noetlc.canon.flow import (
+    FLOW,
+    Body,
+    entry,
+    expand,
+    flow_of,
+    labelled_task,
+    mark,
+    scalar,
+    with_knobs,
+    with_policy,
+    without_dead_flow,
+)
 from noetlc.canon.stability import require_stable
-from noetlc.canon.synthesis import labelled_task, with_knobs, with_policy
 from noetlc.syntax import ast, nodes
-from noetlc.syntax.nodes import Scalar
+from noetlc.syntax import template_ast as t
+from noetlc.syntax.nodes import MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
+from noetlc.syntax.template_printer import print_expression
+from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import Record
 
 AnyEntry = TypeVar("AnyEntry", ast.Task, ast.Choose, ast.Repeat, ast.Choose | ast.Repeat)
@@ -90,16 +103,16 @@ class _Expansion:
 
     def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, context: ExpansionContext) -> None:
         """Expand one list; `prefix` begins the labels that are generated in it."""
-        for entry, label in ast.labelled(entries, prefix):
-            if isinstance(entry, ast.Task):
-                self._task(entry, label, context)
+        for item, label in ast.labelled(entries, prefix):
+            if isinstance(item, ast.Task):
+                self._task(item, label, context)
             else:
-                self._block(entry, label, context)
+                self._block(item, label, context)
 
     def _block(self, block: ast.Choose | ast.Repeat, local: str, context: ExpansionContext) -> None:
         origin = context.origin(block.word, block.span)
-        for expanded in sugar.expand(context.inlined(block), context.label(local)):
-            if isinstance(expanded, sugar.Body):
+        for expanded in expand(context.inlined(block), context.label(local)):
+            if isinstance(expanded, Body):
                 self.entries(expanded.entries, f"{local}.{expanded.name}.", context)
             else:
                 self._emit(expanded, origin)
@@ -135,7 +148,7 @@ class _Expansion:
             path=(*context.path, name),
         )
         if not is_lone:
-            self._emit(sugar.mark(call.span, label), TaskOrigin(f"workbook {name}", call.span, inner.call))
+            self._emit(mark(call.span, label), TaskOrigin(f"workbook {name}", call.span, inner.call))
         self.entries(entries, "", inner)
 
     def _called(self, call: ast.Task, context: ExpansionContext) -> tuple[str, tuple[ast.PipelineEntry, ...]]:
@@ -199,3 +212,79 @@ def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.T
         help = "keep one of the two policies"
         raise ExpansionError("P119", policy.span, "both the call and the task of the workbook have a policy", help)
     return policy
+
+
+Knobs: TypeAlias = tuple[MappingEntry, ...]
+
+
+def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[Knobs, ...]:
+    """Return the knobs around a step's tasks, outermost first."""
+    executor = playbook.executor.spec if playbook.executor else None
+    literal = tuple(MappingEntry(knob.key, _literal(knob.value)) for knob in _knobs(executor))
+    loops = (_knobs(loop.spec) for loop in step.loops)
+    return (literal, _knobs(step.spec), *loops)
+
+
+def _knobs(spec: ast.Struct | None) -> Knobs:
+    """Return the knobs of a `spec` around tasks that are for them."""
+    placing = placing_knobs(spec) if spec else ()
+    return tuple(knob for knob in spec.extra if knob not in placing) if spec else ()
+
+
+def effective_knobs(task: ast.Task, outer: Iterable[Knobs]) -> Knobs:
+    """Return a task's effective knobs, its kind's defaults first."""
+    kind = task.kind.text if task.kind else ""
+    merged: dict[str, MappingEntry] = {}
+    for layer in (
+        _defaults(kind, task.key_span("kind")),
+        *_for_kind(kind, outer),
+        task.spec.extra if task.spec else (),
+    ):
+        _lay_over(merged, layer)
+    return tuple(merged.values())
+
+
+def _defaults(kind: str, span: Span) -> Knobs:
+    found = find_kind(kind) if kind else None
+    settings = found.settings if found else ()
+    return tuple(entry(span, setting.name, setting.default) for setting in settings if setting.default is not None)
+
+
+def _for_kind(kind: str, outer: Iterable[Knobs]) -> Iterator[Knobs]:
+    """Yield each outer scope as two layers: knobs of every task, then knobs of this kind of task."""
+    for layer in outer:
+        yield tuple(knob for knob in layer if knob.key.text != FLOW and not _is_scoped(knob))
+        for knob in layer:
+            if knob.key.text == kind and isinstance(knob.value, nodes.Mapping):
+                yield knob.value.entries
+
+
+def _is_scoped(knob: MappingEntry) -> bool:
+    return isinstance(knob.value, nodes.Mapping) and find_kind(knob.key.text) is not None
+
+
+def _lay_over(merged: dict[str, MappingEntry], layer: Iterable[MappingEntry]) -> None:
+    for knob in layer:
+        name = knob.key.text
+        merged[name] = MappingEntry(knob.key, _merge(merged[name].value, knob.value)) if name in merged else knob
+
+
+def _merge(outer: Node, inner: Node) -> Node:
+    if not (isinstance(outer, nodes.Mapping) and isinstance(inner, nodes.Mapping)):
+        return inner
+    merged = {item.key.text: item for item in outer.entries}
+    _lay_over(merged, inner.entries)
+    return nodes.Mapping(inner.span, tuple(merged.values()))
+
+
+def _literal(node: Node) -> Node:
+    """Quote templates: under `executor` nothing is evaluated, and in a task's spec it would be."""
+    if isinstance(node, Sequence):
+        return Sequence(node.span, tuple(_literal(item) for item in node.items))
+    if isinstance(node, nodes.Mapping):
+        return nodes.Mapping(node.span, tuple(MappingEntry(item.key, _literal(item.value)) for item in node.entries))
+    return _quoted(node) if node.is_template else node
+
+
+def _quoted(leaf: Scalar) -> Scalar:
+    return scalar(leaf.span, f"{{{{ {print_expression(t.Const(leaf.span, leaf.text))} }}}}")

@@ -47,13 +47,15 @@ wrote are never left out. A workbook call that is replaced by a list begins with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from noetlc.canon.errors import ExpansionError
-from noetlc.syntax import ast
-from noetlc.syntax.nodes import Mapping, Node, Scalar
+from noetlc.syntax import ast, nodes
+from noetlc.syntax.nodes import MappingEntry, Node, Scalar, ScalarValue
+from noetlc.syntax.span import Span
 from noetlvm.bytecode.limits import OPERAND_MAX
-from noetlvm.record import Record
+from noetlvm.record import Record, changed
 
 FLOW = "flow"
 """The knob that makes a noop a flow task."""
@@ -85,7 +87,7 @@ def flow_of(task: ast.Task) -> FlowTask | None:
     knob = task.spec.get_extra(FLOW) if task.spec else None
     if knob is None:
         return None
-    if not isinstance(knob, Mapping) or not task.kind or task.kind.text != "noop" or task.extra:
+    if not isinstance(knob, nodes.Mapping) or not task.kind or task.kind.text != "noop" or task.extra:
         raise ExpansionError("P320", knob.span, "`spec.flow` belongs to a noop without inputs, and is a mapping", _HELP)
     known = {entry.key.text: entry.value for entry in knob.entries}
     if set(known) not in (set(), {"reset"}, {"round", "max"}):
@@ -213,3 +215,156 @@ def _can_continue(task: ast.Task) -> bool:
     if not any(rule.else_ for rule in task.rules):
         return True
     return any(then.do is not None and then.do.text in _CONTINUES for then in _thens(task))
+
+
+class Body(Record):
+    """A list of the author's entries, and its part of the labels that are generated in it."""
+
+    entries: tuple[ast.PipelineEntry, ...]
+    name: str
+
+
+Expanded: TypeAlias = ast.Task | Body
+
+
+def expand(block: ast.Choose | ast.Repeat, label: str) -> Iterator[Expanded]:
+    """Yield the flow tasks of a block, and its bodies between them. Their labels begin with `label`."""
+    yield from _EXPANSIONS[block.word](block, label)
+
+
+def mark(span: Span, label: str) -> ast.Task:
+    """Make a flow task without an effect: a position that can be jumped to."""
+    return _flow_task(span, label, {})
+
+
+def _choose(block: ast.Choose, label: str) -> Iterator[Expanded]:
+    end = f"{label}.end"
+    bodies = list(ast.named_bodies(block))
+    labels = [f"{label}.{name}" for name, _ in bodies]
+    for branch, (name, body), own, otherwise in zip(block.choose, bodies, labels, (*labels, end)[1:], strict=True):
+        test = None if branch.else_ else branch.when
+        yield _flow_task(branch.span, own, {}, test=test, to=otherwise if test else None)
+        yield Body(body, name)
+        if otherwise != end:
+            yield _flow_task(branch.span, f"{own}.done", {}, to=end)
+    yield _flow_task(block.span, end, {})
+
+
+def _while(block: ast.Repeat, label: str) -> Iterator[Expanded]:
+    test, end = f"{label}.test", f"{label}.end"
+    yield _flow_task(block.span, label, {"reset": label})
+    yield _flow_task(block.span, test, _round(block, label), test=block.when, to=end)
+    yield Body(block.do or (), "do")
+    yield _flow_task(block.span, f"{label}.again", {}, to=test)
+    yield _flow_task(block.span, end, {})
+
+
+def _until(block: ast.Repeat, label: str) -> Iterator[Expanded]:
+    again = f"{label}.do"
+    yield _flow_task(block.span, label, {"reset": label})
+    yield _flow_task(block.span, again, _round(block, label))
+    yield Body(block.do or (), "do")
+    yield _flow_task(block.span, f"{label}.test", {}, test=block.when, to=again)
+    yield _flow_task(block.span, f"{label}.end", {})
+
+
+_EXPANSIONS: dict[str, Callable[[Any, str], Iterator[Expanded]]] = {
+    "choose": _choose,
+    "while": _while,
+    "until": _until,
+}
+
+
+def _round(block: ast.Repeat, label: str) -> dict[str, object]:
+    return {"round": label, "max": rounds_of(block.max)}
+
+
+def _flow_task(
+    span: Span, label: str, flow: dict[str, object], *, test: Scalar | None = None, to: str | None = None
+) -> ast.Task:
+    policy = _policy(span, test, to) if to is not None else None
+    spec = ast.TaskSpec(span=span, keys=keys(span, (FLOW,)), extra=(entry(span, FLOW, flow),))
+    return ast.Task(
+        span=span,
+        keys=keys(span, ("kind", "spec")),
+        label=scalar(span, label),
+        kind=scalar(span, "noop"),
+        spec=spec if policy is None else changed(spec, keys={**spec.keys, **keys(span, ("policy",))}, policy=policy),
+    )
+
+
+def _policy(span: Span, test: Scalar | None, to: str) -> ast.TaskPolicy:
+    jump = ast.Then(span=span, keys=keys(span, ("do", "to")), do=scalar(span, "jump"), to=scalar(span, to))
+    otherwise = ast.RuleElse(span=span, keys=keys(span, ("then",)), then=jump)
+    rules = [ast.PolicyRule(span=span, keys=keys(span, ("else",)), else_=otherwise)]
+    if test is not None:
+        go_on = ast.Then(span=span, keys=keys(span, ("do",)), do=scalar(span, "continue"))
+        rules.insert(0, ast.PolicyRule(span=span, keys=keys(span, ("when", "then")), when=test, then=go_on))
+    return ast.TaskPolicy(span=span, keys=keys(span, ("rules",)), rules=tuple(rules))
+
+
+_BLOCK_WORDS = frozenset({"choose", "while", "until"})
+"""Labels that cannot be a task's key, because they would begin a block there."""
+
+_INPUTS = 3
+_RANKS = {"name": 0, "kind": 1, "desc": 2, "spec": 4}
+"""The order of a task's keys; its inputs stand in the author's order, before `spec`."""
+
+
+def scalar(span: Span, value: ScalarValue) -> Scalar:
+    """Make a leaf."""
+    text = value if isinstance(value, str) else "null" if value is None else str(value)
+    return Scalar(span, value, text.lower() if isinstance(value, bool) else text, "")
+
+
+def value_node(span: Span, value: object) -> Node:
+    """Make the node of plain data; a node in it stays as it is."""
+    if isinstance(value, Scalar | nodes.Sequence | nodes.Mapping):
+        return value
+    if isinstance(value, Mapping):
+        return nodes.Mapping(span, tuple(entry(span, str(key), item) for key, item in value.items()))
+    if isinstance(value, list | tuple):
+        return nodes.Sequence(span, tuple(value_node(span, item) for item in value))
+    assert value is None or isinstance(value, str | int | float | bool)
+    return scalar(span, value)
+
+
+def entry(span: Span, key: str, value: object) -> MappingEntry:
+    """Make a key and its value from plain data."""
+    return MappingEntry(scalar(span, key), value_node(span, value))
+
+
+def keys(span: Span, names: Iterable[str]) -> dict[str, Span]:
+    """Make the places of keys, in the order in which they are to be printed."""
+    return dict.fromkeys(names, span)
+
+
+def labelled_task(task: ast.Task, label: str, spec: ast.TaskSpec | None) -> ast.Task:
+    """Return a task under a label and with another spec, its keys in one order: kind, desc, inputs, spec."""
+    inputs = {item.key.text for item in task.extra}
+    names = [key for key in task.keys if key in inputs or key not in ("name", "spec")]
+    names += ["name"] if label in _BLOCK_WORDS else []
+    names += ["spec"] if spec else []
+    names.sort(key=lambda key: _INPUTS if key in inputs else _RANKS.get(key, _INPUTS))
+    return changed(
+        task,
+        keys={key: task.key_span(key) for key in names},
+        label=scalar(task.label.span if task.label else task.key_span("kind"), label),
+        spec=spec,
+    )
+
+
+def with_knobs(spec: ast.TaskSpec | None, span: Span, knobs: tuple[MappingEntry, ...]) -> ast.TaskSpec | None:
+    """Return a task's spec with these open fields; None where it would be empty."""
+    spec = spec or ast.TaskSpec(span=span)
+    replaced = {item.key.text for item in spec.extra}
+    rest = {key: place for key, place in spec.keys.items() if key not in replaced}
+    if not knobs and not rest:
+        return None
+    return changed(spec, keys={**keys(spec.span, (knob.key.text for knob in knobs)), **rest}, extra=knobs)
+
+
+def with_policy(task: ast.Task, policy: ast.TaskPolicy) -> ast.Task:
+    """Give a task a policy."""
+    spec = task.spec or ast.TaskSpec(span=policy.span)
+    return changed(task, spec=changed(spec, keys={**spec.keys, "policy": policy.span}, policy=policy))

@@ -22,13 +22,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.analysis.inputs import Respelling
-from noetlc.canon.synthesis import keys, scalar, with_policy
+from noetlc.canon.flow import keys, scalar, with_policy
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar
 from noetlc.syntax.span import Span
 from noetlc.syntax.tree import Rewriter, structs
-from noetlvm.language.tool_kind import SPEC, ToolKind
-from noetlvm.language.tool_kinds import find_kind
+from noetlvm.language.tool_kinds import SPEC, ToolKind, find_kind
 from noetlvm.record import changed
 
 RETRY = "retry"

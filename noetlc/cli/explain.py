@@ -44,8 +44,8 @@ def explain(
 
 def _find(name: str) -> type[Rule]:
     """Return the rule with this code or name, in any case."""
+    from noetlc.finding import current_codes
     from noetlc.rules.catalogue import all_rules
-    from noetlc.rules.codes import current_codes
     from noetlvm.command_line.process import CommandError
     from noetlvm.nearest import suggestion
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from noetlc.files import STDIN_NAME
-from noetlc.finding import Severity
+from noetlc.finding import Severity, current_codes
 from noetlc.lint.run import Color, LintOptions, LintRun
-from noetlc.report.formats import OutputFormat
-from noetlc.rules.codes import current_codes
+from noetlc.report.report import OutputFormat
 from noetlc.settings import DialectChoice, FailOn, Settings, settings_for
 from noetlvm.command_line.declared import Argument, Option
 

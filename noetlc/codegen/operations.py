@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from noetlc.analysis.folding import Folding
-from noetlc.codegen.names_in_scope import Slot, TemplateScope
-from noetlc.codegen.stack_code import JumpLabel, LoweringError, StackCode
+from noetlc.codegen.stack_code import JumpLabel, LoweringError, Slot, StackCode, TemplateScope
 from noetlc.syntax import template_ast as t
 from noetlvm.bytecode.isa import NAMES, OpcodeName
 from noetlvm.language.filters import FILTERS, FUNCTIONS

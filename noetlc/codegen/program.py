@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from noetlc.codegen.net import CodeSource, SourceMap, entries_data, lower_step, struct_data
+from noetlc.analysis.placement import pool_of
+from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
+from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Source
-from noetlvm.bytecode.addresses import addresses
-from noetlvm.bytecode.program import DebugEntry, DebugMap, KeychainEntry, Mark, PlaybookCode, Program, Value
+from noetlvm.bytecode.program import (
+    ArcCode,
+    DebugEntry,
+    DebugMap,
+    ExpressionCode,
+    KeychainEntry,
+    LoopHeader,
+    Mark,
+    Pipeline,
+    PlaybookCode,
+    Program,
+    Transition,
+    Value,
+    addresses,
+)
+from noetlvm.language.scopes import TemplatePosition, visible_names
 from noetlvm.record import Record, changed
 
 FIRST_STEP = "start"
@@ -115,3 +132,202 @@ def _debug(program: Program, lowered: Sequence[LoweredPlaybook]) -> DebugMap:
         source, marks = sources[address.name]
         entries.append(DebugEntry(address.name, source.construct, tuple(map(marks.__getitem__, source.offsets))))
     return DebugMap(tuple(one.unit.file for one in lowered), tuple(entries))
+
+
+PARALLEL_WIDTH = 32
+"""Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
+
+
+class CodeSource(Record):
+    """The source of the code at one address: its construct, and an offset for each instruction."""
+
+    construct: str
+    offsets: tuple[int, ...]
+
+
+class SourceMap:
+    """The sources of a playbook's code, by address: filled during lowering, input of the debug map."""
+
+    __slots__ = ("by_address", "constructs", "text")
+
+    def __init__(self, text: str, constructs: dict[str, str]) -> None:
+        self.text = text
+        self.constructs = constructs
+        """The construct behind a generated label, by `step/label`."""
+        self.by_address: dict[str, CodeSource] = {}
+
+    def add(self, address: str, construct: str, *offsets: int) -> None:
+        """Record the source of the code at an address."""
+        self.by_address[address] = CodeSource(construct, offsets)
+
+    def expression(self, address: str, construct: str, lowered: Lowered) -> ExpressionCode:
+        """Record the source of an expression and return the expression."""
+        self.add(address, construct, *lowered.offsets)
+        return lowered.expression
+
+
+def lower_step(step: ast.Step, name: str, sources: SourceMap) -> Transition:
+    """Return a step's transition; `name` is the step's address."""
+    assert step.step is not None  # lint: every step has a name
+    sources.add(name, "step", step.step.span.start)
+    policy = step.spec.policy if step.spec else None
+    admit = policy.admit if policy else None
+    router = step.next
+    mode = router.spec.mode if router and router.spec else None
+    failure = policy.failure if policy else None
+    return Transition(
+        name=step.step.text,
+        admit=_admit(admit, f"{name}/admit", sources),
+        drops_denied=_is(admit.on_deny if admit else None, "drop"),
+        loops=tuple(_loop(loop, level, name, sources) for level, loop in enumerate(step.loops, 1)),
+        best_effort=_is(failure.mode if failure else None, "best_effort"),
+        pipeline=_pipeline(step, f"{name}/tool", sources),
+        inclusive=_is(mode, "inclusive"),
+        arcs=tuple(_arc(arc, f"{name}/arc.{n}", sources) for n, arc in enumerate(_arcs(step), 1)),
+        settings=_settings(step),
+    )
+
+
+def _is(scalar: nodes.Scalar | None, word: str) -> bool:
+    return scalar is not None and scalar.text == word
+
+
+def _arcs(step: ast.Step) -> tuple[ast.Arc, ...]:
+    return (step.next.arcs or ()) if step.next else ()
+
+
+def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> ExpressionCode | None:
+    """Return one guard for all rules: the first that holds decides; if none does, the token is denied (S30)."""
+    if admit is None:
+        return None
+    choices: list[tuple[nodes.Scalar | None, bool]] = []
+    for rule in admit.rules or ():
+        verdict = rule.else_.then if rule.else_ else rule.then
+        allows = verdict is not None and verdict.allow is not None and verdict.allow.value is True
+        choices.append((None if rule.else_ else rule.when, allows))
+    if choices and choices[0] == (None, True):
+        return None
+    visible = visible_names(TemplatePosition.ADMIT, in_loop=False)
+    return sources.expression(address, "admit", lower_verdict(choices, admit.span, sources.text, visible))
+
+
+def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap) -> LoopHeader:
+    assert loop.in_ is not None  # lint: a loop has both
+    assert loop.iterator is not None
+    spec = loop.spec
+    policy = spec.policy if spec else None
+    mode = (spec.mode if spec else None) or (policy.mode if policy else None)
+    width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
+    is_parallel = _is(mode, "parallel")
+    visible = visible_names(TemplatePosition.LOOP_IN, in_loop=level > 1)
+    return LoopHeader(
+        collection=sources.expression(
+            f"{name}/loop.{level}/in", "loop", lower_value(loop.in_, sources.text, visible, "in")
+        ),
+        iterator=loop.iterator.text,
+        parallel=is_parallel,
+        width=_width(width) if is_parallel else 1,
+        distributed=_is(policy.exec, "distributed") if policy and policy.exec else is_parallel,
+        reducers=_reducers(policy.reducers if policy else None),
+    )
+
+
+def _width(scalar: nodes.Scalar | None) -> int:
+    return scalar.value if scalar is not None and isinstance(scalar.value, int) else PARALLEL_WIDTH
+
+
+def _reducers(reducers: ast.Reducers | None) -> tuple[tuple[str, str], ...]:
+    entries = reducers.extra if reducers else ()
+    return tuple(sorted((entry.key.text, str(node_data(entry.value))) for entry in entries))
+
+
+def _arc(arc: ast.Arc, address: str, sources: SourceMap) -> ArcCode:
+    assert arc.step is not None  # lint: an arc leads to a step
+    sources.add(address, "arc", arc.step.span.start)
+    guard = args = None
+    if arc.when is not None:
+        visible = visible_names(TemplatePosition.ARC_WHEN, in_loop=False)
+        guard = sources.expression(f"{address}/when", "arc", lower_guard(arc.when, sources.text, visible))
+    if arc.args is not None and arc.args.entries:
+        visible = visible_names(TemplatePosition.ARC_ARGS, in_loop=False)
+        args = sources.expression(f"{address}/args", "arc", lower_value(arc.args, sources.text, visible, "args"))
+    reads_event = guard is not None and expression_reads(guard, "event")
+    return ArcCode(arc.step.text, guard, args, handles_failure=reads_event)
+
+
+def _pipeline(step: ast.Step, address: str, sources: SourceMap) -> Pipeline | None:
+    tasks = tuple(entry for entry in step.tool or () if isinstance(entry, ast.Task))
+    if not tasks:
+        return None
+    assert step.step is not None
+    prefix = f"{step.step.text}/"
+
+    def construct_of(label: str) -> str:
+        return sources.constructs.get(prefix + label, f"task {label}")
+
+    lowered = lower_pipeline(tasks, PipelineContext(sources.text, bool(step.loops), construct_of))
+    sources.add(address, "tool", *(origin.offset for origin in lowered.origins))
+    for number, index, operand in lowered.operands:
+        sources.expression(f"{address}.{number}.{index}", lowered.origins[number].construct, operand)
+    return lowered.pipeline
+
+
+def _settings(step: ast.Step) -> dict[str, Value]:
+    """Return the settings of a step that are not code: limits and hints for the runtime."""
+    policy = step.spec.policy if step.spec else None
+    found = struct_data(policy, "admit", "failure")
+    hints: dict[str, Value] = {
+        "loops": _hints([_loop_hints(loop) for loop in step.loops]),
+        "router": _router_hints(step.next),
+        "arcs": _hints([node_data(arc.spec) if arc.spec else {} for arc in _arcs(step)]),
+    }
+    pool = pool_of(step)
+    if pool is not None:
+        hints["pool"] = pool.text
+    return found | {key: value for key, value in hints.items() if value}
+
+
+def _hints(found: list[Value]) -> Value:
+    return found if any(found) else []
+
+
+def _loop_hints(loop: ast.Loop) -> Value:
+    policy = loop.spec.policy if loop.spec else None
+    return struct_data(policy, "exec", "mode", "max_in_flight", "reducers")
+
+
+def _router_hints(router: ast.Router | None) -> Value:
+    spec = router.spec if router else None
+    policy: Value = struct_data(spec.policy if spec else None)
+    rest: dict[str, Value] = struct_data(spec, "mode", "policy")
+    return rest | {"policy": policy} if policy else rest
+
+
+# ---- objects as plain data, for settings that the compiler passes on unread
+
+
+def node_data(node: nodes.Node) -> Value:
+    """Return a YAML node as data."""
+    return cast("Value", nodes.plain(node))
+
+
+def entries_data(entries: tuple[nodes.MappingEntry, ...]) -> dict[str, Value]:
+    """Return the fields of a mapping as data, in the order written."""
+    return {entry.key.text: node_data(entry.value) for entry in entries}
+
+
+def struct_data(struct: ast.Struct | None, *without: str) -> dict[str, Value]:
+    """Return an object as data, except for the keys in `without`.
+
+    Its words are sorted by name, then follow its open fields as written, so the order of words makes no difference.
+    """
+    if struct is None:
+        return {}
+    found: dict[str, Value] = {}
+    for key in sorted(struct.keys):
+        value = None if key in without else getattr(struct, ast.attribute(key), None)
+        if isinstance(value, ast.Struct):
+            found[key] = struct_data(value)
+        elif isinstance(value, nodes.Scalar | nodes.Sequence | nodes.Mapping):
+            found[key] = node_data(value)
+    return found | entries_data(tuple(entry for entry in struct.extra if entry.key.text not in without))

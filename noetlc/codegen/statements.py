@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noetlc.codegen.names_in_scope import (
+from noetlc.codegen.operations import Operations
+from noetlc.codegen.stack_code import (
     FOR_LOOP,
     ForBlock,
+    JumpLabel,
+    LoweringError,
     Parts,
     TemplateScope,
     bodies,
     possibly_assigned,
     surely_assigned,
 )
-from noetlc.codegen.operations import Operations
-from noetlc.codegen.stack_code import JumpLabel, LoweringError
 from noetlc.syntax import template_ast as t
 
 

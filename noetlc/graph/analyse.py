@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from noetlc.graph.networkx_graph import NetworkxReach, longest_path, networkx_reach, shortest_path
 from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport, Unreachable, Witness
-from noetlc.net.completion import Completion, completion
 from noetlc.net.concurrency import concurrent_pairs
 from noetlc.net.findings import NetFinding, NetFindingKind, NetFindings
 from noetlc.net.moves import Move
 from noetlc.net.net import Net, NetArc, Reason
 from noetlc.net.reach import dead_arcs, why_never
-from noetlc.net.tokens import Growth, most_tokens, step_tokens
+from noetlc.net.tokens import Completion, Growth, completion, most_tokens, step_tokens
 
 WITNESS_WORK_MAX = 200_000
 """Steps visited and firings listed for the witnesses of one kind of finding. A net with more findings than that allows,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from noetlc.files import write_atomically
+from noetlc.finding import current_codes
 from noetlc.report.located_finding import LocatedFinding, with_ordinals
-from noetlc.rules.codes import current_codes
 from noetlc.settings import relative_path
 from noetlvm.command_line.process import CommandError
 from noetlvm.record import Record

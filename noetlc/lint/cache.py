@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from noetlc.files import read_bounded, write_atomically
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.settings import Settings
-from noetlc.syntax.tables import cache_folder
+from noetlc.syntax.lalr import cache_folder
 
 _FORMAT = 1
 _FRESH_NS = 2_000_000_000

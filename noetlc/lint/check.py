@@ -6,12 +6,14 @@ serves every configuration.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from noetlc.analysis.inputs import Respelling
 from noetlc.analysis.label_paths import LabelPaths
 from noetlc.analysis.model import Model
 from noetlc.canon.spelling import canonical_spelling
-from noetlc.finding import Finding
-from noetlc.lint.dialects import about_the_dialect
+from noetlc.finding import Finding, Severity
 from noetlc.lint.ignores import apply_ignores, find_ignores
 from noetlc.report.located_finding import LocatedFinding, resolve
 from noetlc.rules.catalogue import all_rules
@@ -19,10 +21,13 @@ from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
 from noetlc.settings import DialectChoice, Settings
 from noetlc.syntax import ast
 from noetlc.syntax.playbook_parser import parse_playbook
-from noetlc.syntax.problem import Problem
-from noetlc.syntax.span import Source, Span
+from noetlc.syntax.span import Problem, Source, Span
 from noetlc.syntax.yaml_reader import Document, decode, read_document
-from noetlvm.record import Record
+from noetlvm.record import Record, changed
+
+if TYPE_CHECKING:
+    from noetlc.migrate.migration import Migration
+
 
 DEFAULT_SETTINGS = Settings()
 _OWN_WORDS = frozenset({DialectChoice.IO, DialectChoice.EVAL, DialectChoice.CASE})
@@ -70,7 +75,6 @@ def check_source(source: Source, settings: Settings = DEFAULT_SETTINGS) -> Check
 
 def _check_in_own_words(source: Source, document: Document, settings: Settings) -> CheckedFile:
     """Check what a file of another dialect means: its migrated form, at the lines of the original."""
-    from noetlc.lint.dialects import findings_before
     from noetlc.migrate.migration import migrate_document
 
     migration = migrate_document(source.text, document)
@@ -115,3 +119,30 @@ def run_rules(model: Model, *, on_damaged_only: bool) -> list[Finding]:
 
 def _by_position(finding: Finding) -> tuple[Span, str, str]:
     return finding.span, finding.code, finding.message
+
+
+OTHER_DIALECT = "P900"
+_READING = "P01"
+"""Codes below it are about YAML: they are true in every dialect."""
+
+
+def about_the_dialect(findings: Sequence[Finding], choice: DialectChoice) -> list[Finding]:
+    """Return the findings that count: of a file in another dialect, that it is one and what is wrong with its YAML."""
+    if choice is DialectChoice.V10:
+        return [finding for finding in findings if finding.code != OTHER_DIALECT]
+    if not any(finding.code == OTHER_DIALECT for finding in findings):
+        return list(findings)
+    return [finding for finding in findings if finding.code == OTHER_DIALECT or finding.code < _READING]
+
+
+def findings_before(migration: Migration, path: str, found: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield what needs a hand, and the findings in a migrated text at the lines of the original that they come from."""
+    from noetlc.migrate.lines import lines_before, span_before
+
+    before, after = Source(path, migration.before), Source(path, migration.after)
+    lines = lines_before(migration)
+    for rewrite in migration.open_changes:
+        yield Finding(OTHER_DIALECT, Severity.ERROR, rewrite.span, rewrite.message, rewrite.construct.meaning)
+    for finding in found:
+        span = span_before(migration, finding.span, before, after, lines)
+        yield changed(finding, span=span, related=(), fix=None)

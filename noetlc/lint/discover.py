@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from noetlc.globs import matches
+from noetlc.files import matches
 from noetlc.settings import relative_path
 
 _YAML = (".yaml", ".yml")

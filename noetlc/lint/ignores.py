@@ -12,8 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.codes import current_codes
+from noetlc.finding import Edit, Finding, Fix, Severity, current_codes
 from noetlc.syntax.span import Source, Span
 
 UNUSED_IGNORE = "P013"

@@ -15,9 +15,8 @@ from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_atomically, writ
 from noetlc.finding import Finding
 from noetlc.lint.cache import Cache, no_cache, open_cache
 from noetlc.lint.discover import Target, discover
-from noetlc.report.formats import OutputFormat, render
 from noetlc.report.located_finding import LocatedFinding
-from noetlc.report.report import Report, counted, statistics, summary, terminal_width
+from noetlc.report.report import OutputFormat, Report, counted, render, statistics, summary, terminal_width
 from noetlc.settings import Settings
 from noetlc.syntax.span import Source
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandError

@@ -32,7 +32,7 @@ from noetlc.analysis.formulas import (
     operation_text,
 )
 from noetlvm.bytecode.program import ExpressionCode, Instruction
-from noetlvm.bytecode.verify.stack import count_taken
+from noetlvm.bytecode.verify.operands import count_taken
 
 _WAYS_MAX = 2048
 """Instructions followed for one guard, counting each branch; beyond that the guard is one opaque operand."""

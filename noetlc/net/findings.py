@@ -8,12 +8,11 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from noetlc.analysis.formulas import STEP_FAILED
-from noetlc.net.completion import Completion, completion, trap_moves, traps
 from noetlc.net.concurrency import races, together_moves
 from noetlc.net.moves import Move, firing
 from noetlc.net.net import NetArc, NetStep, Reason
 from noetlc.net.reach import Reach, dead_arcs, moves_from, near_miss, why_never
-from noetlc.net.tokens import Growth, growth_moves, growths
+from noetlc.net.tokens import Completion, Growth, completion, growth_moves, growths, trap_moves, traps
 from noetlvm.record import Record
 
 _NAMES_MAX = 8

@@ -1,7 +1,7 @@
 """The net of a playbook: one place per step, and for each step what can become of a token that is there.
 
 It is an abstraction: data is gone, and what is left of guards is which arcs can fire together. In exchange every
-analysis is exact and answers for all runs of the net. This module holds values only; `noetlc.net.build` makes them.
+analysis is exact and answers for all runs of the net. `build` makes it from the facts of a source or a bundle.
 
 A token at a step does one of these, and no token ever waits for another:
 
@@ -12,11 +12,23 @@ A token at a step does one of these, and no token ever waits for another:
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from noetlc.analysis.formulas import STEP_FAILED
-from noetlc.analysis.routers import Choice
+from noetlc.analysis.formulas import (
+    LOOP_DONE,
+    NO_FACTS,
+    STEP_DONE,
+    STEP_FAILED,
+    Facts,
+    Formula,
+    event_facts,
+    text,
+    verdict,
+)
+from noetlc.analysis.routers import Choice, choices, covering
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
@@ -173,3 +185,175 @@ class Net(Record):
     def index_of(self, name: str) -> int | None:
         """Return the index of the step of that name."""
         return next((step.index for step in self.steps if step.name == name), None)
+
+
+_READS_STEP = re.compile(r"""event\.step\b|\[?['"]step['"]""")
+"""In source or code: a guard that may read `event.step`, so that its formula depends on the name of the step."""
+_GATES = {True: Gate.OPEN, False: Gate.SHUT, None: Gate.UNSURE}
+
+
+class PipelineEnds(NamedTuple):
+    """How a pipeline can end."""
+
+    done: bool
+    failed: bool
+
+
+NO_PIPELINE = PipelineEnds(done=True, failed=False)
+
+
+class ArcSummary(NamedTuple):
+    """An arc, with its guard as a function of what is known about `event`."""
+
+    target: str
+    text: str
+    """The guard as source or code: equal texts have equal formulas. Empty if there is none."""
+    guard: Callable[[Facts], Formula]
+    handles_failure: bool
+    where: Where | None
+
+
+class StepSummary(Record):
+    """Everything that the net needs to know about a step."""
+
+    name: str
+    ends: PipelineEnds
+    loop_sizes: tuple[int | None, ...]
+    """Iterations of each loop, outermost first; None if they depend on data. Loops inside an empty one are left out."""
+    widths: tuple[int, ...]
+    best_effort: bool
+    has_limits: bool
+    """The step has time limits: whatever it does, it can be too slow or too late."""
+    gate: Formula
+    drops_denied: bool
+    inclusive: bool
+    arcs: tuple[ArcSummary, ...]
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    has_tool: bool = False
+    tools: tuple[str, ...] = ()
+    desc: str = ""
+    where: Where | None = None
+    pipeline: Pipeline | None = None
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The boundary events that the step can have, success first.
+
+        A loop can fail over its collection (S23), and by a failed iteration unless it is best effort (S27).
+        """
+        done, failed = self.ends
+        if self.loop_sizes:
+            done = done or self.best_effort or not all(self.loop_sizes)
+            failed = (failed and 0 not in self.loop_sizes and not self.best_effort) or None in self.loop_sizes
+        possible = ((LOOP_DONE if self.loop_sizes else STEP_DONE, done), (STEP_FAILED, failed or self.has_limits))
+        return tuple(event for event, can_be in possible if can_be)
+
+
+class _WhyDead(NamedTuple):
+    reason: Reason | None
+    shadowed_by: int | None = None
+    is_impossible: bool = False
+
+
+_ALIVE = _WhyDead(None)
+
+
+def build_net(name: str, path: str, steps: Sequence[StepSummary], entry: str, final: str | None) -> Net:
+    """Return the net of one playbook."""
+    numbers: dict[str, int] = {}
+    for index, step in enumerate(steps):
+        numbers.setdefault(step.name, index)
+    builder = _Builder(numbers)
+    made = tuple(builder.step(index, step) for index, step in enumerate(steps))
+    return Net(name, path, made, numbers[entry], None if final is None else numbers[final])
+
+
+class _Builder:
+    """Builds the steps of one net. Routers with equal guards are computed once."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+        self._guards: dict[tuple[object, ...], list[Formula]] = {}
+        self._choices: dict[tuple[object, ...], tuple[Choice, ...]] = {}
+        self._labels: dict[str, str] = {}
+
+    def step(self, index: int, step: StepSummary) -> NetStep:
+        endings = tuple(Boundary(event, self._router(step, event)) for event in step.events)
+        return NetStep(
+            index,
+            step.name,
+            StepKind.LOOP if step.loop_sizes else StepKind.TOOL if step.has_tool else StepKind.ROUTING,
+            step.inclusive,
+            _GATES[verdict(step.gate)],
+            step.drops_denied,
+            endings,
+            self._arcs(index, step, endings),
+            step.widths,
+            step.where,
+            step.pipeline,
+            step.reads,
+            step.writes,
+            step.tools,
+            step.desc,
+        )
+
+    def _key(self, step: StepSummary, event: str) -> tuple[object, ...]:
+        texts = tuple(arc.text for arc in step.arcs)
+        reads_name = any(map(_READS_STEP.search, texts))
+        return (event, bool(step.loop_sizes), texts, step.name if reads_name else "")
+
+    def _formulas(self, step: StepSummary, event: str) -> list[Formula]:
+        key = self._key(step, event)
+        if key not in self._guards:
+            facts = event_facts(event, step.name, bool(step.loop_sizes))
+            self._guards[key] = [arc.guard(facts) for arc in step.arcs]
+        return self._guards[key]
+
+    def _router(self, step: StepSummary, event: str) -> tuple[Choice, ...]:
+        key = (*self._key(step, event), step.inclusive)
+        if key not in self._choices:
+            self._choices[key] = choices(self._formulas(step, event), step.inclusive)
+        return self._choices[key]
+
+    def _label(self, arc: ArcSummary) -> str:
+        if arc.text and arc.text not in self._labels:
+            self._labels[arc.text] = text(arc.guard(NO_FACTS))
+        return self._labels[arc.text] if arc.text else ""
+
+    def _arcs(self, source: int, step: StepSummary, endings: tuple[Boundary, ...]) -> tuple[NetArc, ...]:
+        alive = {arc for ending in endings for choice in ending.choices for fired in choice for arc in fired}
+        dead = self._dead(step, [index for index in range(len(step.arcs)) if index not in alive])
+        return tuple(
+            NetArc(
+                source,
+                index,
+                self._numbers[arc.target],
+                self._label(arc),
+                arc.handles_failure,
+                arc.where,
+                *dead.get(index, _ALIVE),
+            )
+            for index, arc in enumerate(step.arcs)
+        )
+
+    def _dead(self, step: StepSummary, indices: list[int]) -> dict[int, _WhyDead]:
+        """Return why each of these arcs never fires."""
+        found: dict[int, _WhyDead] = {}
+        shadowed: dict[str, list[int]] = {}
+        for index in indices:
+            event = next((e for e in step.events if verdict(self._formulas(step, e)[index]) is not False), None)
+            if event is not None:
+                shadowed.setdefault(event, []).append(index)
+            elif verdict(step.arcs[index].guard(NO_FACTS)) is False:
+                found[index] = _WhyDead(Reason.CONSTANT)
+            else:
+                found[index] = _WhyDead(Reason.EVENT, None, self._is_impossible(step, index))
+        for event, several in shadowed.items():
+            by = covering(self._formulas(step, event), several)
+            found |= {index: _WhyDead(Reason.SHADOWED, by.get(index)) for index in several}
+        return found
+
+    def _is_impossible(self, step: StepSummary, index: int) -> bool:
+        done = LOOP_DONE if step.loop_sizes else STEP_DONE
+        return all(verdict(self._formulas(step, event)[index]) is False for event in (done, STEP_FAILED))

@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, verdict
-from noetlc.net.build import NO_PIPELINE, ArcSummary, PipelineEnds, StepSummary, build_net
 from noetlc.net.code_guards import formula_of, listing
-from noetlc.net.net import Net, Where
+from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, PipelineEnds, StepSummary, Where, build_net
 from noetlvm.bytecode.isa import ControlFlow
 from noetlvm.bytecode.program import (
     DebugMap,

@@ -1,9 +1,12 @@
-"""Formats of one line a finding: `concise` as compilers print, `github` as workflow commands of GitHub Actions."""
+"""Formats of one line a finding (`concise`, `github`) and formats in JSON (`json`, `jsonl`, `gitlab`)."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from noetlc.finding import Severity
-from noetlc.report.located_finding import LocatedFinding
+from noetlc.report.located_finding import LocatedFinding, fingerprint, with_ordinals
 from noetlc.report.report import Report, visible
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -40,3 +43,34 @@ def _command(row: LocatedFinding) -> str:
     lines = [*row.message.split("\n"), *row.help.split("\n")] if row.help else row.message.split("\n")
     message = "\n".join(visible(line) for line in lines)
     return f"::{_COMMANDS[row.severity]} {written}::{message.translate(_IN_MESSAGE)}"
+
+
+_GITLAB_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
+
+
+def json_array(report: Report) -> str:
+    """Return the findings as one indented array."""
+    return json.dumps([row.to_json() for row in report.rows], indent=2) + "\n"
+
+
+def json_lines(report: Report) -> str:
+    """Return one JSON object a line, for readers of streams."""
+    return "".join(f"{json.dumps(row.to_json())}\n" for row in report.rows)
+
+
+def gitlab(report: Report) -> str:
+    """Return the issues that GitLab shows in a merge request. Their fingerprints do not depend on lines."""
+    return json.dumps([_issue(row, ordinal) for row, ordinal in with_ordinals(report.rows)], indent=2) + "\n"
+
+
+def _issue(row: LocatedFinding, ordinal: int) -> dict[str, Any]:
+    return {
+        "description": f"{row.code}: {row.message}",
+        "check_name": row.code,
+        "fingerprint": fingerprint(row, ordinal),
+        "severity": _GITLAB_SEVERITIES[row.severity],
+        "location": {
+            "path": row.path.replace("\\", "/").removeprefix("./"),
+            "lines": {"begin": row.range.line, "end": row.range.end_line},
+        },
+    }

@@ -1,10 +1,12 @@
-"""The input of every output format, and what the formats share."""
+"""The input of every output format, what the formats share, and the table of formats."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from enum import StrEnum
+from importlib import import_module
 from typing import NamedTuple, TextIO
 
 from noetlc.finding import Severity
@@ -84,3 +86,36 @@ def statistics(report: Report, names: dict[str, str]) -> str:
     width = len(str(max(counts.values(), default=0)))
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return "".join(f"{count:>{width}}  {code}  {names.get(code, '')}\n" for code, count in ranked)
+
+
+class OutputFormat(StrEnum):
+    """The output formats, as the user names them."""
+
+    TEXT = "text"
+    CONCISE = "concise"
+    JSON = "json"
+    JSONL = "jsonl"
+    SARIF = "sarif"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    JUNIT = "junit"
+
+
+FORMATS: dict[OutputFormat, tuple[str, str]] = {
+    OutputFormat.TEXT: ("text", "render"),
+    OutputFormat.CONCISE: ("lines", "concise"),
+    OutputFormat.JSON: ("lines", "json_array"),
+    OutputFormat.JSONL: ("lines", "json_lines"),
+    OutputFormat.SARIF: ("sarif", "render"),
+    OutputFormat.GITHUB: ("lines", "github"),
+    OutputFormat.GITLAB: ("lines", "gitlab"),
+    OutputFormat.JUNIT: ("junit", "render"),
+}
+"""Module of `noetlc.report` and function `(report) -> str` of each format; only the one in use is imported."""
+
+
+def render(format: OutputFormat, report: Report) -> str:
+    """Return the report in one format, ending with a line break unless it is empty."""
+    module, function = FORMATS[format]
+    text: str = getattr(import_module(f"noetlc.report.{module}"), function)(report)
+    return text

@@ -6,6 +6,7 @@ import importlib
 import re
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 from noetlc.rules.rule import Rule
 
@@ -41,3 +42,19 @@ def rules_by_code() -> dict[str, type[Rule]]:
 def claimed_keys() -> frozenset[tuple[str, str]]:
     """Return the keys, as (object, key), that some rule explains better than the general rules do."""
     return frozenset(claim for rule in all_rules() for claim in rule.claims)
+
+
+_HEADER = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata:
+  name: example
+  path: examples/example
+workflow:
+"""
+
+
+def whole_playbook(example: str) -> str:
+    """Return a playbook as it is, and a list of steps under the usual header, without a change of columns."""
+    text = dedent(example).lstrip("\n")
+    return _HEADER + text if text.startswith("- ") else text

@@ -5,8 +5,7 @@ import re
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Fix, Severity
 from noetlc.rules.problem_rule import ProblemRule
-from noetlc.syntax.problem import Problem, ProblemKind
-from noetlc.syntax.span import Span
+from noetlc.syntax.span import Problem, ProblemKind, Span
 
 _UNQUOTED_TEMPLATE = re.compile(r"\{\{[^\"\n{}]*\}\}(?=[ \t]*(#.*)?$)", re.MULTILINE)
 

@@ -2,7 +2,7 @@
 
 from noetlc.finding import Severity
 from noetlc.rules.problem_rule import ProblemRule
-from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import ProblemKind
 
 
 class MergeValue(ProblemRule):

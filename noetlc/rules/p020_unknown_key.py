@@ -2,9 +2,9 @@
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Fix, Severity
-from noetlc.rules.migration import OTHER_WORDS, migration_fix
 from noetlc.rules.problem_rule import ProblemRule
-from noetlc.syntax.problem import Problem, ProblemKind
+from noetlc.rules.rule import OTHER_WORDS, migration_fix
+from noetlc.syntax.span import Problem, ProblemKind
 
 
 class UnknownKey(ProblemRule):

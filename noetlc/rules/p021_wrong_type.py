@@ -3,7 +3,7 @@
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Fix, Severity
 from noetlc.rules.problem_rule import ProblemRule
-from noetlc.syntax.problem import Problem, ProblemKind
+from noetlc.syntax.span import Problem, ProblemKind
 
 
 class WrongType(ProblemRule):

@@ -11,8 +11,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
-from noetlc.syntax.problem import ProblemKind
-from noetlc.syntax.span import Span, holds_any
+from noetlc.syntax.span import ProblemKind, Span, holds_any
 from noetlc.syntax.tree import structs
 
 _REQUIRED = {OBJECTS[name]: (TITLES[name], keys) for name, keys in REQUIRED.items()}

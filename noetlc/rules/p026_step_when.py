@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.claim_rule import ClaimRule
-from noetlc.syntax.problem import Problem
+from noetlc.rules.rule import ClaimRule
+from noetlc.syntax.span import Problem
 
 ADMIT_SHAPE = "`spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}, {else: {then: {allow: false}}}]}}}`"
 """How a step says when it may run."""

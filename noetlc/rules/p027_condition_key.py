@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from noetlc.analysis.guards import OTHER_NAMES
-from noetlc.analysis.misnamed import rename_to_when
+from noetlc.analysis.inputs import rename_to_when
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.claim_rule import ClaimRule
 from noetlc.rules.p026_step_when import ADMIT_SHAPE
+from noetlc.rules.rule import ClaimRule
 from noetlc.syntax.playbook_parser import TITLES
-from noetlc.syntax.problem import Problem
+from noetlc.syntax.span import Problem
 
 _OBJECTS = ("step", "arc", "rule", "admit_rule", "branch", "rounds")
 _KEYS = frozenset(OTHER_NAMES) - {"expr"}

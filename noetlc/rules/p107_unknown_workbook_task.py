@@ -8,7 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
-from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import ProblemKind
 from noetlvm.nearest import did_you_mean
 
 

@@ -9,7 +9,7 @@ from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.playbook_parser import one_of
-from noetlvm.language.tool_kind import Choice, ToolKind
+from noetlvm.language.tool_kinds import Choice, ToolKind
 
 
 class MissingInput(Rule):

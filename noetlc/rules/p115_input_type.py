@@ -11,7 +11,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import MappingEntry, Scalar
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
-from noetlvm.language.tool_kind import Input
+from noetlvm.language.tool_kinds import Input
 from noetlvm.nearest import did_you_mean
 
 _TITLES = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.refusal_rule import RefusalRule
+from noetlc.rules.rule import RefusalRule
 
 
 class ClashingLabel(RefusalRule):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
-from noetlc.rules.refusal_rule import RefusalRule
+from noetlc.rules.rule import RefusalRule
 
 
 class WorkbookTooLarge(RefusalRule):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.inputs import typed_tasks
-from noetlc.analysis.misnamed import rewrite
+from noetlc.analysis.inputs import rewrite, typed_tasks
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
-from noetlvm.language.tool_kind import ToolKind
+from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.template_problem_rule import TemplateProblemRule
+from noetlc.rules.rule import TemplateProblemRule
 from noetlvm.record import changed
 
 _GO = re.compile(r"\{\{-?\s*(?:\.[A-Za-z]|range |end\b|json \.)")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.calls import Application, applications
 from noetlc.analysis.model import Model
+from noetlc.analysis.names import Application, applications
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 

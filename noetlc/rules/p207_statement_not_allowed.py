@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model, Site
 from noetlc.finding import Finding, Severity
-from noetlc.rules.template_problem_rule import TemplateProblemRule
+from noetlc.rules.rule import TemplateProblemRule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import TemplatePosition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
-from noetlc.rules.template_problem_rule import TemplateProblemRule
+from noetlc.rules.rule import TemplateProblemRule
 
 _DEEP = "(" * 80 + "ctx.total" + ")" * 80
 

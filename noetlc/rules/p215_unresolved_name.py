@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model, Site
 from noetlc.analysis.names import NameUse
 from noetlc.finding import Finding, Severity
-from noetlc.net.paths import Precedence
-from noetlc.net.source import source_net
-from noetlc.rules.migration import OTHER_NAMES, migration_fix
-from noetlc.rules.rule import Rule
+from noetlc.net.source import Precedence, source_net
+from noetlc.rules.rule import OTHER_NAMES, Rule, migration_fix
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, TemplatePosition
 from noetlvm.nearest import did_you_mean

@@ -10,8 +10,7 @@ from noetlc.analysis.names import Access, NameUse, Reading
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
 from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, Shape, TemplatePosition, given_fields
-from noetlvm.language.tool_kind import ToolKind
-from noetlvm.language.tool_kinds import builtin_kinds, find_kind
+from noetlvm.language.tool_kinds import ToolKind, builtin_kinds, find_kind
 from noetlvm.nearest import nearest
 
 _SCALARS = {

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.problem import ProblemKind
-from noetlc.syntax.span import Span
+from noetlc.syntax.span import ProblemKind, Span
 
 _SHAPE = "`policy: { rules: [ { when: …, then: { do: … } }, { else: { then: { do: … } } } ] }`"
 _PLACES = (("task_spec", "policy"), ("task_policy", "rules"))

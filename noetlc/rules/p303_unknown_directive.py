@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.problem import Problem, ProblemKind
+from noetlc.syntax.span import Problem, ProblemKind
 
 _MEANT = {
     "abort": "fail",

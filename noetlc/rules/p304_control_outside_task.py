@@ -10,7 +10,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import TITLES
-from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import ProblemKind
 
 _DIRECTIVES = ("retry", "jump", "break", "continue", "fail", "skip")
 _CONTROL = (

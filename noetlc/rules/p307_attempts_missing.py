@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.flow import DEFAULT_ATTEMPTS
 from noetlc.analysis.model import Model, thens
-from noetlc.analysis.retries import DEFAULT_ATTEMPTS
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast

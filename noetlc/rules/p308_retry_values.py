@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.flow import waits
 from noetlc.analysis.model import Model, thens
-from noetlc.analysis.retries import waits
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
-from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import ProblemKind
 
 
 class RetryValues(Rule):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.first_match import Choice, FirstMatch, first_match_lists
-from noetlc.analysis.guards import OTHER_NAMES
+from noetlc.analysis.guards import OTHER_NAMES, Choice, FirstMatch, first_match_lists
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Related, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.problem import Problem, ProblemKind
-from noetlc.syntax.span import Span
+from noetlc.syntax.span import Problem, ProblemKind, Span
 
 _OF_THEN = {
     "rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.first_match import FirstMatch, first_match_lists
+from noetlc.analysis.guards import FirstMatch, first_match_lists
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Related, Severity
 from noetlc.rules.rule import Rule

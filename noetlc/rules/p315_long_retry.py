@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.flow import duration, waits
 from noetlc.analysis.model import Model, thens
-from noetlc.analysis.retries import duration, waits
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 

@@ -9,7 +9,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Scalar, Sequence
-from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import ProblemKind
 from noetlc.syntax.tree import structs
 
 _HOOK = "write a task before or after this one"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.misnamed import rewrite
+from noetlc.analysis.inputs import rewrite
 from noetlc.analysis.model import Model
 from noetlc.analysis.placement import entry_of, result_store
 from noetlc.finding import Finding, Severity

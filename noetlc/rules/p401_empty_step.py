@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.problem import ProblemKind
-from noetlc.syntax.span import holds_any
+from noetlc.syntax.span import ProblemKind, holds_any
 
 
 class EmptyStep(Rule):

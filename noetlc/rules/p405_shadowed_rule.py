@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.first_match import Choice, first_match_lists
-from noetlc.analysis.guards import covered
+from noetlc.analysis.guards import Choice, covered, first_match_lists
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Related, Severity
 from noetlc.rules.rule import Rule

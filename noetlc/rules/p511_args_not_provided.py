@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.analysis.state_use import KeyRead, needed
+from noetlc.analysis.model import KeyRead, Model, needed
 from noetlc.finding import Finding, Severity
-from noetlc.net.paths import Without
-from noetlc.net.source import SourceNet, source_net
+from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.rule import Rule
 from noetlvm.nearest import did_you_mean
 

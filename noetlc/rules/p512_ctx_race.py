@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.finding import Severity
-from noetlc.rules.net_rule import NetRule
+from noetlc.rules.rule import NetRule
 
 
 class CtxRace(NetRule):

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.migrate.dialect import TITLES, recognise
-from noetlc.rules.migration import migration_fix
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.misnamed import old_evals
+from noetlc.analysis.inputs import old_evals
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.migration import migration_fix
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Rule, migration_fix
 
 
 class Eval(Rule):

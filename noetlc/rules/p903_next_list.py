@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.claim_rule import ClaimRule
-from noetlc.rules.migration import migration_fix
+from noetlc.rules.rule import ClaimRule, migration_fix
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
-from noetlc.syntax.problem import Problem
+from noetlc.syntax.span import Problem
 
 
 class NextList(ClaimRule):

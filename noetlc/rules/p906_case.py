@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.claim_rule import ClaimRule
-from noetlc.rules.migration import migration_fix
-from noetlc.syntax.problem import Problem
+from noetlc.rules.rule import ClaimRule, migration_fix
+from noetlc.syntax.span import Problem
 
 
 class Case(ClaimRule):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.claim_rule import ClaimRule
-from noetlc.syntax.problem import Problem
+from noetlc.rules.rule import ClaimRule
+from noetlc.syntax.span import Problem
 
 
 class BackoffFixed(ClaimRule):

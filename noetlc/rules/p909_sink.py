@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.misnamed import old_inputs
+from noetlc.analysis.inputs import old_inputs
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.claim_rule import ClaimRule
-from noetlc.rules.migration import migration_fix
-from noetlc.syntax.problem import Problem
-from noetlc.syntax.span import Span
+from noetlc.rules.rule import ClaimRule, migration_fix
+from noetlc.syntax.span import Problem, Span
 from noetlvm.language.tool_kinds import find_kind
 
 _SINK = "sink"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from noetlc.analysis.misnamed import rename
+from noetlc.analysis.inputs import rename
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.claim_rule import ClaimRule
-from noetlc.syntax.problem import Problem
+from noetlc.rules.rule import ClaimRule
+from noetlc.syntax.span import Problem
 
 
 class ExecutorKind(ClaimRule):

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model, Site
 from noetlc.analysis.names import NameUse
 from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.claim_rule import ClaimRule
-from noetlc.rules.migration import migration_fix
-from noetlc.syntax.problem import Problem
+from noetlc.rules.rule import ClaimRule, migration_fix
+from noetlc.syntax.span import Problem
 from noetlvm.language.scopes import VISIBLE
 
 _VARS = "vars"

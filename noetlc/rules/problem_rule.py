@@ -9,7 +9,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Fix, Related
 from noetlc.rules.catalogue import claimed_keys
 from noetlc.rules.rule import Rule
-from noetlc.syntax.problem import Problem, ProblemKind
+from noetlc.syntax.span import Problem, ProblemKind
 
 
 class ProblemRule(Rule):

@@ -1,15 +1,26 @@
-"""What a lint rule is. One rule, one file beside this one; its page and its examples are in the file."""
+"""What a lint rule is, and the bases of rules. One rule, one file beside this one, with its page and its examples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
+from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Fix, Related, Severity
-from noetlc.syntax.span import Span
+from noetlc.syntax import ast
+from noetlc.syntax.span import Problem, ProblemKind, Span
+from noetlc.syntax.template_ast import ProblemName
+from noetlvm.language.scopes import TemplatePosition
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model
+    from noetlc.canon.errors import ExpansionError
+    from noetlc.finding import Fix
+    from noetlc.net.findings import NetFinding, NetFindings
+    from noetlc.net.net import NetArc
+    from noetlc.net.source import SourceNet
+    from noetlc.syntax.span import Span
 
 
 class Rule:
@@ -55,3 +66,131 @@ class Rule:
     ) -> Finding:
         """Make a finding of this rule."""
         return Finding(self.code, severity or self.severity, span, message, help, tuple(related), fix)
+
+
+_KINDS = (ProblemKind.UNKNOWN_KEY, ProblemKind.WRONG_TYPE)
+
+
+class ClaimRule(Rule):
+    """Base of the rules that word the problems with their claimed keys."""
+
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for problem in self.claimed(model):
+            yield self.word(model, problem)
+
+    def claimed(self, model: Model) -> Iterator[Problem]:
+        """Yield the problems that this rule reports."""
+        for problem in model.problems:
+            if problem.kind in _KINDS and (problem.object, problem.key) in self.claims:
+                yield problem
+
+    def word(self, model: Model, problem: Problem) -> Finding:
+        """Word a problem as a finding."""
+        return self.finding(problem.span, problem.message, problem.help)
+
+
+class NetRule(Rule):
+    """Base of the rules that report the net findings with their code."""
+
+    kind: ClassVar[str]
+    """The kind of net finding, as `noetlc graph` calls it."""
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        from noetlc.net.findings import NetFindingKind
+        from noetlc.net.source import source_net
+
+        source = source_net(model)
+        if source is not None:
+            for found in _findings(source).of_kind(NetFindingKind(self.kind)):
+                if found.code == self.code and not found.is_consequence:
+                    yield self._placed(model, source, found)
+
+    def _placed(self, model: Model, source: SourceNet, found: NetFinding) -> Finding:
+        span = _written_span(model, found) or _span(source, found.step if found.arc is None else found.arc)
+        related = [Related(_span(source, at), remark) for at, remark in found.related]
+        return self.finding(span, found.message, found.help, related=related)
+
+
+@lru_cache(maxsize=1)  # the rules of one model run one after the other
+def _findings(source: SourceNet) -> NetFindings:
+    from noetlc.net.findings import NetFindings
+
+    return NetFindings(source.reach)
+
+
+def _span(source: SourceNet, at: NetArc | int) -> Span:
+    if isinstance(at, int):
+        step = source.steps[at]
+        return step.step.span if step.step else step.span
+    arc = source.arc(at)
+    return arc.step.span if arc.step else arc.span
+
+
+def _written_span(model: Model, found: NetFinding) -> Span | None:
+    """Return where a step writes the key that a race is about."""
+    if not found.key:
+        return None
+    from noetlc.analysis.model import ctx_written
+
+    name = model.steps[found.step].step
+    place = ctx_written(model)[name.text].get(found.key) if name else None
+    return place.span if place else None
+
+
+class RefusalRule(Rule):
+    """Base of the rules that report the refusals with their code."""
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for refusal in _expansion_errors(model):
+            if refusal.code == self.code:
+                yield self.finding(refusal.span, refusal.message, refusal.help)
+
+
+@lru_cache(maxsize=1)  # the rules of one model run one after the other
+def _expansion_errors(model: Model) -> tuple[ExpansionError, ...]:
+    steps = [step for step in model.steps if any(map(_is_expanded, step.tool or ()))]
+    if not steps or model.problems:
+        return ()
+    if any(template.problems for _, template in model.template_sites):
+        return ()  # reported by other rules, and nothing can be put into what cannot be read
+    from noetlc.canon.canonicalize import expansion_errors
+
+    return expansion_errors(model.playbook, steps)
+
+
+def _is_expanded(entry: ast.PipelineEntry) -> bool:
+    """Return whether an entry takes another shape; of plain tasks there is nothing to refuse."""
+    return not isinstance(entry, ast.Task) or (entry.kind is not None and entry.kind.text == "workbook")
+
+
+class TemplateProblemRule(Rule):
+    """Base of the rules that own kinds of template problems."""
+
+    kinds: ClassVar[frozenset[ProblemName]]
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for site, template in model.template_sites:
+            if site.position is TemplatePosition.STATIC:
+                continue
+            for problem in template.problems:
+                if problem.kind in self.kinds:
+                    yield self.finding(model.place(site, problem.span), problem.message, problem.help)
+
+
+OTHER_WORDS = frozenset({"set", "set_ctx", "input", "output", "retry", "mode", "max_in_flight"})
+"""Keys of other dialects that no rule of their own explains."""
+OTHER_NAMES = frozenset({"output", "response", "result", "job", "loop_index", "token"})
+"""Names that templates of other dialects read."""
+
+
+def migration_fix(model: Model) -> Fix | None:
+    """Return the fix that migrates the whole file; None where that would change nothing.
+
+    Findings of one file share it, so that it is applied once. Only files that need it pay for the import.
+    """
+    from noetlc.migrate.lines import fix_by_migration
+
+    return None if model.document.problems else fix_by_migration(model.source.text)

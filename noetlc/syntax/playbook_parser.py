@@ -11,11 +11,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from noetlc.syntax import ast
-from noetlc.syntax.lalr import Parser, Production
+from noetlc.syntax.lalr import Parser, Production, load_grammar
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
-from noetlc.syntax.problem import Problem, ProblemKind
-from noetlc.syntax.span import Span
-from noetlc.syntax.tables import load_grammar
+from noetlc.syntax.span import Problem, ProblemKind, Span
 from noetlvm.nearest import nearest
 from noetlvm.record import Record, changed
 

@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from noetlc.syntax import ast
-from noetlc.syntax.core_values import plain_value
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, Sequence
+from noetlc.syntax.yaml_reader import plain_value
 from noetlvm.record import fields_of
 
 _NOT_KEYS = frozenset({"span", "keys", "extra", "word"})

@@ -1,4 +1,4 @@
-"""Positions in a file: offsets, and their lines and columns for people.
+"""Positions in a file (offsets, and their lines and columns for people), and problems found at them.
 
 Everything in the compiler carries a `Span` of two character offsets, because offsets are cheap and survive every
 pass. Lines and columns are computed only for output.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -65,3 +66,38 @@ class Source(Record, cached=True):
     @property
     def line_count(self) -> int:
         return len(self._line_starts)
+
+
+class ProblemKind(StrEnum):
+    """Each kind is reported by one rule."""
+
+    NOT_UTF8 = "not-utf8"
+    YAML_SYNTAX = "yaml-syntax"
+    TOO_LARGE = "too-large"
+    EMPTY = "empty"
+    MANY_DOCUMENTS = "many-documents"
+    DUPLICATE_KEY = "duplicate-key"
+    TAG = "tag"
+    ALIAS = "alias"
+    COMPLEX_KEY = "complex-key"
+    NON_STRING_KEY = "non-string-key"
+    MERGE_VALUE = "merge-value"
+    UNKNOWN_KEY = "unknown-key"
+    WRONG_TYPE = "wrong-type"
+
+
+class Problem(Record):
+    """One problem at one place."""
+
+    kind: ProblemKind
+    span: Span
+    message: str
+    help: str
+    object: str = ""
+    """Grammar rule of the object that contains it, such as `step`."""
+    key: str = ""
+    """The key concerned, if there is one."""
+    suggestion: str = ""
+    """The known name that was probably meant."""
+    other: Span | None = None
+    """A second place: the first of two duplicates."""

@@ -14,8 +14,8 @@ from functools import cache
 from typing import NamedTuple
 
 from noetlc.syntax.input import EXPRESSION_DEPTH_MAX
+from noetlc.syntax.lalr import load_grammar
 from noetlc.syntax.span import Span
-from noetlc.syntax.tables import load_grammar
 
 OUTPUT_CLOSE, TAG_CLOSE = "OUTPUT_CLOSE", "TAG_CLOSE"
 CLOSING_BRACKET = {"(": ")", "[": "]", "{": "}"}

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from noetlc.syntax import template_mistakes as mistakes
 from noetlc.syntax.input import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_TOKENS_MAX
-from noetlc.syntax.lalr import Parser
+from noetlc.syntax.lalr import Parser, load_grammar
 from noetlc.syntax.span import Span
-from noetlc.syntax.tables import load_grammar
 from noetlc.syntax.template_ast import (
     Data,
     Error,

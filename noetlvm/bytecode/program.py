@@ -1,15 +1,38 @@
 """A program in memory: what the compiler makes, a bundle holds, the verifier proves and the machine runs.
 
+The addresses of its code, which the debug map follows, and the errors of a bundle are here too.
+
 Everything is a frozen value with its meaning written out: an operand that names a constant or an expression holds it,
 not a pool index. Pools, indices and bytes exist only in a bundle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
-from noetlvm.bytecode.isa import Opcode
+from noetlvm.bytecode.isa import Opcode, Operand
 from noetlvm.record import Record
+
+
+class BundleError(Exception):
+    """Base. One error with a code, a section, an offset and a reason; never anything else on account of a bundle."""
+
+    def __init__(self, code: str, section: str, offset: int, reason: str) -> None:
+        self.code = code
+        self.section = section
+        self.offset = offset
+        self.reason = reason
+        super().__init__(f"{code}: {section}, at {offset}: {reason}")
+
+
+class MalformedBundleError(BundleError):
+    """The bytes are no bundle that this version can decode; codes begin with M."""
+
+
+class InvalidBundleError(BundleError):
+    """The bundle decodes, but its code is not safe to run; codes begin with V."""
+
 
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 """A constant. Never mutated, though Python would let you."""
@@ -146,3 +169,54 @@ class Program(Record):
     playbooks: tuple[PlaybookCode, ...]
     """The first one is the main one; the others are those it runs as children, sorted by path."""
     debug: DebugMap | None = None
+
+
+class Address(Record):
+    """A place in a program."""
+
+    name: str
+    code: tuple[Instruction, ...]
+    """The code at the address; empty for a step or an arc, which are places without code of their own."""
+
+    @property
+    def marks(self) -> int:
+        """How many places in the source belong to it."""
+        return len(self.code) or 1
+
+
+def addresses(program: Program) -> Iterator[Address]:
+    """Yield every address: steps in order, each with its gate, loops, arcs and pipeline."""
+    for index, playbook in enumerate(program.playbooks):
+        prefix = "" if index == 0 else f"{playbook.path}#"
+        yield from _of_playbook(playbook, prefix)
+
+
+def _of_playbook(playbook: PlaybookCode, prefix: str) -> Iterator[Address]:
+    for step in playbook.steps:
+        yield from _of_step(step, prefix + step.name)
+
+
+def _of_step(step: Transition, name: str) -> Iterator[Address]:
+    yield Address(name, ())
+    yield from _expression(f"{name}/admit", step.admit)
+    for level, loop in enumerate(step.loops, 1):
+        yield from _expression(f"{name}/loop.{level}/in", loop.collection)
+    for number, arc in enumerate(step.arcs, 1):
+        yield Address(f"{name}/arc.{number}", ())
+        yield from _expression(f"{name}/arc.{number}/when", arc.guard)
+        yield from _expression(f"{name}/arc.{number}/args", arc.args)
+    if step.pipeline:
+        yield from _pipeline(f"{name}/tool", step.pipeline)
+
+
+def _pipeline(name: str, pipeline: Pipeline) -> Iterator[Address]:
+    yield Address(name, pipeline.code)
+    for at, instruction in enumerate(pipeline.code):
+        for index, (kind, value) in enumerate(zip(instruction.opcode.operands, instruction.operands, strict=True)):
+            if kind in (Operand.EXPR, Operand.OPTIONAL_EXPR) and isinstance(value, ExpressionCode):
+                yield Address(f"{name}.{at}.{index}", value.code)
+
+
+def _expression(name: str, expression: ExpressionCode | None) -> Iterator[Address]:
+    if expression is not None:
+        yield Address(name, expression.code)

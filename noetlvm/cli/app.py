@@ -22,6 +22,7 @@ PROGRAM = CommandProgram(
             "ctx",
             "result",
             "replay",
+            "rm",
             "clean",
             "fsck",
             "cancel",

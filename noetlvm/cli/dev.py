@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from noetlvm.cli.options import Keychain
 from noetlvm.cli.remote import SERVER, TOKEN
+from noetlvm.cli.request import Keychain
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CommandError
 

@@ -7,10 +7,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.database import database_path, results_of, writing
-from noetlvm.cli.options import Database, Json
+from noetlvm.cli.request import Database, Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
     from noetlvm.results.interface import ResultStore

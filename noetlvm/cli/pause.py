@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.cli.options import Database, OneExecution, ServerUrl
+from noetlvm.cli.request import Database, OneExecution, ServerUrl
 
 
 def pause(execution: OneExecution, db: Database = None, server: ServerUrl = None) -> int:

@@ -6,17 +6,19 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from noetlvm.cli.data_text import shortened
-from noetlvm.cli.database import find_execution, reading_results
-from noetlvm.cli.options import Database, Json, LatestExecution, ServerUrl
+from noetlvm.cli.data_text import shortened, visible
+from noetlvm.cli.database import find_execution, options_given, reading_results
+from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
-from noetlvm.data.json_text import as_json
+from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
-    from noetlvm.machine.replay import Difference
-    from noetlvm.server.bundle import Bundle
+    from noetlvm.machine.loaded import Bundle
+    from noetlvm.replay.course import Course
+    from noetlvm.replay.exact import Divergence
+    from noetlvm.replay.repeated_pipeline import Missing
     from noetlvm.store.interface import Execution, StoreReader
 
 _SHOWN_CHARS = 400
@@ -26,7 +28,7 @@ class Disagreement(NamedTuple):
     """Something that does not agree with the log, and for a decision, what."""
 
     what: str
-    decision: Difference | None = None
+    decision: Divergence | None = None
 
 
 def replay(
@@ -40,15 +42,20 @@ def replay(
 ) -> int:
     """Fold the log of an execution, decide it again, and report the first place where the outcome differs.
 
-    With another bundle it shows where an edit would have changed what happened: recorded outcomes stay as they were.
+    With another bundle it shows where an edit would have changed what happened, and how the execution would have
+    continued: every decision is made again on the recorded outcomes, up to the first call that the log has none of.
     Exit codes: 0 the same, 1 it differs, 2 refused.
 
     Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json
     """
     with reading_results(db, server) as (reader, fetch):
-        row = find_execution(reader, execution)
-        decided_with = _bundle(reader, row, bundle)
-        found = [*_of_the_fold(reader, row), *_of_the_decisions(reader, row, decided_with, fetch)]
+        row = find_execution(reader, execution, options_given(db, server))
+        decided_with = _given(bundle) if bundle else _stored(reader, row)
+        recorded_with = _stored(reader, row) if decided_with.id != row.bundle else None
+        found = [
+            *_of_the_fold(reader, row),
+            *_of_the_decisions(reader, row, decided_with, recorded_with, fetch),
+        ]
     if as_json_object:
         print(as_json(_data(row, decided_with, found)))
     else:
@@ -56,14 +63,18 @@ def replay(
     return FAILURE if found else SUCCESS
 
 
-def _bundle(reader: StoreReader, row: Execution, file: str | None) -> Bundle:
-    from noetlvm.bytecode.errors import BundleError
-    from noetlvm.server.bundle import Bundle
+def _given(file: str) -> Bundle:
+    from noetlvm.cli.run import bundle_of
 
-    if file:
-        from noetlvm.cli.run import bundle_of
+    return bundle_of([file])
 
-        return bundle_of([file])
+
+def _stored(reader: StoreReader, row: Execution) -> Bundle:
+    from noetlvm.bytecode.program import BundleError
+    from noetlvm.machine.loaded import Bundle
+
+    if not row.bundle:
+        raise CommandError(f"{row.execution_id} was refused before there was a bundle: nothing was decided")
     data = reader.bundle(row.bundle)
     if data is None:
         raise CommandError(f"the database has no bundle {row.bundle}; name it with --bundle")
@@ -92,20 +103,21 @@ def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
 
 
 def _of_the_decisions(
-    reader: StoreReader, row: Execution, bundle: Bundle, fetch: Callable[[str], bytes]
+    reader: StoreReader, row: Execution, bundle: Bundle, recorded_with: Bundle | None, fetch: Callable[[str], bytes]
 ) -> Iterator[Disagreement]:
     """Yield where the bundle would have decided something else than the log says: the first place, or none."""
     from noetlvm.machine.payload import Offload
-    from noetlvm.machine.replay import replay
+    from noetlvm.replay.exact import replay_exactly
 
+    recorded = recorded_with and recorded_with.program.playbooks.get(row.path)
     playbook = bundle.program.playbooks.get(row.path)
     if playbook is None:
         yield Disagreement(f"the bundle has no playbook `{row.path}`")
         return
     offload = Offload(playbook.limits.max_payload_bytes, lambda reference: fetch(reference.key))
-    difference = replay(playbook, list(reader.events(row.execution_id)), offload)
-    if difference is not None:
-        yield Disagreement(f"event {difference.seq:,} is decided differently", difference)
+    divergence = replay_exactly(playbook, list(reader.events(row.execution_id)), offload, recorded_with=recorded)
+    if divergence is not None:
+        yield Disagreement(f"event {divergence.difference.seq:,} is decided differently", divergence)
 
 
 # ---- report
@@ -116,12 +128,41 @@ def _report(row: Execution, bundle: Bundle, found: list[Disagreement]) -> None:
         note = f"it was recorded with the bundle {row.bundle[:16]} and is decided with {bundle.id[:16]}"
         print(f"{row.execution_id}: {note}", file=sys.stderr)
     for what, decision in found:
-        place = f" at {decision.place}" if decision and decision.place else ""
+        place = f" at {decision.difference.place}" if decision and decision.difference.place else ""
         print(f"{row.execution_id}: {what}{place}", file=sys.stderr)
         if decision:
-            print(f"  recorded: {_line(decision.expected)}\n  decided:  {_line(decision.found)}", file=sys.stderr)
+            print(
+                f"  recorded: {_line(decision.difference.expected)}\n  decided:  {_decided(decision)}", file=sys.stderr
+            )
+            for line in _course_lines(decision.course):
+                print(visible(line), file=sys.stderr)
     if not found:
         print(f"{row.execution_id}: {row.seq:,} events fold to what is recorded and are decided again: {row.status}")
+
+
+def _decided(decision: Divergence) -> str:
+    return _line(decision.difference.found) if decision.missing is None else _missing_line(decision.missing)
+
+
+def _missing_line(missing: Missing) -> str:
+    where = f"{missing.step}[{missing.iteration}]" if missing.iteration else missing.step
+    return f"`{missing.task}` of `{where}` calls `{missing.kind}`, attempt {missing.attempt}: {missing.reason}"
+
+
+def _course_lines(course: Course | None) -> Iterator[str]:
+    if course is None:
+        return
+    if course.steps:
+        yield f"  then:     {', '.join(course.steps)}"
+    if course.missing:
+        yield f"  stops at: {_missing_line(course.missing)}"
+    elif course.status == "running":
+        yield "  ends:     not within the outcomes of the log"
+    else:
+        result = "" if course.result is None else f", result {shortened(course.result, _SHOWN_CHARS)}"
+        yield f"  ends:     {course.status}{result}"
+    if course.ctx:
+        yield f"  ctx:      {shortened(course.ctx, _SHOWN_CHARS)}"
 
 
 def _line(event: Event | None) -> str:
@@ -143,6 +184,11 @@ def _data(row: Execution, bundle: Bundle, found: list[Disagreement]) -> dict[str
     }
 
 
-def _decision_data(decision: Difference) -> dict[str, Any]:
-    expected, found = (event and event._asdict() for event in (decision.expected, decision.found))
-    return {"seq": decision.seq, "place": decision.place, "expected": expected, "found": found}
+def _decision_data(decision: Divergence) -> dict[str, Any]:
+    difference, missing, course = decision
+    expected, found = (event and event._asdict() for event in (difference.expected, difference.found))
+    data = {"seq": difference.seq, "place": difference.place, "expected": expected, "found": found}
+    data["missing"] = missing and missing._asdict()
+    if course is not None:
+        data["course"] = course._asdict() | {"missing": course.missing and course.missing._asdict()}
+    return data

@@ -1,14 +1,55 @@
-"""The payload of a request: a file, with single values over it."""
+"""What a command requests: options that several commands share, and the payload of a file, with single values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CommandError
 from noetlvm.limits import PAYLOAD_FILE_BYTES_MAX
+
+
+class DurabilityLevel(StrEnum):
+    """When a decision is on the disk."""
+
+    FULL = "full"
+    RELAXED = "relaxed"
+
+
+Database = Annotated[
+    str | None,
+    Option("--db", metavar="FILE", help="Database. [default: $NOETLVM_DB, else one in your state folder]"),
+]
+LatestExecution = Annotated[
+    str | None,
+    Argument(metavar="[EXECUTION]", help="Identifier, or enough of its beginning or end. [default: the latest]"),
+]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
+Keychain = Annotated[
+    list[str] | None,
+    Option(
+        metavar="SOURCE", help="Where secrets come from: env, file:PATH, cmd:COMMAND, or NAME=SOURCE for one entry."
+    ),
+]
+MaxParallel = Annotated[int | None, Option(min=1, metavar="N", help="Tools that run at once. [default: 32]")]
+Durability = Annotated[
+    DurabilityLevel,
+    Option(
+        help="full: every decision is recorded before the next, and survives a power cut. relaxed: faster; a power cut "
+        "may lose the latest moments, a crash only decisions of the last milliseconds, which are made again.",
+    ),
+]
+EndingJson = Annotated[bool, Option("--json", help="Print nothing but one JSON object at the end.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing unless something fails.")]
+OneExecution = Annotated[str, Argument(metavar="EXECUTION", help="Identifier, or enough of it.")]
+ServerUrl = Annotated[str | None, Option("--server", metavar="URL", help="Server to use. [default: $NOETLVM_SERVER]")]
+TokenFile = Annotated[
+    str | None, Option("--token-file", metavar="FILE", help="File with the token. [default: $NOETLVM_TOKEN]")
+]
 
 
 def request_payload(file: str | None, settings: Sequence[str]) -> dict[str, Any]:

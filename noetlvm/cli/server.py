@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from noetlvm.cli.options import Json, Keychain
+from noetlvm.cli.request import Json, Keychain
 from noetlvm.command_line.declared import Option
 
 

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from noetlvm.cli.options import EndingJson, Quiet, ServerUrl, TokenFile
-from noetlvm.cli.request import first_ctx, request_payload
+from noetlvm.cli.request import EndingJson, Quiet, ServerUrl, TokenFile, first_ctx, request_payload
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 
@@ -114,5 +113,5 @@ def _watched(client: Client, id: str, after: int, folder: Path | None, *, as_jso
             view.observe(row, [recorded])
     stored = cast("StoreReader", reader)
     ending = standing(stored, reader.row(row.execution_id))
-    print_ending(stored, ending, folder, as_json=as_json, quiet=quiet)
+    print_ending(stored, ending, folder, "", as_json=as_json, quiet=quiet)
     return exit_code([ending])

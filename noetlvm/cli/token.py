@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from noetlvm.cli.options import Json
+from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CommandError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.cli.options import EndingJson, OneExecution, Quiet, ServerUrl, TokenFile
+from noetlvm.cli.request import EndingJson, OneExecution, Quiet, ServerUrl, TokenFile
 
 
 def wait(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from noetlvm.cli.options import Keychain, ServerUrl, TokenFile
+from noetlvm.cli.request import Keychain, ServerUrl, TokenFile
 from noetlvm.command_line.declared import Option
 
 

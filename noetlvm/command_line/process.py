@@ -86,7 +86,7 @@ def _dispatch(name: str, version: str, load: Callable[[], CommandProgram]) -> in
         print(f"{name} {version}")
         return SUCCESS
     program = load()
-    from noetlvm.command_line.plain import run_words
+    from noetlvm.command_line.declared import run_words
 
     try:
         return run_words(program, words)

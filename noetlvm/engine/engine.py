@@ -18,17 +18,16 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.machine.decide import work_for
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Input, OpenWork, StopWork, Work, WorkerReport
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active, Ending
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, no_credentials
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.server import CONTROLS, Observer, Server
 from noetlvm.store.interface import Action, Store
 from noetlvm.tools.call import Tools
-from noetlvm.worker.clock import Clock, SystemClock
-from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
+from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
 MAX_PARALLEL = 32
 """Tools that run at once, unless the caller says otherwise."""
@@ -65,6 +64,7 @@ class Engine:
         ids: NewIds = new_ids,
         max_parallel: int = MAX_PARALLEL,
         observers: Sequence[Observer] = (),
+        records_inputs: bool = False,
         **server: Any,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -99,6 +99,7 @@ class Engine:
             self.spawn,
             lambda: self._is_stopping,
             self._pipeline_ended,
+            records_inputs,
         )
 
     @property

@@ -10,13 +10,110 @@ from functools import cache
 from typing import NamedTuple
 
 from noetlvm.bytecode.isa import OpcodeName
-from noetlvm.expr.errors import ErrorKind, ExpressionError
-from noetlvm.expr.fuel import Fuel
-from noetlvm.expr.values import Data, elements, wrong_type
+from noetlvm.expr.errors import ErrorKind, ExpressionError, Fuel
+from noetlvm.expr.operations import COMPARE, contains, modulo
+from noetlvm.expr.values import (
+    CONTAINERS,
+    ITEM_BYTES,
+    LIST_BYTES,
+    MAP_BYTES,
+    PAIR_BYTES,
+    Data,
+    Undefined,
+    elements,
+    hashable,
+    text,
+    wrong_type,
+)
 from noetlvm.language.filters import FILTERS, FUNCTIONS
-from noetlvm.language.methods import METHODS
-from noetlvm.language.signature import Signature
+from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.tests import TESTS
+
+Test = Callable[..., bool]
+
+
+def _of_type(*types: type) -> Test:
+    return lambda fuel, value: isinstance(value, types)
+
+
+def _remainder(wanted: int) -> Test:
+    return lambda fuel, value: bool(modulo(fuel, value, 2) == wanted)
+
+
+def _divisible(fuel: Fuel, value: Data, num: Data) -> bool:
+    return bool(modulo(fuel, value, num) == 0)
+
+
+def _comparison(op: str) -> Test:
+    compare = COMPARE[op]
+
+    def holds(fuel: Fuel, value: Data, b: Data, /) -> bool:
+        return compare(fuel, value, b)
+
+    return holds
+
+
+def _in(fuel: Fuel, value: Data, seq: Data) -> bool:
+    return contains(fuel, value, seq)
+
+
+TEST_CALLS: dict[str, Test] = {
+    "boolean": _of_type(bool),
+    "defined": lambda fuel, value: type(value) is not Undefined,
+    "divisibleby": _divisible,
+    "even": _remainder(0),
+    "false": lambda fuel, value: value is False,
+    "float": _of_type(float),
+    "in": _in,
+    "integer": lambda fuel, value: isinstance(value, int) and not isinstance(value, bool),
+    "iterable": _of_type(str, Undefined, *CONTAINERS),
+    "lower": lambda fuel, value: text(fuel, value).islower(),
+    "mapping": _of_type(dict),
+    "none": lambda fuel, value: value is None,
+    "number": _of_type(int, float),
+    "odd": _remainder(1),
+    "sequence": _of_type(str, Undefined, *CONTAINERS),
+    "string": _of_type(str),
+    "true": lambda fuel, value: value is True,
+    "undefined": _of_type(Undefined),
+    "upper": lambda fuel, value: text(fuel, value).isupper(),
+    **{name: _comparison("==") for name in ("==", "eq", "equalto")},
+    **{name: _comparison("!=") for name in ("!=", "ne")},
+    **{name: _comparison("<") for name in ("<", "lt", "lessthan")},
+    **{name: _comparison("<=") for name in ("<=", "le")},
+    **{name: _comparison(">") for name in (">", "gt", "greaterthan")},
+    **{name: _comparison(">=") for name in (">=", "ge")},
+}
+
+
+_NUMBER_BYTES = 32
+
+
+def range_(fuel: Fuel, _value: Data, *bounds: Data) -> list[int]:
+    """Return whole numbers in order, of one, two or three bounds as Python takes them."""
+    numbers = range(*bounds)
+    count = max(0, -(-(numbers.stop - numbers.start) // numbers.step))
+    fuel.spend(count >> 2)
+    fuel.make(LIST_BYTES + (ITEM_BYTES + _NUMBER_BYTES) * count)
+    return list(numbers)
+
+
+def dict_(fuel: Fuel, _value: Data, mapping: Data = (), /, **further: Data) -> dict[Data, Data]:
+    """Return a new mapping of a mapping or pairs, and of named values."""
+    if type(mapping) is Undefined:
+        raise mapping.error()
+    made: dict[Data, Data] = {}
+    pairs = mapping.items() if isinstance(mapping, dict) else elements(fuel, mapping)
+    fuel.spend(len(pairs))
+    fuel.make(MAP_BYTES + PAIR_BYTES * (len(pairs) + len(further)))
+    for key, value in pairs:
+        made[hashable(fuel, key)] = value
+    made.update(further)
+    return made
+
+
+FUNCTION_CALLS: dict[str, Callable[..., Data]] = {"range": range_, "dict": dict_}
+
 
 Implementation = Callable[..., Data]
 
@@ -42,9 +139,7 @@ def implementations() -> dict[str, dict[str, Implementation]]:
     """Return what each instruction calls, by name."""
     # These modules call by name themselves, so they cannot be imported before this one.
     from noetlvm.expr.data_filters import DATA_FILTERS
-    from noetlvm.expr.functions import FUNCTION_CALLS
     from noetlvm.expr.method_calls import METHOD_CALLS
-    from noetlvm.expr.test_calls import TEST_CALLS
     from noetlvm.expr.text_filters import TEXT_FILTERS
 
     return {

@@ -12,8 +12,7 @@ from itertools import groupby as consecutive
 
 from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.expr.calls import fitting, named
-from noetlvm.expr.errors import ErrorKind, ExpressionError
-from noetlvm.expr.fuel import CALL_STEPS, Fuel
+from noetlvm.expr.errors import CALL_STEPS, ErrorKind, ExpressionError, Fuel
 from noetlvm.expr.operations import add, bounded, item
 from noetlvm.expr.values import (
     CONTAINERS,

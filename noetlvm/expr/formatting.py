@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlvm.expr.errors import ErrorKind, ExpressionError
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ErrorKind, ExpressionError, Fuel
 from noetlvm.expr.values import CONTAINERS, Data, Undefined, measure, text_bytes
 
 _WIDTHS = re.compile(r"[#0\- +]*(\*|\d*)(?:\.(\*|\d*))?")

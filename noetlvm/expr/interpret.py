@@ -1,4 +1,6 @@
-"""The plain interpreter of expression code: checked mode, and the oracle of the translation.
+"""Evaluates expression code: as a function translated to Python, or by the plain interpreter.
+
+The interpreter is checked mode, and the oracle of the translation.
 
 It asserts at every instruction what the verifier proved: the depth of the stack, that only NEXT touches an iterator,
 that texts are balanced, that targets exist. If one does not hold, the verifier is wrong and `InternalError` comes out.
@@ -11,13 +13,12 @@ whichever way it branches. So the price is the same here and in translated code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from noetlvm.bytecode.isa import EXPRESSION, NAMES, OpcodeName
 from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.expr.calls import call_with_words, named
-from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, InternalError, from_python
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import PYTHON_ERRORS, ExpressionError, Fuel, InternalError, from_python
 from noetlvm.expr.operations import (
     BINARY,
     COMPARE,
@@ -38,6 +39,12 @@ from noetlvm.expr.operations import (
     unpack,
 )
 from noetlvm.expr.values import Data, ForLoop, Undefined, guard, text
+
+if TYPE_CHECKING:
+    from noetlvm.bytecode.program import ExpressionCode
+    from noetlvm.expr.errors import Fuel
+    from noetlvm.expr.values import Data
+
 
 Scope = dict[str, Data]
 
@@ -327,3 +334,23 @@ HANDLERS: dict[OpcodeName, Callable[..., Any]] = {
     "UNPACK": _unpack,
 }
 """What each instruction does, by its name."""
+
+
+Evaluation: TypeAlias = "Callable[[Scope, Fuel], Data]"
+
+
+def compile_expression(expression: ExpressionCode, *, checked: bool = False) -> Evaluation:
+    """Return a function of a scope and fuel that gives the expression's value, or raises ExpressionError only.
+
+    A scope holds the namespaces by name, and under `steps` the last results of steps, a mapping or a function of the
+    step's name. A name that is not there is undefined. In checked mode every belief of the verifier is asserted; it is
+    many times slower.
+    """
+    if not checked:
+        from noetlvm.expr.translate import translate
+
+        translated = translate(expression)
+        if translated:
+            return translated
+
+    return interpreter(expression)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from noetlvm.data.references import PLAIN_TYPES
-from noetlvm.expr.errors import ErrorKind, ExpressionError
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ErrorKind, ExpressionError, Fuel
 from noetlvm.expr.operations import contains, search_steps
 from noetlvm.expr.text_filters import replaced
 from noetlvm.expr.values import (

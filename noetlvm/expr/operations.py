@@ -12,9 +12,8 @@ from itertools import chain
 from typing import NoReturn
 
 from noetlvm.bytecode.isa import OpcodeName
-from noetlvm.expr.errors import ErrorKind, ExpressionError
+from noetlvm.expr.errors import MAX_INT_BITS, ErrorKind, ExpressionError, Fuel
 from noetlvm.expr.formatting import format_text
-from noetlvm.expr.fuel import MAX_INT_BITS, Fuel
 from noetlvm.expr.values import (
     CONTAINERS,
     ITEM_BYTES,

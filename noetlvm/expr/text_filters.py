@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from noetlvm.data.references import Reference
-from noetlvm.expr.errors import ErrorKind, ExpressionError
+from noetlvm.expr.errors import CALL_STEPS, ErrorKind, ExpressionError, Fuel
 from noetlvm.expr.formatting import format_text
-from noetlvm.expr.fuel import CALL_STEPS, Fuel
 from noetlvm.expr.operations import search_steps
 from noetlvm.expr.values import (
     CONTAINERS,

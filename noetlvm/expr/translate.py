@@ -17,12 +17,10 @@ from collections.abc import Callable
 
 from noetlvm.bytecode.isa import OpcodeName
 from noetlvm.bytecode.program import ExpressionCode
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import Fuel
 from noetlvm.expr.interpret import Scope, price
-from noetlvm.expr.translate_entries import StackEntry, StatementNeededError, UnstructuredError
-from noetlvm.expr.translate_instructions import STRAIGHT
-from noetlvm.expr.translate_texts import collect
-from noetlvm.expr.translate_writer import Writer
+from noetlvm.expr.translate_instructions import STRAIGHT, collect
+from noetlvm.expr.translate_writer import StackEntry, StatementNeededError, UnstructuredError, Writer
 from noetlvm.expr.values import Data, Undefined
 from noetlvm.record import changed
 

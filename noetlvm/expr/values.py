@@ -12,8 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.data.references import PLAIN_TYPES
-from noetlvm.expr.errors import ErrorKind, ExpressionError
-from noetlvm.expr.fuel import MAX_DEPTH, NODE_STEPS, Fuel
+from noetlvm.expr.errors import MAX_DEPTH, NODE_STEPS, ErrorKind, ExpressionError, Fuel
 
 Data: TypeAlias = Any
 """A value of the language. It comes from playbooks and tools, so its type is known only when it is looked at."""

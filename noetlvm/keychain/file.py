@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from noetlvm.keychain.environment import Environment
-from noetlvm.keychain.source import ProviderError, SecretSource, text_setting
+from noetlvm.keychain.source import Environment, ProviderError, SecretSource, text_setting
 
 MAX_BYTES = 1024 * 1024
 

@@ -89,9 +89,9 @@ _ROWS = (
         _GOING,
         _payload(
             execution="Identifier of the execution.",
-            bundle="Identifier of the bundle.",
+            bundle="Identifier of the bundle; empty: there is none to run.",
             path="Path of the playbook.",
-            payload="What the request gives, to be merged over the workload defaults.",
+            payload="What the request gives, to be merged over the workload defaults; left out of a refused one.",
             ctx="?What the request lets `ctx` begin with.",
             parent="?Parent execution, for a child.",
             depth="?How many executions stand above a child.",
@@ -105,7 +105,7 @@ _ROWS = (
         Entity.PLAYBOOK,
         "The request is sound, or is refused.",
         None,
-        _payload(error="?Why it is refused."),
+        _payload(error="?Why it is refused; for a playbook that does not compile, `details.findings` has its errors."),
     ),
     EventKind(
         "workflow.started",
@@ -190,6 +190,7 @@ _ROWS = (
         _GOING,
         _payload(
             ts="?When it began.",
+            inputs="?What the tool is given, secrets masked.",
             child="?`{path, version, workload, timeout}`: the child execution that it requests (S43).",
         ),
     ),
@@ -211,6 +212,7 @@ _ROWS = (
             rounds="?Round counters of the pipeline.",
             inputs="?What the tool was given, for a task that failed.",
             at="?Where the rule that failed it was written.",
+            answered="?What the tool returned, if a rule that skips or cannot be evaluated replaced it.",
             masked="?A secret was taken out of the result that it hands on.",
             bound="?The result is readable under the task's label.",
             again="?Whoever takes the pipeline over runs it again for that secret.",

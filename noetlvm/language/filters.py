@@ -6,7 +6,7 @@ are the evaluator's business, not this table's.
 
 from __future__ import annotations
 
-from noetlvm.language.signature import table
+from noetlvm.language.methods import table
 
 FILTERS = table(
     ("abs", "", "The number without its sign."),

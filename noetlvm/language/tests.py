@@ -5,7 +5,7 @@ This is the language's table of tests; the tests of the project live elsewhere.
 
 from __future__ import annotations
 
-from noetlvm.language.signature import table
+from noetlvm.language.methods import table
 
 TESTS = table(
     ("!=", "b /", "Differs from `b`."),

@@ -15,12 +15,10 @@ from typing import Any
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
-from noetlvm.machine.effects import FAILED, failure
-from noetlvm.machine.fold import parallel_around
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.fold import Journal, parallel_around
+from noetlvm.machine.instructions import FAILED, failure
 from noetlvm.machine.loaded import LoadedPlaybook
-from noetlvm.machine.loop_results import with_stored
-from noetlvm.machine.loops import iter_of
+from noetlvm.machine.loops import deep_merge, iter_of, with_stored
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -35,7 +33,6 @@ from noetlvm.machine.messages import (
     Pause,
     Refuse,
     Released,
-    Request,
     Resume,
     Retry,
     Start,
@@ -47,7 +44,8 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
-from noetlvm.machine.reducers import deep_merge
+from noetlvm.machine.reads import part
+from noetlvm.machine.requests import refused, requested
 from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread
 from noetlvm.machine.time_limits import next_due, overdue
@@ -85,6 +83,9 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
     if thread is None or thread.offer[1]:
         return None
     found = state.runs[run]
+    step = net.steps[found.step]
+    assert step.pipeline is not None  # a step without one has no threads (S33)
+    reads = step.pipeline.reads
     return Work(
         state.execution_id,
         state.bundle,
@@ -94,14 +95,14 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
         iteration,
         thread.lease,
         found.args,
-        thread.view.ctx,
-        thread.view.results,
-        state.workload,
-        iter_of(found, net.steps[found.step], iteration, offload),
+        part(thread.view.ctx, reads.ctx),
+        part(thread.view.results, reads.steps),
+        part(state.workload, reads.workload),
+        iter_of(found, step, iteration, offload),
         thread.frame,
         thread.answer,
         state.trace,
-        tuple(entry.name for entry in net.keychain),
+        tuple(entry.name for entry in net.keychain if reads.keychain is None or entry.name in reads.keychain),
     )
 
 
@@ -128,7 +129,7 @@ class _Decider:
     def start(self, given: Start) -> None:
         """Merge the workload and put the first token in front of its step (S4, S37)."""
         request = given.request
-        self._request(request)
+        self._journal.record(requested(request, self._net.path, self._offload))
         self._journal.emit("playbook.request.evaluated", {})
         workload = deep_merge(self._net.workload, request.payload)
         self._journal.emit("workflow.started", {"workload": self._offload.shrink(workload)})
@@ -137,9 +138,8 @@ class _Decider:
         self._settling.settle()
 
     def refuse(self, given: Refuse) -> None:
-        self._request(given.request)
-        self._journal.emit("playbook.request.evaluated", {"error": given.error})
-        self._journal.emit("playbook.processed", {"status": "failed", "failures": self._state.failure_count})
+        for event in refused(given.request, self._net.path, given.error):
+            self._journal.record(event)
 
     def retry(self, given: Retry) -> None:
         """Open the log of a failed execution again, and put back the tokens that its failures took (S56)."""
@@ -160,7 +160,7 @@ class _Decider:
                 return Continue(), given._replace(events=given.events[number:])
             if event.run != given.run or event.iteration != given.iteration:
                 event = event._replace(run=given.run, iteration=given.iteration)
-            if _is_news(event, thread):
+            if is_news(event, thread):
                 self._begin(event, thread)
                 accept = _REPORTED[event.name] if fits_event(event.data) else _Decider._reject
                 accept(self, event)
@@ -242,19 +242,6 @@ class _Decider:
         self._journal.record(Event("child.finished", data, run, iteration, task, thread.child.label, attempt))
 
     # ---- requests and reports
-
-    def _request(self, request: Request) -> None:
-        data: dict[str, Any] = {
-            "execution": request.execution_id,
-            "bundle": request.bundle,
-            "path": self._net.path,
-            "payload": self._offload.shrink(request.payload),
-        }
-        if request.ctx:
-            data["ctx"] = self._offload.shrink(request.ctx)
-        if request.parent:
-            data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
-        self._journal.emit("playbook.execution.requested", data)
 
     def _begin(self, event: Event, thread: Thread) -> None:
         """Record that a run or an iteration has started, with the first report about it."""
@@ -343,7 +330,7 @@ def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
     return (WakeAt(due),) if due < inf else ()
 
 
-def _is_news(event: Event, thread: Thread) -> bool:
+def is_news(event: Event, thread: Thread) -> bool:
     """Tell whether a worker may report an event, and has not done so before."""
     if event.name in _TASK_EVENTS:
         return (event.task, event.attempt, event.name == "task.done") > thread.reported

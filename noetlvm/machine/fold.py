@@ -31,6 +31,7 @@ def _requested(state: State, event: Event) -> None:
     state.execution_id, state.bundle, state.path = data["execution"], data["bundle"], data["path"]
     state.parent, state.depth = data.get("parent", ""), data.get("depth", 0)
     state.trace = data.get("trace") or state.parent or state.execution_id
+    state.returns = data.get("returns", "")
     state.status = "requested"
 
 
@@ -176,7 +177,9 @@ def _routed(state: State, event: Event) -> None:
         _put_token(state, token["id"], Token(token["step"], token["args"], boundary, False))
     if boundary["status"] == "error":
         _take_failure(state, event, run)
-    elif not event.data["arcs"]:
+    elif run.step == state.returns:
+        state.result = boundary.get("result")
+    elif not event.data["arcs"] and not state.returns:
         place = event.data.get("place", state.result_place)
         if place >= state.result_place:
             state.result, state.result_place = boundary.get("result"), place
@@ -262,7 +265,7 @@ def _child(state: State, event: Event, wanted: dict[str, Any]) -> Child:
     start, timeout = event.data.get("ts"), wanted.get("timeout")
     due = start + timeout if start is not None and timeout is not None else None
     key, workload = f"{run_id}.{event.attempt}", wanted.get("workload") or {}
-    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label)
+    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label, wanted.get("return_step", ""))
 
 
 def _child_finished(state: State, event: Event) -> None:
@@ -519,3 +522,23 @@ HANDLERS: dict[str, Callable[[State, Event], None]] = {
     "execution.retried": _retried,
 }
 """One for each event of the catalogue, except those that are folded into another."""
+
+
+class Journal:
+    """Collects the events of one decision."""
+
+    __slots__ = ("events", "now", "state")
+
+    def __init__(self, state: State, now: float) -> None:
+        self.state = state
+        self.now = now
+        """When they are recorded."""
+        self.events: list[Event] = []
+
+    def record(self, event: Event) -> None:
+        apply(self.state, event, self.now)
+        self.events.append(event)
+
+    def emit(self, name: str, data: dict[str, Any], run: int = 0, iteration: str = "") -> None:
+        """Record an event that is about no task."""
+        self.record(Event(name, data, run, iteration))

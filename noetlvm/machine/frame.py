@@ -15,10 +15,9 @@ from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, task_run_id
 from noetlvm.data.references import overlaid, readable
 from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECONDS
-from noetlvm.machine.effects import DONE, FAILED, Effect, Ended, Wait, failure, shortened
-from noetlvm.machine.masked import unmasked
+from noetlvm.machine.instructions import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.payload import TooLargeError
-from noetlvm.machine.scope import Scope, labels_first, pipeline_names
+from noetlvm.machine.scope import Scope, labels_first, pipeline_names, unmasked
 
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import LoadedPipeline, LoadedPlaybook
@@ -34,8 +33,8 @@ class Frame:
     """One pipeline, from where its saved state stands. It never changes what it was given."""
 
     __slots__ = (
-        "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result", "_rounds_moved", "_scope",
-        "_wait",
+        "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
+        "_rounds_moved", "_scope", "_wait",
         "attempt", "binds", "events", "in_task", "inputs", "label", "labels", "names", "outcome",
         "pc", "prev", "rounds", "task",
     )  # fmt: skip
@@ -73,6 +72,8 @@ class Frame:
         """The outcome as the event carries it."""
         self._masked = False
         """The outcome's result holds a secret, which the event does not carry."""
+        self._answered: dict[str, Any] = {}
+        """What the tool returned, if the event's outcome is another: a replay decides on this one."""
         self._repeatable = False
         """Its tool changed nothing, and can be run again for that."""
         self._result = saved.prev
@@ -131,6 +132,10 @@ class Frame:
         self._masked, self._repeatable = offload.redacts and offload.redacted(result) is not result, repeatable
         self.pc += 1
 
+    def not_rendered(self, problem: dict[str, Any]) -> None:
+        """Take a failure to render the inputs for the call's outcome: the task's rules decide (S10)."""
+        self.complete({"status": "error", "error": problem, "meta": {"duration_ms": 0}})
+
     def take_events(self) -> list[Event]:
         """Return what happened since the last time."""
         events, self.events = self.events, []
@@ -183,6 +188,7 @@ class Frame:
     def forget_outcome(self) -> None:
         """Take the task for a success without a result, whatever its tool did (S17)."""
         meta = self._recorded.get("meta")
+        self._answered = _without_meta(self._recorded)
         self._recorded = {"status": "ok", "meta": meta} if meta else {"status": "ok"}
 
     def end_task(self, do: str, target: int, **more: Any) -> None:
@@ -197,6 +203,8 @@ class Frame:
                 data["again"] = True
         if self.binds:
             data["bound"] = True
+        if self._answered:
+            data["answered"], self._answered = self._answered, {}
         self.events.append(self._event("task.done", data))
         if self._patches:
             self._patches = {}
@@ -234,13 +242,14 @@ class Frame:
             if not self.outcome:
                 self._recorded = {"status": "error", "error": error}
         place = self._pipeline.locate(at)
-        self.end_task("fail", FAILED, at=place, **self._shown_inputs())
+        self.end_task("fail", FAILED, at=place, **self.shown_inputs())
         return self._failed(error, place)
 
     def give_up(self, error: dict[str, Any], at: int) -> Ended:
         """Fail because no rule can decide: the error becomes that of the task, or of the pipeline between tasks."""
         error = self._scope.offload.redacted(error)
         if self.in_task:
+            self._answered = _without_meta(self._recorded)
             self._recorded = {**self._recorded, "status": "error", "error": error}
             return self.fail(at)
         self.pc = FAILED
@@ -275,7 +284,7 @@ class Frame:
         reported = {**error, "details": small.pop("details"), "message": small.pop("message")}
         return {**outcome, **small, "error": reported}
 
-    def _shown_inputs(self) -> dict[str, Any]:
+    def shown_inputs(self) -> dict[str, Any]:
         """Return the rendered inputs for people to see why the task failed, as far as they can be recorded."""
         if not self.inputs or (self._scope.keychain and not self._scope.offload.redacts):
             return {}
@@ -291,7 +300,13 @@ class Frame:
         return self._failed(failure("policy", f"the task `{self.label}` failed"), "")
 
 
-def frame_for(playbook: LoadedPlaybook, work: Work, secrets: dict[str, Any], offload: Offload) -> Frame:
+def _without_meta(outcome: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in outcome.items() if name != "meta"}
+
+
+def frame_for(
+    playbook: LoadedPlaybook, work: Work, secrets: dict[str, Any], offload: Offload, kind: type[Frame] = Frame
+) -> Frame:
     """Return the frame in which the pipeline of a command continues, wherever it runs."""
     pipeline = playbook.steps[work.step].pipeline
     assert pipeline is not None  # a step without one never becomes a command (S33)
@@ -308,4 +323,4 @@ def frame_for(playbook: LoadedPlaybook, work: Work, secrets: dict[str, Any], off
         work.trace,
         work.results,
     )
-    return Frame(pipeline, scope, work.frame)
+    return kind(pipeline, scope, work.frame)

@@ -1,4 +1,4 @@
-"""What each instruction of a pipeline does, one function for each row of the table.
+"""What each instruction of a pipeline does, one function for each row of the table, and the effects that they return.
 
 Binding an instruction gives a function of the frame: operands, targets and expressions are looked up once, when the
 pipeline is first run. A function moves the frame on and returns None, or the effect that has to happen first.
@@ -12,20 +12,66 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isnan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from noetlvm.bytecode.program import Instruction
 from noetlvm.data.encoding import UnencodableError
-from noetlvm.expr.errors import ExpressionError, InternalError
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ExpressionError, Fuel, InternalError
 from noetlvm.expr.values import type_name
-from noetlvm.limits import WAIT_SECONDS_MAX
-from noetlvm.machine.effects import DONE, FAILED, CallTool, Effect, Ended, failure
+from noetlvm.limits import MESSAGE_CHARS_MAX, WAIT_SECONDS_MAX
 from noetlvm.machine.payload import TooLargeError
 
 if TYPE_CHECKING:
     from noetlvm.machine.frame import Frame
     from noetlvm.machine.loaded import LoadedPipeline
+
+
+class CallTool(NamedTuple):
+    """Run a tool and give its outcome to `Frame.complete`."""
+
+    kind: str
+    inputs: dict[str, Any]
+    spec: dict[str, Any]
+    task: int
+    """Number of the task run."""
+    label: str
+    attempt: int
+    key: str
+    """Identifier of the task run: the same for all attempts, and after a crash. Tools use it to do a thing once."""
+
+
+class Wait(NamedTuple):
+    """Let time pass before the next attempt."""
+
+    seconds: float
+    since: Any = None
+    """When the wait began, as the outcome before it said; None: it begins now."""
+
+
+class Ended(NamedTuple):
+    """The pipeline has ended, as its last event says; or it waits for so long that the worker leaves it."""
+
+    status: Literal["done", "failed", "suspended"]
+    result: Any = None
+    """As the event carries it: what is large is there by reference."""
+    error: dict[str, Any] | None = None
+
+
+Effect: TypeAlias = CallTool | Wait | Ended
+
+DONE, FAILED = -1, -2
+"""Program counters of a pipeline that has ended."""
+
+
+def failure(kind: str, message: str, **details: Any) -> dict[str, Any]:
+    """Return an error as `outcome.error` has it (S19), one that trying again does not mend."""
+    return {"kind": kind, "retryable": False, "message": shortened(message), "details": details}
+
+
+def shortened(message: str) -> str:
+    """Return a message as an event may hold it: it may quote something of any length."""
+    return message if len(message) <= MESSAGE_CHARS_MAX else message[:MESSAGE_CHARS_MAX] + "…"
+
 
 Perform: TypeAlias = "Callable[[Frame], Effect | None]"
 
@@ -67,7 +113,7 @@ def _call(pipeline: LoadedPipeline, at: int, kind: str, *_expressions: object) -
             rendering = spec
             settings = rendering.run(frame.names, Fuel())
         except ExpressionError as error:
-            frame.complete({"status": "error", "error": rendering.failure(error), "meta": {"duration_ms": 0}})
+            frame.not_rendered(rendering.failure(error))
             return None
         return CallTool(kind, given, settings, frame.task, frame.label, frame.attempt, frame.key)
 

@@ -1,14 +1,14 @@
-"""A verified program, ready to run: expressions as functions, steps by name, limits, and places in the source.
+"""A verified bundle, ready to run: expressions as functions, steps by name, limits, places in the source.
 
 Whatever a run may never need is made when it is first needed: functions, bound pipelines, the index of places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.bytecode.load import load
+from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.program import (
     ArcCode,
     DebugEntry,
@@ -21,13 +21,13 @@ from noetlvm.bytecode.program import (
     Program,
 )
 from noetlvm.bytecode.program import Transition as Step
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.bytecode.verify.verifier import load
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from noetlvm.language.placement import executor_pool
 from noetlvm.limits import Limits
-from noetlvm.machine.effects import failure
-from noetlvm.machine.instructions import bind
+from noetlvm.machine.instructions import bind, failure
+from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
 from noetlvm.record import Record
 
@@ -152,11 +152,12 @@ def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
 class LoadedPipeline:
     """A step's tasks."""
 
-    __slots__ = ("_code", "_performs", "_setting", "address", "counters", "limits")
+    __slots__ = ("_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
 
     def __init__(self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting) -> None:
         self._code = pipeline.code
         self._performs: tuple[Perform, ...] | None = None
+        self._reads: Reads | None = None
         self._setting = setting
         self.address = address
         self.counters = pipeline.counters
@@ -168,6 +169,13 @@ class LoadedPipeline:
         if self._performs is None:
             self._performs = bind(self._code, self, is_checked=self._setting.is_checked)
         return self._performs
+
+    @property
+    def reads(self) -> Reads:
+        """What its code can read of its surroundings."""
+        if self._reads is None:
+            self._reads = reads_of(self._code)
+        return self._reads
 
     def expression(self, at: int, operand: int) -> Evaluator:
         """Return the expression that an operand of an instruction holds."""
@@ -181,6 +189,15 @@ class LoadedPipeline:
         if not isinstance(expression, ExpressionCode):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
+
+    def tasks(self) -> Iterator[tuple[str, str, int]]:
+        """Yield each task's label, the kind of its tool, and its first instruction."""
+        label, entry = "", 0
+        for at, instruction in enumerate(self._code):
+            if instruction.opcode.name == "ENTER":
+                label, entry = str(instruction.operands[0]), at
+            elif instruction.opcode.name == "CALL":
+                yield label, str(instruction.operands[0]), entry
 
     def locate(self, at: int) -> str:
         """Return where an instruction was written, or its address if that is not known."""
@@ -333,3 +350,17 @@ class _Setting(Record):
 
     def _evaluator(self, expression: ExpressionCode | None, address: str) -> Evaluator | None:
         return Evaluator(expression, address, self) if expression else None
+
+
+class Bundle(NamedTuple):
+    """A bundle that may run."""
+
+    id: str
+    data: bytes
+    program: LoadedProgram
+
+    @classmethod
+    def of(cls, data: bytes) -> Bundle:
+        """Return the bundle that the bytes are. Raises BundleError."""
+        program = load_program(data)
+        return cls(bundle_id(data), data, program)

@@ -1,13 +1,15 @@
 """Replays a log: gives its recorded inputs to `decide` one by one, and compares the events with those of the log.
 
 The request, reports of workers, outcomes of children, lost leases, timers and controls are inputs; everything else was
-decided and must be decided again in the same way, event by event. Pipelines do not run again. With another bundle than
-the log's own, the first difference shows where an edit would have changed what happened.
+decided and must be decided again in the same way, event by event. With another bundle than the log's own, the first
+difference shows where an edit would have changed what happened. Pipelines do not run again here: what workers reported
+counts as it is. `noetlvm/replay` runs them too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from noetlvm.data.encoding import UnencodableError, decode, encode
@@ -47,10 +49,10 @@ class Difference(NamedTuple):
 
 def replay(net: LoadedPlaybook, log: Sequence[Recorded], offload: Offload) -> Difference | None:
     """Return the first difference between a log and what a playbook decides on its inputs."""
-    return _Replay(net, log, offload).run()
+    return LogReplay(net, log, offload).run()
 
 
-class _Replay:
+class LogReplay:
     """One log, up to the event that is compared next."""
 
     def __init__(self, net: LoadedPlaybook, log: Sequence[Recorded], offload: Offload) -> None:
@@ -58,6 +60,8 @@ class _Replay:
         self._log = log
         self._offload = offload
         self._state = State()
+        self._made: list[Event] = []
+        """Events of the current decision from the first that differs."""
         self._at = 0
         """Events that agree."""
         self._steps = {
@@ -69,10 +73,11 @@ class _Replay:
     def run(self) -> Difference | None:
         is_cut = False
         while self._at < len(self._log):
-            given = self._input(self._at)
-            given = Continue() if given is None else given
+            read = self._input(self._at)
+            given = read() if read else Continue()
             now = self._log[self._at].timestamp
             made, _, rest = decide(self._net, self._state, given, now, self._offload, self._is_cut)
+            self._observe(made)
             difference = self._compare(made)
             if difference is not None:
                 return difference
@@ -88,8 +93,9 @@ class _Replay:
     def _compare(self, made: list[Event]) -> Difference | None:
         if not made:
             return self._difference(None)
-        for event in made:
-            if self._at == len(self._log) or not _is_same(self._log[self._at].event, event):
+        for at, event in enumerate(made):
+            if self._at == len(self._log) or not self._is_same(self._log[self._at].event, event):
+                self._made = made[at:]
                 return self._difference(event)
             self._at += 1
         return None
@@ -119,28 +125,58 @@ class _Replay:
         number = arcs[min(self._at - routed, len(arcs)) - 1] + 1 if arcs else 1
         return [f"arc.{number}/args", f"arc.{number}"]
 
+    # ---- for a replay that runs pipelines again
+
+    def _observe(self, made: list[Event]) -> None:
+        """Take the events of a decision."""
+
+    def _reported(self, event: Event, at: int, _lease: int) -> Event | None:
+        """Return what a worker reports where the log has this event: as it was sent.
+
+        So with its write to `ctx`, and without what the server added.
+        """
+        if event.name == "loop.iteration.done":
+            return event._replace(data={key: value for key, value in event.data.items() if key != "stored"})
+        after = self._log[at + 1].event if at + 1 < len(self._log) else event
+        if event.name != "task.done" or after.name != "ctx.patched" or after[2:] != event[2:]:
+            return event
+        return event._replace(data=event.data | {"ctx": after.data["patch"]})
+
+    def _is_same(self, recorded: Event, made: Event) -> bool:
+        """Tell whether an event is the recorded one; that went through the encoding of the log."""
+        if recorded == made:
+            return True
+        try:
+            return recorded == made._replace(data=decode(encode(made.data)))
+        except UnencodableError:
+            return False
+
     # ---- inputs
 
-    def _input(self, at: int) -> Input | None:
-        """Return the input whose first event has this position; None: the event was decided."""
+    def _input(self, at: int) -> Callable[[], Input] | None:
+        """Return what reads the input whose first event has this position; None: the event was decided."""
         event = self._log[at].event
         if event.name in _BEGINNINGS:
             return self._report_after(at)
         if event.name == "step.failed" and "cancelled" in event.data:
-            return TimerDue()
+            return TimerDue
+        if event.name in _REPORTED:
+            return self._report(event, at)
+        if event.name == "step.scheduled":
+            return self._lease_lost(event)
         read = _INPUTS.get(event.name)
-        return read(self, event, at) if read else None
+        return partial(read, self, event, at) if read else None
 
     def _request(self, event: Event, at: int) -> Input:
         data = event.data
         read = self._offload.read
         family = (data.get("parent", ""), data.get("depth", 0), data.get("trace", ""))
         payload, ctx = read(data["payload"]), read(data.get("ctx", {}))
-        request = Request(data["execution"], data["bundle"], payload, *family, ctx)
+        request = Request(data["execution"], data["bundle"], payload, *family, ctx, data.get("returns", ""))
         answer = self._log[at + 1].event.data if at + 1 < len(self._log) else {}
         return Refuse(request, answer["error"]) if "error" in answer else Start(request)
 
-    def _report_after(self, at: int) -> Input | None:
+    def _report_after(self, at: int) -> Callable[[], Input] | None:
         """Return the report that caused the beginning of a run or an iteration: the next event about its thread."""
         run, after = self._log[at].event.run, at + 1
         while after < len(self._log) and self._log[after].event.name in _BEGINNINGS:
@@ -150,20 +186,17 @@ class _Replay:
         event = self._log[after].event
         return self._report(event, after) if event.name in _REPORTED else None
 
-    def _report(self, event: Event, at: int) -> Input | None:
+    def _report(self, event: Event, at: int) -> Callable[[], Input] | None:
         thread = self._state.thread(event.run, event.iteration)
         if thread is None or "cancelled" in event.data:
             return None  # the server ended it
-        return WorkerReport(event.run, event.iteration, thread.lease, [self._as_reported(event, at)])
+        lease = thread.lease
 
-    def _as_reported(self, event: Event, at: int) -> Event:
-        """Return an event as the worker sent it: with its write to `ctx`, without what the server added."""
-        if event.name == "loop.iteration.done":
-            return event._replace(data={key: value for key, value in event.data.items() if key != "stored"})
-        after = self._log[at + 1].event if at + 1 < len(self._log) else event
-        if event.name != "task.done" or after.name != "ctx.patched" or after[2:] != event[2:]:
-            return event
-        return event._replace(data=event.data | {"ctx": after.data["patch"]})
+        def report() -> Input:
+            made = self._reported(event, at, lease)
+            return WorkerReport(event.run, event.iteration, lease, [made] if made else [])
+
+        return report
 
     def _retry(self, event: Event, at: int) -> Input:
         data = event.data
@@ -174,14 +207,14 @@ class _Replay:
     def _child_finished(self, event: Event, _at: int) -> Input:
         return ChildFinished(event.run, event.iteration, event.data["key"], event.data["outcome"])
 
-    def _lease_lost(self, event: Event, _at: int) -> Input | None:
+    def _lease_lost(self, event: Event) -> Callable[[], Input] | None:
         lease, run = event.data.get("lease"), self._state.runs.get(event.run)
         if lease is None or run is None:
             return None
         held = (path for path, thread in run.threads.items() if thread.lease == lease - 1)
         unit = self._net.steps[run.step].unit
         lost = next((path for path in held if unit(path) == event.iteration), event.iteration)
-        return LeaseLost(event.run, lost, lease - 1)
+        return lambda: LeaseLost(event.run, lost, lease - 1)
 
 
 _BEGINNINGS = frozenset({"step.started", "loop.iteration.started"})
@@ -189,27 +222,16 @@ _REPORTED = frozenset(
     {"task.started", "task.done", "step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"}
 )
 
-_INPUTS: dict[str, Callable[[_Replay, Event, int], Input | None]] = {
-    **dict.fromkeys(_REPORTED, _Replay._report),
-    "playbook.execution.requested": _Replay._request,
-    "step.scheduled": _Replay._lease_lost,
-    "child.finished": _Replay._child_finished,
+
+_INPUTS: dict[str, Callable[[LogReplay, Event, int], Input]] = {
+    "playbook.execution.requested": LogReplay._request,
+    "child.finished": LogReplay._child_finished,
     "execution.paused": lambda *_: Pause(),
     "execution.resumed": lambda *_: Resume(),
     "execution.cancelled": lambda *_: Cancel(),
-    "execution.retried": _Replay._retry,
+    "execution.retried": LogReplay._retry,
 }
 """How each input is read from its event."""
-
-
-def _is_same(recorded: Event, made: Event) -> bool:
-    """Tell whether an event is the recorded one; that went through the encoding of the log."""
-    if recorded == made:
-        return True
-    try:
-        return recorded == made._replace(data=decode(encode(made.data)))
-    except UnencodableError:
-        return False
 
 
 def _parts(event: Event, expected: Event | None, found: Event | None) -> list[str]:

@@ -1,4 +1,7 @@
-"""Which arcs fire after a boundary event, and what their tokens carry (S31, S32)."""
+"""Judgements about tokens: whether a gate admits one, which arcs fire, what the last events say.
+
+S30, S31, S32, S4, S34. They only judge; `decide` records what follows.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,34 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.limits import ARGS_BYTES_MAX
-from noetlvm.machine.effects import failure
+from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
 from noetlvm.machine.payload import TooLargeError
+from noetlvm.machine.state import State
+
+
+class AdmissionError(Exception):
+    """The gate cannot be tested. `error` says why."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        self.error = error
+        super().__init__(error["message"])
+
+
+def judge(gate: Evaluator, names: dict[str, Any]) -> bool:
+    """Test a gate: all of a step's admission rules in one."""
+    try:
+        return bool(gate(names, Fuel()))
+    except ExpressionError as error:
+        raise AdmissionError(gate.failure(error)) from None
+
+
+def denial(gate: Evaluator, names: dict[str, Any]) -> dict[str, Any]:
+    """Return number and place of the rule by which a gate has just denied a token; nothing if that is not known."""
+    rule, at = gate.deciding_rule(names)
+    return {key: value for key, value in (("rule", rule), ("at", at)) if value}
 
 
 class _CannotRouteError(Exception):
@@ -86,3 +111,20 @@ class Routing(NamedTuple):
         except ExpressionError as error:
             raise _CannotRouteError(args.failure(error)) from None
         return found
+
+
+def summary(state: State) -> dict[str, Any]:
+    """Return the args of the token for `final_step`."""
+    succeeded, failed, rejected = state.counts
+    return {
+        "counts": {"succeeded": succeeded, "failed": failed, "rejected": rejected, "unhandled": state.failure_count},
+        "failures": list(state.failures),
+        "results": dict(state.results),
+    }
+
+
+def final_status(state: State) -> str:
+    """Return how the execution ends, now that nothing can move."""
+    if state.status == "cancelling":
+        return "cancelled"
+    return "failed" if state.failure_count else "success"

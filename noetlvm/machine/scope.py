@@ -1,13 +1,17 @@
-"""The names that templates see, ready to be read from: stored results are loaded when a template reads them (S46)."""
+"""The names that templates see, and what a recorded mask means to them.
+
+Stored results are loaded when a template reads them (S46). While the process that ran a task goes on, it has the
+task's result; the record has a mask in place of each secret (S45, S64).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from noetlvm.data.encoding import MASK
 from noetlvm.data.references import overlaid, readable
 from noetlvm.expr.values import Undefined
-from noetlvm.machine.masked import unmasked
 from noetlvm.machine.payload import Offload
 
 
@@ -107,3 +111,21 @@ def _open(value: Any, offload: Offload) -> Any:
     if type(data) is dict and (inner := readable(data, offload.load)) is not data:
         value = {**value, "data": inner}
     return readable(value, offload.load)
+
+
+def unmasked(value: Any, name: str, writer: str = "") -> Any:
+    """Return recorded data in which every masked text is undefined; itself if there is none. `name` is its path."""
+    if type(value) is str:
+        return _undefined(name, writer) if MASK in value else value
+    if type(value) is dict:
+        items = {key: unmasked(item, f"{name}.{key}", writer) for key, item in value.items()}
+        return items if any(items[key] is not item for key, item in value.items()) else value
+    if type(value) is list or type(value) is tuple:
+        found = [unmasked(item, f"{name}[{at}]", writer) for at, item in enumerate(value)]
+        return found if any(new is not old for new, old in zip(found, value, strict=True)) else value
+    return value
+
+
+def _undefined(name: str, writer: str) -> Undefined:
+    task = f"the task `{writer}`" if writer else "the task that set it"
+    return Undefined(f"{name} (a secret, which is not recorded: run {task} again)")

@@ -10,17 +10,23 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
-from noetlvm.machine.admission import AdmissionError, denial, judge
-from noetlvm.machine.completion import final_status, summary
-from noetlvm.machine.effects import failure
-from noetlvm.machine.fold import parallel_around, visible
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.fold import Journal, parallel_around, visible
+from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
-from noetlvm.machine.loop_results import all_patches, all_results, with_stored
-from noetlvm.machine.loops import CollectionError, collection, iter_of, level_of, stored_items
+from noetlvm.machine.loops import (
+    CollectionError,
+    MergeError,
+    all_patches,
+    all_results,
+    collection,
+    iter_of,
+    level_of,
+    merge_patches,
+    stored_items,
+    with_stored,
+)
 from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
-from noetlvm.machine.reducers import MergeError, merge_patches
-from noetlvm.machine.routing import Routing
+from noetlvm.machine.routing import AdmissionError, Routing, denial, final_status, judge, summary
 from noetlvm.machine.scope import server_names
 from noetlvm.machine.state import LoopRun, Run, Token, View
 

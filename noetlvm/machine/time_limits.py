@@ -11,7 +11,7 @@ from math import inf
 from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.machine.effects import failure
+from noetlvm.machine.instructions import failure
 
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import LoadedPlaybook

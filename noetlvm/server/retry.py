@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from noetlvm.data.event import Recorded
 from noetlvm.data.references import Reference
-from noetlvm.machine.loaded import LoadedPlaybook
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
 from noetlvm.machine.retry import RetryPlan
-from noetlvm.server.bundle import Bundle
 from noetlvm.store.interface import Execution, StoreReader
 
 RETRY_EVENTS_MAX = 250_000

@@ -17,8 +17,8 @@ from typing import Any
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
-from noetlvm.machine.effects import failure
-from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
+from noetlvm.machine.instructions import failure
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import (
     Cancel,
     CancelChild,
@@ -44,12 +44,20 @@ from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
-from noetlvm.server.active import Active, Ending, WaitingInput
-from noetlvm.server.bundle import Bundle
-from noetlvm.server.children import objection_to, outcome_of, payload_of, refusal, unoffered_store
+from noetlvm.server.active import (
+    Active,
+    Ending,
+    WaitingInput,
+    objection_to,
+    outcome_of,
+    payload_of,
+    refusal,
+    unoffered_store,
+)
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.refusals import BadRequestError, record_refusal
 from noetlvm.server.retry import PreparedRetry, prepare_retry
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
@@ -72,10 +80,6 @@ _COUNTS_CACHED = 1_000
 
 class NotFoundError(LookupError):
     """The store has no such execution, or not what is needed to continue it."""
-
-
-class BadRequestError(ValueError):
-    """A request that cannot be recorded."""
 
 
 class Server:
@@ -148,7 +152,7 @@ class Server:
         self._use(bundle)
         objection = objection_to(bundle.program.main, payload, ctx) or unoffered_store(self.results, bundle.program)
         if objection:
-            raise BadRequestError(objection)
+            raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
         if not self._is_shared:  # a service remembers no endings: its store does
             self._wanted.add(request.execution_id)
@@ -175,6 +179,10 @@ class Server:
             self._wanted.add(id)
         self.submit(active, plan.retry(id, bundle.id), done)
         return id
+
+    def refuse(self, error: dict[str, Any], path: str, name: str = "") -> BadRequestError:
+        """Record that a request is refused, and return what to raise (S61)."""
+        return record_refusal(self.store, error, path, name=name, now=self._now(), ids=self._ids)
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
@@ -361,7 +369,8 @@ class Server:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
             return False
         state = active.state
-        request = Request(id, active.row.bundle, payload, active.execution_id, state.depth + 1, state.trace)
+        family = (active.execution_id, state.depth + 1, state.trace)
+        request = Request(id, active.row.bundle, payload, *family, returns=child.returns)
         active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
 
@@ -471,9 +480,15 @@ class Server:
                 if entry.done is not None:
                     entry.done(False)
             return
-        # If it exists, it was started: by another server that took up the same request.
-        active.inbox = [entry for entry in entries if type(entry.input) not in (Start, Refuse)]
+        # If it exists, it was started: by another server that took up the same request, or here by a write whose answer
+        # was lost.
+        starts = [entry for entry in entries if type(entry.input) in (Start, Refuse)]
+        _confirm([(entry.done, True) for entry in starts if entry.done is not None])
+        # What a request means depends on the state: it is read again too.
+        active.inbox = [entry for entry in entries if entry not in starts and not entry.request]
         self._read_again(active, row)
+        for request in self.store.requests(row.execution_id):
+            self._deliver(request)
         if active.inbox:
             self._waiting[active] = None
 
@@ -531,9 +546,14 @@ class Server:
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
-        """Return the execution of a request, if it has been started and has not ended."""
+        """Return the execution of a request, if it has been started. If it has ended, nobody needs the request."""
         row = self.store.execution(request.execution_id)
-        return self.activate(request.execution_id) if row is not None and row.ended is None else None
+        if row is None:
+            return None
+        if row.ended is None:
+            return self.activate(request.execution_id)
+        self.store.write([Append(row, row.seq, acknowledged=[request.number])])
+        return None
 
     def _enlist(
         self, row: Execution, program: LoadedProgram, playbook: LoadedPlaybook, state: State, credentials: Credentials
@@ -547,7 +567,8 @@ class Server:
         return active
 
     def _close(self, active: Active) -> None:
-        del self.active[active.execution_id]
+        if self.active.get(active.execution_id) is active:  # a request to one that has ended is only acknowledged
+            del self.active[active.execution_id]
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.decide import decide, work_for
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
 from noetlvm.server.active import Active, unit_pool
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.retry import PreparedRetry
@@ -75,6 +75,8 @@ class Driver:
         self._connect_wake_ups = connect_wake_ups
         self._wake_ups: WakeUps = LocalWakeUps()
         self._is_poll_due = True
+        self._decided: dict[Active, None] = {}
+        """Executions with effects to perform once their decisions are written."""
         self._subscribed: set[str] = set()
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
@@ -134,8 +136,10 @@ class Driver:
     def _round(self) -> None:
         self.server.collect_due()
         while self.server.has_inputs() or self.server.has_unwritten:
-            decided = self.server.decide_waiting()
+            # What a failed write has not made durable is performed after the write that does.
+            self._decided |= dict.fromkeys(self.server.decide_waiting())
             self.server.write()
+            decided, self._decided = self._decided, {}
             for active in decided:
                 for effect in self.server.take_effects(active):
                     _PERFORMED[type(effect)](self, active, effect)
@@ -306,11 +310,19 @@ class Driver:
         execution_id, run, iteration = part
 
         def done(accepted: bool) -> None:
-            worker.answer(number, part, lease, accepted=accepted)
+            is_open = accepted and self._is_open(part, lease)
+            worker.answer(number, part, lease, accepted=accepted, is_open=is_open)
 
         is_held = worker.report(part, lease, is_last=bool(events) and _is_last(events[-1]))
         if not is_held or not self._submit(execution_id, WorkerReport(run, iteration, lease, events), done):
             done(accepted=False)
+
+    def _is_open(self, part: Part, lease: int) -> bool:
+        """Return whether a pipeline still runs under a lease: it may have ended, or wait for a child or a retry."""
+        execution_id, run, iteration = part
+        active = self.server.active.get(execution_id)
+        thread = active.state.thread(run, iteration) if active is not None else None
+        return thread is not None and thread.lease == lease
 
     # ---- the API
 

@@ -84,11 +84,11 @@ class ConnectedWorker:
             self.leaving[part] = self.held.pop(part)
         return True
 
-    def answer(self, number: int, part: Part, lease: int, *, accepted: bool) -> None:
-        """Answer a report, now that it is decided."""
+    def answer(self, number: int, part: Part, lease: int, *, accepted: bool, is_open: bool) -> None:
+        """Answer a report, now that it is decided; `is_open`: the command stays with the worker."""
         if self.leaving.get(part) == lease:
             del self.leaving[part]
-        if not accepted and self.held.get(part) == lease:
+        if not is_open and self.held.get(part) == lease:
             del self.held[part]
         self.send(answer=[number, accepted])
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from fastapi.concurrency import run_in_threadpool
 
 from noetlvm.data.event import Recorded, envelope
-from noetlvm.data.json_text import plain
+from noetlvm.data.references import plain
 from noetlvm.service.driver import Driver
 from noetlvm.store.interface import Execution
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from noetlvm.bridge import CompilationError, compile_source
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.server.bundle import Bundle
-from noetlvm.server.children import unoffered_store
+from noetlvm.bytecode.program import BundleError
+from noetlvm.machine.loaded import Bundle
+from noetlvm.server.active import unoffered_store
 from noetlvm.service.access import Caller, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (

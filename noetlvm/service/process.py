@@ -102,6 +102,8 @@ def serve(
     on_ready: Callable[[str], None],
     lease_seconds: float,
     results: Sequence[str] = (),
+    poll_seconds: float = 1.0,
+    opened: Callable[[str], tuple[Store, ResultStore]] = open_store,
 ) -> int:
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
     import uvicorn
@@ -123,7 +125,7 @@ def serve(
                 signal.signal(number, self.handle_exit)
             yield
 
-    store, own = open_store(store_name)
+    store, own = opened(store_name)
     try:
         bound = bound_socket(listen)
         host, port = bound.getsockname()[:2]
@@ -134,6 +136,7 @@ def serve(
             resolve,
             connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
             lease_seconds=lease_seconds,
+            poll_seconds=poll_seconds,
         )
         config = uvicorn.Config(
             service_app(driver),

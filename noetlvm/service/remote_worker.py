@@ -16,14 +16,13 @@ from typing import Any
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials
 from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools
-from noetlvm.worker.clock import Clock, SystemClock
-from noetlvm.worker.pipeline_run import PipelinePorts, PipelineRun
+from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
 LEASE_SECONDS = 15.0
 """Until the server says how long a lease is."""
@@ -132,7 +131,7 @@ class RemoteWorker:
             await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             for report in list(self._reports):
                 # It may be in the log or not: the log knows, and who takes the command over continues from there.
-                self._give_up(_part(report), report["lease"])
+                self.give_up(_part(report), report["lease"])
             self._results.clear()
             self._beats.clear()
             sender = asyncio.create_task(self._send(exchange))
@@ -203,7 +202,7 @@ class RemoteWorker:
                 self._begin(work, command["secrets"])
             except (OSError, LookupError) as error:
                 _LOG.warning("a command cannot begin here: %s", error)
-                self._give_up((work.execution_id, work.run, work.iteration), work.lease)
+                self.give_up((work.execution_id, work.run, work.iteration), work.lease)
 
     # ---- commands
 
@@ -213,7 +212,7 @@ class RemoteWorker:
         part = (work.execution_id, work.run, work.iteration)
         known = self._runs.get(part)
         if known is not None and known.work.lease >= work.lease:
-            return  # it runs here
+            return  # the message came twice
         playbook = self._bundle(work.bundle).program.playbooks[work.path]
         credentials = Credentials(secrets, [text for value in secrets.values() for text in secret_texts(value)])
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=credentials.redact)
@@ -223,8 +222,16 @@ class RemoteWorker:
         if run.task is not None:
             self._runs[part] = run
             self._leased[part] = self._contact
+            run.task.add_done_callback(lambda task: self._return_failed(work, task))
         else:
             self._offloads.pop(part, None)
+
+    def _return_failed(self, work: Work, task: asyncio.Task[None]) -> None:
+        """Return the command of a pipeline that this worker cannot continue, for instance because a result is gone."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _LOG.warning("a command cannot continue here: %s", error)
+            self.give_up((work.execution_id, work.run, work.iteration), work.lease)
 
     def _stop(self, part: Part, lease: int) -> None:
         run = self._runs.get(part)
@@ -255,15 +262,19 @@ class RemoteWorker:
             if late:
                 _LOG.warning("leases could not be renewed: stopping %d pipelines", len(late))
             for part, run in late:
-                self._give_up(part, run.work.lease)
+                self.give_up(part, run.work.lease)
 
-    def _give_up(self, part: Part, lease: int) -> None:
+    def give_up(self, part: Part, lease: int) -> None:
         """Stop a pipeline, forget what it reported without an answer, and return its command."""
         self._stop(part, lease)
         forgotten = [report for report in self._reports if _part(report) == part and report["lease"] <= lease]
         self._reports = [report for report in self._reports if report not in forgotten]
         for report in forgotten:
             self._waiting.pop(report["number"], None)
+        self.release(part, lease)
+
+    def release(self, part: Part, lease: int) -> None:
+        """Return a command to the server: nothing more is accepted under its lease."""
         self._released.append(_lease(part, lease))
         self._news.set()
 

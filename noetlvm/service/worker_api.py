@@ -124,9 +124,9 @@ async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
             await socket.close(MALFORMED, "the first message says who the worker is")
         return
     worker = ConnectedWorker(hello.worker, hello.pools, hello.slots, news.set)
-    await driver.join(worker)
     sender = asyncio.create_task(_send(socket, worker, news))
     try:
+        await driver.join(worker)
         while True:
             data = await socket.receive_bytes()
             if len(data) > MESSAGE_BYTES_MAX:
@@ -163,11 +163,11 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
     if message.beat:
         driver.renew(worker, [(lease.part, lease.lease) for lease in message.held])
         worker.renewed(message.beat, driver.lease_seconds)
+    for released in message.released:
+        driver.release(worker, released.part, released.lease)
     for report, events in reports:
         part = (report.execution_id, report.run, report.iteration)
         driver.report(worker, report.number, part, report.lease, events)
-    for released in message.released:
-        driver.release(worker, released.part, released.lease)
     driver.claim_for(worker)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.bytecode.codec.container import bundle_id
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.bytecode.load import load
+from noetlvm.bytecode.program import BundleError
+from noetlvm.bytecode.verify.verifier import load
 from noetlvm.data.encoding import references_in
 from noetlvm.store.interface import DamagedError
 from noetlvm.store.migrations import SEQ_BITS
@@ -90,7 +90,7 @@ def _of_executions(connection: sqlite3.Connection, path: Path, rows: dict[int, _
             repair = (("UPDATE executions SET counts = '{}' WHERE key = ?", (key,)),)
             yield Damage(str(problem).partition("; ")[0], "its counters are emptied", repair)
         rows[key] = _Row(execution.execution_id, execution.seq)
-        if execution.bundle not in known:
+        if execution.bundle and execution.bundle not in known:  # a refused request has none
             missing = f"the bundle {execution.bundle} of {execution.execution_id} is missing"
             yield Damage(missing, "the execution can be shown but not resumed")
 

@@ -233,6 +233,13 @@ class MemoryStore:
     def unfinished(self, limit: int | None = None) -> list[Execution]:
         return list(islice((row.execution for row in self._stored.values() if row.execution.ended is None), limit))
 
+    def has_unfinished(self) -> bool:
+        return any(row.execution.ended is None for row in self._stored.values())
+
+    def commands(self) -> list[QueuedCommand]:
+        """Return all commands, the oldest first."""
+        return list(self._commands.values())
+
     def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
         rows = [row.execution for row in self._stored.values()]
         late = [(row.due, number, row) for number, row in enumerate(rows) if row.due is not None and row.due <= now]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from noetlvm.machine.effects import CallTool
+from noetlvm.machine.instructions import CallTool
 from noetlvm.tools.call import Outcome, error, ok
 
 Scripts: TypeAlias = Mapping[str, Any]

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from noetlvm.tools.resources import Resources
+
+class Closable(Protocol):
+    """A resource that must be closed."""
+
+    async def close(self) -> None: ...
+
+
+Resource = TypeVar("Resource", bound=Closable)
+
+
+class Resources:
+    """Resources by key; each is created on first use and closed with the runner."""
+
+    def __init__(self, keychain: tuple[str, ...] = ()) -> None:
+        self.keychain = keychain
+        """The values of `--keychain`."""
+        self._open: dict[Hashable, Closable] = {}
+
+    def get(self, key: Hashable, create: Callable[[], Resource]) -> Resource:
+        """Return the resource of that key. Start keys with the kind's name, so that those of two tools differ."""
+        if key not in self._open:
+            self._open[key] = create()
+        return self._open[key]  # type: ignore[return-value]  # the type under a key is that of its `create`
+
+    async def close(self) -> None:
+        """Close all of them, even if one fails to close."""
+        from asyncio import gather
+
+        resources, self._open = list(self._open.values()), {}
+        await gather(*(resource.close() for resource in resources), return_exceptions=True)
+
 
 Outcome: TypeAlias = dict[str, Any]
 """`{status, result, error}`, and the tool's own part: `http`, `pg` or `py`. The engine adds `meta`."""
@@ -54,6 +84,11 @@ class Tools(Protocol):
 def ok(result: Any = None, **parts: Any) -> Outcome:
     """Return the outcome of a tool that succeeded."""
     return {"status": "ok", "result": result, **parts}
+
+
+def outcome_at_once(kind: str) -> Outcome | None:
+    """Return the outcome of a kind that takes no time and has no effect; None: it has to run."""
+    return ok() if kind == "noop" else None
 
 
 def error(

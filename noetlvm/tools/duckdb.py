@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, time_limit
+from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error
 from noetlvm.tools.inputs import InputError
 from noetlvm.tools.rows import RESULT, RESULT_FIELDS, ROWS, StatementResults, checked_rows, statement_text
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement
 
     from noetlvm.keychain.auth import AuthUse
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 KIND = ToolKind(
     name="duckdb",

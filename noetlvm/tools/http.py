@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import ANY, Choice, Input, Setting, ToolKind
+from noetlvm.language.tool_kinds import ANY, Choice, Input, Setting, ToolKind
 from noetlvm.limits import HTTP_SECONDS_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.inputs import InputError, as_text
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientError, ClientResponse, ClientTimeout
     from yarl import URL
 
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 _INPUTS = (
     Input("url", ("string",), "Where to send the request.", required=True, language="url"),

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import ANY, Choice, Input, ToolKind, time_limit
+from noetlvm.language.tool_kinds import ANY, Choice, Input, ToolKind, time_limit
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.inputs import InputError, as_text
@@ -14,7 +14,7 @@ from noetlvm.tools.inputs import InputError, as_text
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 _NEEDS: dict[str, tuple[str, ...]] = {
     "publish": ("subject",),
@@ -279,7 +279,7 @@ _NO_MESSAGE = 10037
 
 
 async def _js_stream_info(client: Client, call: ToolCall) -> Outcome:
-    from noetlvm.tools.plain import plain
+    from noetlvm.tools.inputs import plain
 
     info = await client.jetstream().stream_info(call.inputs["stream"])
     config, state = plain(info.config.as_dict()), info.state

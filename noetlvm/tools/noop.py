@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noetlvm.language.tool_kind import ToolKind
+from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.tools.call import Outcome, ToolCall, ok
 
 if TYPE_CHECKING:
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 KIND = ToolKind(
     name="noop",

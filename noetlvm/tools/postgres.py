@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, time_limit
+from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error
 from noetlvm.tools.inputs import InputError
 from noetlvm.tools.rows import RESULT, RESULT_FIELDS, ROWS, StatementResults, checked_rows, statement_text
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
     from psycopg.adapt import Loader
 
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 _INPUTS = (
     Input(

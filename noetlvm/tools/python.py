@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, time_limit
+from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.inputs import InputError
 from noetlvm.tools.script import SCRIPT, script_text
 
 if TYPE_CHECKING:
+    from noetlvm.tools.call import Resources
     from noetlvm.tools.python_pool import Response
-    from noetlvm.tools.resources import Resources
 
 KIND = ToolKind(
     name="python",
@@ -105,7 +105,7 @@ def _libs(given: dict[str, Any] | list[Any]) -> dict[str, str]:
 
 def _context(code: str, call: ToolCall) -> dict[str, Any]:
     """Return what templates see, if the code mentions it: it may be large. Raises InputError."""
-    from noetlvm.tools.plain import plain, size_of
+    from noetlvm.tools.inputs import plain, size_of
 
     if "context" not in code or call.context is None:
         return {}

@@ -7,8 +7,7 @@ from typing import Any
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ok, too_large
-from noetlvm.tools.inputs import InputError
-from noetlvm.tools.plain import plain, size_of
+from noetlvm.tools.inputs import InputError, plain, size_of
 
 RESULT = (
     "`{rows, columns, row_count}` of the last statement; in `rows`, mappings, a second column `id` is `id_2`; "

@@ -9,13 +9,10 @@ from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.language.scopes import FIELDS
-from noetlvm.language.tool_kind import ToolKind
-from noetlvm.language.tool_kinds import PLUGIN_KINDS, find_kind, module_of, why_unusable
+from noetlvm.language.tool_kinds import PLUGIN_KINDS, ToolKind, find_kind, module_of, why_unusable
 from noetlvm.limits import KIND_CHARS_MAX
-from noetlvm.tools.call import Outcome, Tool, ToolCall, error, ok
-from noetlvm.tools.inputs import InputError, prepared
-from noetlvm.tools.plain import plain
-from noetlvm.tools.resources import Resources
+from noetlvm.tools.call import Outcome, Resources, Tool, ToolCall, error, outcome_at_once
+from noetlvm.tools.inputs import InputError, plain, prepared
 
 
 class ToolRunner:
@@ -26,7 +23,7 @@ class ToolRunner:
         self._resources = Resources(keychain)
 
     def at_once(self, call: ToolCall) -> Outcome | None:
-        return ok() if call.kind == "noop" else None
+        return outcome_at_once(call.kind)
 
     async def run(self, call: ToolCall) -> Outcome:
         kind, tool = find_kind(call.kind), find_tool(call.kind)

@@ -13,7 +13,7 @@ from noetlvm.tools.call import ToolCall
 from noetlvm.tools.inputs import InputError
 
 if TYPE_CHECKING:
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 SCRIPT = "A text, or `{uri: …}` of a file or an http(s) address that is read when the task runs."
 SCRIPT_BYTES_MAX = 1024 * 1024

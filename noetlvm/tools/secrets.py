@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noetlvm.language.tool_kind import Input, ToolKind, time_limit
+from noetlvm.language.tool_kinds import Input, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 
 if TYPE_CHECKING:
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 KIND = ToolKind(
     name="secrets",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from noetlvm.language.tool_kind import Choice, Input, ToolKind, time_limit
+from noetlvm.language.tool_kinds import Choice, Input, ToolKind, time_limit
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.inputs import InputError, as_text
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
     from asyncio.subprocess import Process
 
-    from noetlvm.tools.resources import Resources
+    from noetlvm.tools.call import Resources
 
 KIND = ToolKind(
     name="shell",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.language.tool_kind import Input, ToolKind
+from noetlvm.language.tool_kinds import Input, ToolKind
 
 KIND = ToolKind(
     name="workbook",

@@ -7,23 +7,109 @@ whose tools answer at once never becomes a task of the event loop.
 
 from __future__ import annotations
 
-import asyncio
+import heapq
+import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.language.tool_kinds import find_kind, gives_secret
 from noetlvm.limits import CHILD_NAME_CHARS_MAX
-from noetlvm.machine.effects import CallTool, Effect, Ended, Wait
 from noetlvm.machine.frame import frame_for
+from noetlvm.machine.instructions import CallTool, Effect, Ended, Wait
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Work
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.record import Record
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
 from noetlvm.tools.inputs import InputError, prepared
-from noetlvm.worker.clock import Clock
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class Clock(Protocol):
+    """Tells the time and lets it pass."""
+
+    def now(self) -> float:
+        """Return seconds since 1970."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow, since no particular moment."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Come back when that time has passed."""
+
+    def rest(self, waiting: int) -> None:
+        """Hear that nothing moves but so many tasks of the event loop, those that sleep among them."""
+
+
+class SystemClock:
+    """The clock of the machine: its wall clock at the start, and monotonic time since.
+
+    A wall clock that is set while the process runs changes no wait and no limit.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        return self._start + time.monotonic()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        from asyncio import sleep  # a replay reads pipelines without an event loop
+
+        await sleep(seconds)
+
+    def rest(self, waiting: int) -> None:
+        """Real time passes by itself."""
+
+
+class FakeClock:
+    """A clock that stands still, until everybody sleeps: then it goes on to the first who wants to be woken."""
+
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self._now = start
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and wake those whose time has come."""
+        self._wake_until(self._now + seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        from asyncio import get_running_loop
+
+        woken = get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._sleepers, (self._now + seconds, self._count, woken))
+        await woken
+
+    def rest(self, waiting: int) -> None:
+        self._sleepers = [sleeper for sleeper in self._sleepers if not sleeper[2].done()]
+        heapq.heapify(self._sleepers)
+        if self._sleepers and len(self._sleepers) >= waiting:
+            self._wake_until(self._sleepers[0][0])
+
+    def _wake_until(self, time: float) -> None:
+        self._now = max(self._now, time)
+        while self._sleepers and self._sleepers[0][0] <= self._now:
+            _, _, woken = heapq.heappop(self._sleepers)
+            if not woken.done():
+                woken.set_result(None)
+
 
 AT_ONCE_SECONDS = 0.02
 """How long a pipeline may run tools that answer at once while everything else in the process waits."""
@@ -64,6 +150,8 @@ class PipelinePorts(Record):
     is_stopping: Callable[[], bool]
     ended: Callable[[PipelineRun], None]
     """Called when a pipeline that became a task has ended here."""
+    records_inputs: bool = False
+    """Events of calls carry what the tool is given, for people to read and for replays to compare."""
 
 
 class PipelineRun:
@@ -154,7 +242,8 @@ class PipelineRun:
         ports, frame = self._ports, self._frame
         async with ports.slots:
             began = ports.clock.now()
-            if ports.is_stopping() or not await self._report(frame.started(ts=began)) or ports.is_stopping():
+            inputs = frame.shown_inputs() if ports.records_inputs else {}
+            if ports.is_stopping() or not await self._report(frame.started(ts=began, **inputs)) or ports.is_stopping():
                 return False
             outcome = await self._run_tool(self._tool_call(call))
             ended = ports.clock.now()
@@ -200,8 +289,8 @@ def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
         child = {**inputs, "workload": offload.fit(inputs.get("workload", {}))}
     except (TooLargeError, UnencodableError) as problem:
         raise InputError(f"`workload` cannot be handed on: {problem}") from None
-    if len(str(inputs["path"])) + len(str(inputs.get("version", ""))) > CHILD_NAME_CHARS_MAX:
-        raise InputError(f"`path` and `version` may have {CHILD_NAME_CHARS_MAX:,} characters")
+    if sum(len(str(inputs.get(name, ""))) for name in ("path", "version", "return_step")) > CHILD_NAME_CHARS_MAX:
+        raise InputError(f"`path`, `version` and `return_step` may have {CHILD_NAME_CHARS_MAX:,} characters")
     return child if timeout is None else child | {"timeout": timeout}
 
 

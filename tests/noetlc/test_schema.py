@@ -9,8 +9,7 @@ import jsonschema
 import pytest
 
 from noetlc.lint.check import check_bytes
-from noetlc.rules.catalogue import all_rules
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import all_rules, whole_playbook
 from noetlc.schema import playbook_schema
 from noetlc.syntax.nodes import plain
 from noetlc.syntax.yaml_reader import read_document

@@ -14,18 +14,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-DEBT: dict[str, frozenset[str]] = {
-    "lines": frozenset(
-        [
-            "noetlvm/bytecode",
-            "noetlvm/expr",
-            "noetlvm/machine",
-            "noetlvm/server",
-        ]
-    ),
-}
-"""Packages that do not keep a rule yet, by rule. It only ever shrinks."""
-
 LINES_MAX = 800
 LINES_MIN = 40
 THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli", "noetlvm/tools"})
@@ -64,17 +52,10 @@ def _files_of(package: str) -> list[Path]:
     return [file for file in _sources() if _package(file) == package]
 
 
-def _owes(rule: str, package: str) -> bool:
-    return package in DEBT.get(rule, ())
-
-
 @pytest.mark.parametrize("package", _packages())
 def test_comments_docstrings_and_names_use_technical_terms(package: str) -> None:
     found = [place for file in _files_of(package) for place in _storytelling(file)]
-    if _owes("words", package):
-        assert found, f"{package} is clean: remove it from DEBT['words']"
-    else:
-        assert not found, "\n".join(found)
+    assert not found, "\n".join(found)
 
 
 def _storytelling(file: Path) -> list[str]:
@@ -95,17 +76,13 @@ def test_files_are_worth_opening(package: str) -> None:
         is_short = lines < LINES_MIN and file.name not in _DUNDER and package not in THIN
         if is_short or lines > LINES_MAX:
             found.append(f"{file.relative_to(ROOT)}: {lines} lines")
-    if _owes("lines", package):
-        assert found, f"{package} is clean: remove it from DEBT['lines']"
-    else:
-        assert not found, "\n".join(found)
+    assert not found, "\n".join(found)
 
 
 def test_exceptions_end_in_error() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
         for file in _sources()
-        if not _owes("exceptions", _package(file))
         for node in ast.walk(_tree(file))
         if isinstance(node, ast.ClassDef) and _is_exception(node) and not node.name.endswith("Error")
     ]
@@ -127,9 +104,3 @@ def test_a_class_name_has_one_home() -> None:
     )
     found = {name for name, count in homes.items() if count > 1}
     assert not found, sorted(found)
-
-
-def test_debt_names_only_what_is_owed() -> None:
-    known = set(_packages())
-    for rule in ("words", "lines", "exceptions"):
-        assert DEBT.get(rule, frozenset()) <= known, rule

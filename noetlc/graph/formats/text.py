@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from noetlc.graph.report import Firing, GraphFinding, GraphReport, Witness
-from noetlc.net.completion import MANY
 from noetlc.net.moves import DROPPED, REJECTED
 from noetlc.net.net import Where
+from noetlc.net.tokens import MANY
 
 _NAMES_MAX = 12
 """Names that one line lists."""

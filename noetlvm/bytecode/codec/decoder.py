@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from noetlvm.bytecode.codec import layout
 from noetlvm.bytecode.codec.code_decoder import Pools
 from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, sections
-from noetlvm.bytecode.codec.debug_decoder import decode_debug
+from noetlvm.bytecode.codec.debug_section import decode_debug
 from noetlvm.bytecode.codec.malformed import Fault
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.limits import OPERAND_MAX

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from noetlvm.bytecode.codec import layout, writer
 from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, frame
-from noetlvm.bytecode.codec.debug_encoder import encode_debug
+from noetlvm.bytecode.codec.debug_section import encode_debug
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, OPERAND_MAX, SLOTS_MAX

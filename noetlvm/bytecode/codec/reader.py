@@ -12,7 +12,6 @@ import struct
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.errors import MalformedBundleError
 from noetlvm.bytecode.limits import (
     BIG_INTEGER_CHARS_MAX,
     COLLECTION_COST,
@@ -22,6 +21,7 @@ from noetlvm.bytecode.limits import (
     TEXT_BYTES_MAX,
     VALUE_COST,
 )
+from noetlvm.bytecode.program import MalformedBundleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,13 +14,10 @@ from typing import NamedTuple, TypeAlias
 from noetlvm.bytecode.isa import Area, ControlFlow, OpcodeName
 from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.program import ExpressionCode, Instruction, Value
-from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.lists import check_appends
-from noetlvm.bytecode.verify.operands import check_operands, check_sizes
-from noetlvm.bytecode.verify.stack import count_taken, integer, text
+from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, count_taken, integer, text
 from noetlvm.language.filters import FILTERS, FUNCTIONS
-from noetlvm.language.methods import METHODS
-from noetlvm.language.signature import Signature
+from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.tests import TESTS
 
 Keys: TypeAlias = "list[str] | dict[str, Value]"

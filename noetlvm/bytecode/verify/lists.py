@@ -16,8 +16,7 @@ from typing import TypeAlias
 
 from noetlvm.bytecode.isa import ControlFlow, OpcodeName
 from noetlvm.bytecode.program import ExpressionCode, Instruction
-from noetlvm.bytecode.verify.codes import CheckError
-from noetlvm.bytecode.verify.stack import count_taken, integer
+from noetlvm.bytecode.verify.operands import CheckError, count_taken, integer
 
 _OWN = -1
 """An own list that only the stack holds. A number from 0 on: the own list that the slot of this number holds."""

@@ -1,15 +1,15 @@
-"""Proves the net of each playbook: names, arcs, loops, credentials. Code is proven elsewhere."""
+"""Proves the net of each playbook: names, arcs, loops, credentials, and the debug map. Code is proven elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import REDUCERS
 from noetlvm.bytecode.limits import LOOPS_MAX
-from noetlvm.bytecode.program import LoopHeader, PlaybookCode, Transition
-from noetlvm.bytecode.verify.codes import CheckError
-from noetlvm.bytecode.verify.names import NAME, VARIABLE, Plain, first_repeated
+from noetlvm.bytecode.program import DebugEntry, DebugMap, LoopHeader, PlaybookCode, Program, Transition, addresses
+from noetlvm.bytecode.verify.operands import CheckError
 from noetlvm.language.scopes import given_fields
 
 _GIVEN = given_fields("iter")
@@ -107,3 +107,71 @@ def check_keychain(playbook: PlaybookCode) -> None:
     repeated = first_repeated(names)
     if repeated is not None:
         raise CheckError("V088", repeated, f"`{names[repeated]}`")
+
+
+NAME = re.compile(r"[^\W\d][\w-]*\Z")
+"""Of a step or a credential: letters, digits, underscores and hyphens."""
+
+VARIABLE = re.compile(r"[^\W\d]\w*\Z")
+"""Of an iterator: it is read as `iter.name`."""
+
+LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
+"""Of a task or a generated place: names joined by dots."""
+
+
+class Plain:
+    """Names that were found to be plain in one verification. Meeting one again costs the same however long it is."""
+
+    __slots__ = ("_shape", "_texts")
+
+    def __init__(self, shape: re.Pattern[str]) -> None:
+        self._shape = shape
+        self._texts: set[str] = set()
+
+    def holds(self, text: str) -> bool:
+        """Tell whether the text has the shape."""
+        if text in self._texts:
+            return True
+        if not self._shape.match(text):
+            return False
+        self._texts.add(text)
+        return True
+
+
+def first_repeated(names: Iterable[str]) -> int | None:
+    """Return the index of the first name that stands before already."""
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            return index
+        seen.add(name)
+    return None
+
+
+def check_debug(program: Program, debug: DebugMap) -> None:
+    """Refuse a debug map that does not belong to the program. Offsets count entries, those of files count files."""
+    files = debug.files
+    repeated = first_repeated(files)
+    if repeated is not None:
+        raise CheckError("V106", repeated, f"`{files[repeated]}`")
+    count = 0
+    for index, address in enumerate(addresses(program)):
+        count += 1
+        if index >= len(debug.entries):
+            raise CheckError("V100", index, f"`{address.name}`")
+        entry = debug.entries[index]
+        if entry.address != address.name:
+            raise CheckError("V102", index, f"`{entry.address}` instead of `{address.name}`")
+        if len(entry.marks) != address.marks:
+            raise CheckError("V103", index, f"`{entry.address}` has {len(entry.marks)}, not {address.marks}")
+        _check_marks(entry, index, len(files))
+    if len(debug.entries) > count:
+        raise CheckError("V101", count, f"`{debug.entries[count].address}`")
+
+
+def _check_marks(entry: DebugEntry, index: int, files: int) -> None:
+    for mark in entry.marks:
+        if not 0 <= mark.file < files:
+            raise CheckError("V104", index, f"file {mark.file} of {files}, at `{entry.address}`")
+        if mark.line < 1 or mark.column < 1:
+            raise CheckError("V105", index, f"{mark.line}:{mark.column}, at `{entry.address}`")

@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 from noetlvm.bytecode.isa import PIPELINE, Area, ControlFlow, OpcodeName, Operand
 from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
-from noetlvm.bytecode.verify.codes import CheckError
-from noetlvm.bytecode.verify.names import Plain
-from noetlvm.bytecode.verify.operands import check_operands, check_sizes
-from noetlvm.bytecode.verify.stack import integer, text
+from noetlvm.bytecode.verify.net import Plain
+from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, integer, text
 from noetlvm.bytecode.verify.uses import BEFORE_CALL, DELAY, INPUTS, PATCH, RULE, Place
 
 _NONE = -1

@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum
 
 from noetlvm.bytecode.program import ExpressionCode
-from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.expressions import Effects, Keys, Proven, prove
+from noetlvm.bytecode.verify.operands import CheckError
 from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, TemplatePosition
 from noetlvm.record import Record
 

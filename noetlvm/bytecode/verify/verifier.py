@@ -1,4 +1,6 @@
-"""The verifier: proves that a program is safe to run, or says why not. It runs on every load, however a bundle came.
+"""The verifier: proves that a program is safe to run, or says why not.
+
+`load`, the one way from bytes to a program that may run, applies it to every bundle.
 
 After it the machine has nothing left to fear from the bundle: no missing name, target or value, no stack that runs
 empty, no secret on the server's side. It runs no code, changes nothing, and takes time in proportion to the program.
@@ -8,11 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.program import ArcCode, ExpressionCode, PlaybookCode, Program, Transition
-from noetlvm.bytecode.verify.codes import CheckError, Located
-from noetlvm.bytecode.verify.debug import check_debug
-from noetlvm.bytecode.verify.names import LABEL, Plain
-from noetlvm.bytecode.verify.net import StepChecks, check_keychain, check_playbooks, check_steps
+from noetlvm.bytecode.verify.net import (
+    LABEL,
+    Plain,
+    StepChecks,
+    check_debug,
+    check_keychain,
+    check_playbooks,
+    check_steps,
+)
+from noetlvm.bytecode.verify.operands import CheckError, Located
 from noetlvm.bytecode.verify.pipelines import prove_pipeline
 from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, Place, Uses
 
@@ -93,3 +102,13 @@ def _expressions(step: Transition) -> Iterator[tuple[str, ExpressionCode, Place,
             yield f"arc.{number}/when", arc.guard, ARC_WHEN, False
         if arc.args is not None:
             yield f"arc.{number}/args", arc.args, ARC_ARGS, False
+
+
+def load(data: bytes, *, debug: bool = True) -> Program:
+    """Return a bundle's program. Raises MalformedBundleError or InvalidBundleError, whatever the bytes are.
+
+    Without `debug` the debug section stays unread: a machine needs it only once something has gone wrong.
+    """
+    program = decode(data, debug=debug)
+    verify(program)
+    return program

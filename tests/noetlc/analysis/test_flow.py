@@ -6,7 +6,7 @@ import pytest
 
 from noetlc.analysis.flow import DONE, FAILED, Flow, tool_can_fail
 from noetlc.analysis.model import Model
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Source
 from noetlc.syntax.yaml_reader import read_document

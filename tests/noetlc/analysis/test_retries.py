@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.analysis.retries import Waits, duration, waits
+from noetlc.analysis.flow import Waits, duration, waits
 from noetlc.syntax.ast import Then
 from noetlc.syntax.nodes import Scalar, ScalarValue
 from noetlc.syntax.span import Span

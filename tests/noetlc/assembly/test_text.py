@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from noetlc.assembly.assembler import AssemblyError, assemble
 from noetlc.assembly.disassembler import disassemble
 from noetlc.assembly.lexer import ARC_FLAGS, LOOP_FLAGS, PIECES_MAX, PLAYBOOK_FLAGS, STEP_FLAGS, TEXT_CHARS_MAX
-from noetlc.syntax.tables import load_grammar
+from noetlc.syntax.lalr import load_grammar
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, PIPELINE, Opcode, Operand

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.language.tool_kind import SPEC
-from noetlvm.language.tool_kinds import builtin_kinds
+from noetlvm.language.tool_kinds import SPEC, builtin_kinds
 from tests.noetlc.canon.canonical import printed, tasks
 from tests.noetlc.rules.lint_text import lint
 

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from noetlc.canon.canonicalize import EXPANDED, canonicalize
-from noetlc.canon.synthesis import scalar
+from noetlc.canon.flow import scalar
 from noetlc.syntax import ast, nodes
+from noetlc.syntax.lalr import load_grammar
 from noetlc.syntax.playbook_parser import OBJECTS
 from noetlc.syntax.playbook_printer import print_playbook
 from noetlc.syntax.span import Source, Span
-from noetlc.syntax.tables import load_grammar
 from noetlc.syntax.tree import attributes, structs
 from noetlvm.record import changed
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from noetlc.finding import TOPICS, current_codes
 from noetlc.lint.ignores import find_ignores
 from noetlc.rules.catalogue import all_rules
-from noetlc.rules.codes import TOPICS, current_codes
 from noetlc.settings import settings_for
 from tests.commands import Command
 

@@ -12,8 +12,7 @@ import pytest
 from noetlc.compile import compile_playbooks
 from noetlc.finding import Severity
 from noetlc.lint.check import check_bytes
-from noetlc.rules.catalogue import all_rules
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import all_rules, whole_playbook
 from noetlc.rules.rule import Rule
 from noetlc.settings import Settings
 from noetlvm import bridge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.codegen.program import Unit, link, lower_playbook
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlc.syntax.playbook_parser import parse_playbook
 from noetlc.syntax.span import Source
 from noetlc.syntax.yaml_reader import read_document

@@ -7,8 +7,8 @@ import pytest
 
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import Fuel
+from noetlvm.expr.interpret import compile_expression
 
 DATA = {
     "a": [1, 2, 3, 4],

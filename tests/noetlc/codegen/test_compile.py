@@ -13,7 +13,7 @@ import pytest
 from noetlc.assembly.assembler import assemble
 from noetlc.assembly.disassembler import disassemble
 from noetlc.compile import Compiled, PlaybookFile, compile_playbooks, file_names
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlc.syntax.playbook_printer import print_playbook
 from noetlvm.bytecode.codec.container import bundle_id, strip
 from noetlvm.bytecode.codec.encoder import encode
@@ -142,6 +142,13 @@ def test_two_playbooks_of_one_path_are_an_error() -> None:
 def test_a_child_that_is_not_among_the_files_is_left_to_the_catalogue() -> None:
     assert codes(compiled(called("a", child="billing/invoice"))) == ["C003"]
     assert codes(compiled(called("a", child="b"), called("b"))) == []
+
+
+@pytest.mark.parametrize(("step", "found"), [("start", []), ("strat", ["C005"]), ('"{{ 1 }}"', [])])
+def test_a_step_to_return_must_be_one_of_the_child(step: str, found: list[str]) -> None:
+    parent = called("a", child="b").replace("path: b", f"path: b, return_step: {step}")
+    assert f"return_step: {step}" in parent
+    assert codes(compiled(parent, called("b"))) == found
 
 
 # ---- what it promises of its bytes

@@ -12,8 +12,7 @@ import pytest
 from bench.generate_playbooks import playbook
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlc.finding import Severity
-from noetlc.rules.catalogue import all_rules
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import all_rules, whole_playbook
 
 ROOT = Path(__file__).resolve().parents[3]
 CHANGED = 100

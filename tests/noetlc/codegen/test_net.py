@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlvm.bytecode.addresses import addresses
-from noetlvm.bytecode.program import DebugMap, Mark
+from noetlvm.bytecode.program import DebugMap, Mark, addresses
 from tests.noetlc.codegen.listing import listing
 from tests.noetlc.codegen.steps import program_of, step_of
 

@@ -13,9 +13,8 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from tests.noetlc.graph.random_playbooks import RandomPlaybook, RandomStep, guard_code
 
 MANY = 10**6

@@ -18,7 +18,7 @@ from noetlc.net.net import Net, Reason
 from noetlc.net.program import nets_of
 from noetlc.net.program import program_net as build_net
 from noetlc.net.reach import reach
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 
 
 def net_of(steps: str) -> Net:

@@ -16,7 +16,7 @@ from noetlc.graph.analyse import analyse
 from noetlc.graph.formats.terminal import show
 from noetlc.graph.run import GraphFormat, Order, graph
 from noetlc.net.net import Boundary, Gate, Net, NetStep, StepKind
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlvm.command_line.process import CommandError
 
 PLAYBOOK = """

@@ -13,7 +13,7 @@ from noetlc.analysis import routers
 from noetlc.analysis.formulas import Formula, OperandTest
 from noetlc.graph import to_networkx
 from noetlc.graph.run import GraphFormat, Order, graph
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 
 STEPS = """
 - step: start

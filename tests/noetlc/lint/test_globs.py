@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.globs import matches
+from noetlc.files import matches
 
 CASES = [
     ("*.yaml", "a.yaml", True),

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from noetlc.finding import Severity
-from noetlc.report.formats import FORMATS, OutputFormat, render
 from noetlc.report.located_finding import LocatedFinding
+from noetlc.report.report import FORMATS, OutputFormat, render
 from noetlc.rules.rule import Rule
 from tests.noetlc.report.sample import CLEAN, REPORT, ROWS
 

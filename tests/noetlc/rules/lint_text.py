@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetlc.finding import Finding
 from noetlc.lint.check import check_source
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlc.syntax.span import Source
 
 

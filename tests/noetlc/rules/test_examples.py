@@ -8,8 +8,7 @@ import pytest
 
 from noetlc.finding import Severity
 from noetlc.lint.check import CheckedFile, check_bytes
-from noetlc.rules.catalogue import all_rules, claimed_keys
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import all_rules, claimed_keys, whole_playbook
 from noetlc.rules.rule import Rule
 
 NOT_FROM_A_PLAYBOOK = {"P013"}

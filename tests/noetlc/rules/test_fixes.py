@@ -10,8 +10,7 @@ import pytest
 from noetlc.finding import Finding
 from noetlc.lint.check import check_source
 from noetlc.lint.fixing import apply_edits, fix_text
-from noetlc.rules.catalogue import all_rules
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import all_rules, whole_playbook
 from noetlc.syntax.span import Source
 from tests.whole.conformance.suite import read_cases
 

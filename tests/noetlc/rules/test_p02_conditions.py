@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noetlc.finding import Severity
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from tests.noetlc.rules.lint_text import fixed, lint, place
 
 _ROOT = """\

@@ -9,7 +9,7 @@ import pytest
 from noetlc.finding import Finding, Severity
 from noetlc.lint.check import check_source
 from noetlc.lint.fixing import fix_text
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlc.settings import Settings
 from noetlc.syntax.span import Source
 from tests.noetlc.rules.lint_text import fixed, lint, place

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetlc.syntax import ast
-from noetlc.syntax.lalr import Production
+from noetlc.syntax.lalr import Production, grammar_text, load_grammar
 from noetlc.syntax.nodes import plain
 from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, TITLES, ParsedPlaybook, parse_playbook
 from noetlc.syntax.playbook_printer import print_playbook, tree_data
 from noetlc.syntax.span import Source
-from noetlc.syntax.tables import grammar_text, load_grammar
 from noetlc.syntax.tree import structs
 from noetlc.syntax.yaml_reader import read_document
 

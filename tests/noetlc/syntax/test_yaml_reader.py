@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from noetlc.syntax.input import ReadLimits
 from noetlc.syntax.nodes import Mapping, Scalar, plain
-from noetlc.syntax.problem import ProblemKind
+from noetlc.syntax.span import ProblemKind
 from noetlc.syntax.yaml_reader import SYNTAX_ERRORS_MAX, decode, read_document
 
 

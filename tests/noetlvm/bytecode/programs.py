@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, EXPRESSION, PIPELINE, Opcode, Operand
 from noetlvm.bytecode.program import (
     ArcCode,
@@ -27,6 +26,7 @@ from noetlvm.bytecode.program import (
     Program,
     Transition,
     Value,
+    addresses,
 )
 from noetlvm.record import changed
 

@@ -10,10 +10,9 @@ from noetlvm.bytecode.codec.container import FORMAT_MAJOR, HEADER, REQUIRED, SEC
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.malformed import Fault
-from noetlvm.bytecode.errors import MalformedBundleError
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
-from noetlvm.bytecode.program import DebugMap, Program
+from noetlvm.bytecode.program import DebugMap, MalformedBundleError, Program
 from tests.noetlvm.bytecode.malformed.pieces import GOOD, NUMBERS, header, leb, of, section
 from tests.noetlvm.bytecode.malformed.pieces import sections as good_sections
 from tests.noetlvm.bytecode.programs import playbook, program, step, two_steps, with_debug

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 
 from noetlvm.bytecode import limits
-from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.codec import writer
 from noetlvm.bytecode.codec.code_decoder import Pools
 from noetlvm.bytecode.codec.container import HEADER, SECTIONS, bundle_id, sections
@@ -23,9 +22,18 @@ from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.errors import MalformedBundleError
 from noetlvm.bytecode.isa import EXPRESSION, OPCODES, Operand
-from noetlvm.bytecode.program import ExpressionCode, Instruction, Mark, Pipeline, Program, Transition, Value
+from noetlvm.bytecode.program import (
+    ExpressionCode,
+    Instruction,
+    MalformedBundleError,
+    Mark,
+    Pipeline,
+    Program,
+    Transition,
+    Value,
+    addresses,
+)
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.programs import (
     SAMPLES,

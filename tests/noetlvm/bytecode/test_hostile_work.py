@@ -13,11 +13,19 @@ import pytest
 
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.errors import InvalidBundleError, MalformedBundleError
 from noetlvm.bytecode.isa import EXPRESSION
-from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import ExpressionCode, Instruction, LoopHeader, PlaybookCode, Program, Transition
+from noetlvm.bytecode.program import (
+    ExpressionCode,
+    Instruction,
+    InvalidBundleError,
+    LoopHeader,
+    MalformedBundleError,
+    PlaybookCode,
+    Program,
+    Transition,
+)
 from noetlvm.bytecode.verify.expressions import prove
+from noetlvm.bytecode.verify.verifier import load
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.malformed import hostile_cases
 from tests.noetlvm.bytecode.malformed.pieces import Case

@@ -10,7 +10,7 @@ from noetlvm.bytecode.codec.container import SECTIONS
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.malformed import MALFORMED, Fault
-from noetlvm.bytecode.errors import MalformedBundleError
+from noetlvm.bytecode.program import MalformedBundleError
 from tests.noetlvm.bytecode.malformed import (
     code_cases,
     container_cases,

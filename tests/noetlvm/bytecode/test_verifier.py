@@ -11,14 +11,12 @@ from noetlc.assembly.assembler import assemble
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.errors import InvalidBundleError, MalformedBundleError
 from noetlvm.bytecode.isa import OPCODES, OpcodeName
 from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
-from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.verify.codes import INVALID
+from noetlvm.bytecode.program import InvalidBundleError, MalformedBundleError, Program
 from noetlvm.bytecode.verify.expressions import prove
-from noetlvm.bytecode.verify.verifier import verify
+from noetlvm.bytecode.verify.operands import INVALID
+from noetlvm.bytecode.verify.verifier import load, verify
 from tests.noetlvm.bytecode.invalid import calls, edited, nets, positions, stack, tasks
 from tests.noetlvm.bytecode.invalid.case import PLACES, Case, in_place, with_pipeline
 from tests.noetlvm.bytecode.programs import SAMPLES, chain, minimal, two_playbooks, with_debug

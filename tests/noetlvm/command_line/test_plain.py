@@ -9,8 +9,16 @@ import pytest
 
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlvm.cli.app import PROGRAM as MACHINE
-from noetlvm.command_line.declared import REQUIRED, Command, CommandProgram, Option, Parameter, parameters
-from noetlvm.command_line.plain import read_words, run_words
+from noetlvm.command_line.declared import (
+    REQUIRED,
+    Command,
+    CommandProgram,
+    Option,
+    Parameter,
+    parameters,
+    read_words,
+    run_words,
+)
 from noetlvm.command_line.process import CommandError
 from noetlvm.command_line.typer_app import run_with_typer
 

@@ -7,21 +7,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from noetlc.compile import PlaybookFile, compile_playbooks
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
-from noetlvm.machine.loaded import load_program
+from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import replay
+from noetlvm.replay.exact import replay_exactly
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.active import Ending
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.recovery import folded
 from noetlvm.store.interface import Execution, Store
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.worker.clock import Clock, FakeClock
+from noetlvm.worker.pipeline_run import Clock, FakeClock
 
 Play = Callable[[ToolCall], Awaitable[Outcome]]
 
@@ -117,7 +116,7 @@ class Session:
         assert data is not None
         playbook = load_program(data).playbooks[row.path]
         offload = Offload(playbook.limits.max_payload_bytes, lambda reference: self.results.get(reference.key))
-        difference = replay(playbook, log, offload)
+        difference = replay_exactly(playbook, log, offload)
         assert difference is None, difference
 
     def names(self, execution_id: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from noetlvm.server.active import Ending
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
-from noetlvm.worker.clock import SystemClock
+from noetlvm.worker.pipeline_run import SystemClock
 from tests.noetlvm.engine.runs import Session, bundle_of
 
 STEPS = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from noetlvm.server.identity import child_id, new_ids
-from noetlvm.worker.clock import FakeClock, SystemClock
+from noetlvm.worker.pipeline_run import FakeClock, SystemClock
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -14,7 +14,7 @@ from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
 from noetlvm.results.files import FileResults
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import Credentials, UnresolvedError
-from noetlvm.server.server import BadRequestError
+from noetlvm.server.refusals import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
@@ -290,11 +290,20 @@ def test_fifty_megabytes_go_by_reference(tmp_path: Path) -> None:
     assert largest < EVENT_BYTES_MAX
 
 
-def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> None:
+def assert_refused(session: Session, why: str) -> None:
+    (row,) = session.store.executions()
+    assert row.status == "failed"
+    names = ["playbook.execution.requested", "playbook.request.evaluated", "playbook.processed"]
+    assert session.names(row.execution_id) == names
+    assert why in list(session.store.events(row.execution_id))[1].event.data["error"]["message"]
+    assert session.tools.calls == []
+
+
+def test_a_request_that_cannot_be_recorded_leaves_a_log_that_says_why() -> None:
     session = Session()
     with pytest.raises(BadRequestError, match="cannot be recorded"):
         session.run(NOOPS, payload={f"key_{number}": "x" * 40 for number in range(20_000)})
-    assert session.store.executions() == []
+    assert_refused(session, "cannot be recorded")
 
 
 @pytest.mark.parametrize(
@@ -305,11 +314,11 @@ def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> No
         ({"it": object()}, "cannot be recorded"),
     ],
 )
-def test_a_first_ctx_that_cannot_be_is_refused_before_anything_is_recorded(ctx: dict[str, Any], why: str) -> None:
+def test_a_first_ctx_that_cannot_be_leaves_a_log_that_says_why(ctx: dict[str, Any], why: str) -> None:
     session = Session()
     with pytest.raises(BadRequestError, match=why):
         session.engine().start(bundle_of(NOOPS), {}, ctx=ctx)
-    assert session.store.executions() == []
+    assert_refused(session, why)
 
 
 FAILING = """

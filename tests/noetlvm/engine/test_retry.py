@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from noetlvm.data.event import Recorded
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Retry, from_data, to_data
 from noetlvm.machine.retry import RetryPlan
 from noetlvm.server.active import Ending
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.retry import RefusedRetryError
 from noetlvm.server.server import NotFoundError
 from noetlvm.store.sqlite import SqliteStore

@@ -8,9 +8,8 @@ from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.bytecode.program import ExpressionCode, Instruction
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 
 
 def code(*rows: tuple[Any, ...], slots: int = 0) -> ExpressionCode:

@@ -21,9 +21,8 @@ from noetlc.finding import Severity
 from noetlc.lint.check import check_bytes
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.program import ExpressionCode
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from noetlvm.expr.values import Undefined
 
 ATTACKS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("attacks.json").read_text(encoding="utf-8"))

@@ -9,10 +9,8 @@ import pytest
 
 from noetlvm.bytecode.isa import EXPRESSION
 from noetlvm.data.references import Reference, ReferringList
-from noetlvm.expr.errors import ErrorKind, ExpressionError, InternalError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import DEFAULT_BYTES, JSON_BYTES, MAX_INT_BITS, Fuel
-from noetlvm.expr.interpret import HANDLERS
+from noetlvm.expr.errors import DEFAULT_BYTES, JSON_BYTES, MAX_INT_BITS, ErrorKind, ExpressionError, Fuel, InternalError
+from noetlvm.expr.interpret import HANDLERS, compile_expression
 from noetlvm.expr.operations import require_whole
 from noetlvm.expr.text_filters import TEXT_FILTERS
 from noetlvm.expr.translate import BRANCHES, translate

@@ -15,10 +15,9 @@ from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import EXPRESSION, Operand
 from noetlvm.bytecode.program import ExpressionCode, Instruction
-from noetlvm.bytecode.verify.codes import CheckError
 from noetlvm.bytecode.verify.expressions import prove
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.fuel import Fuel
+from noetlvm.bytecode.verify.operands import CheckError
+from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.record import changed
 from tests.noetlvm.expr.evaluation import run
 from tests.whole.oracle.generator import CONTEXT, Generator

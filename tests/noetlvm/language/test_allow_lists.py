@@ -19,8 +19,7 @@ from noetlvm.language.filters import (
     REJECTED_FILTERS,
     REJECTED_FUNCTIONS,
 )
-from noetlvm.language.methods import METHODS, REJECTED_METHODS
-from noetlvm.language.signature import Signature
+from noetlvm.language.methods import METHODS, REJECTED_METHODS, Signature
 from noetlvm.language.tests import REJECTED_TESTS, TESTS
 
 RECEIVERS: dict[str, Any] = {"str": "abc", "list": ["a"], "dict": {"a": 1}, "float": 1.0}

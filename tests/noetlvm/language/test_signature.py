@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetlvm.language.signature import Signature, signature
+from noetlvm.language.methods import Signature, signature
 
 REPLACE = signature("replace", "old new count?", "")
 ROUND = signature("round", "precision? method?", "")

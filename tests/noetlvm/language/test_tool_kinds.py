@@ -12,7 +12,7 @@ from noetlvm.language import tool_kinds
 ROOT = Path(tool_kinds.__file__).parents[2]
 
 MODULE = """
-from noetlvm.language.tool_kind import ToolKind
+from noetlvm.language.tool_kinds import ToolKind
 QUANTUM = ToolKind(name="quantum", summary="Submits a job.", example="kind: quantum", result="a job id")
 TEXT = "not a kind"
 """

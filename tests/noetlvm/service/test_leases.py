@@ -8,9 +8,9 @@ from typing import Any
 
 from noetlvm.bridge import compile_source
 from noetlvm.data.event import Event
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, Work, from_data
 from noetlvm.results.memory import MemoryResults
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker

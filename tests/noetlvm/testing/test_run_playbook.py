@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlvm.bridge import CompilationError, compile_texts
 from noetlvm.limits import MESSAGE_CHARS_MAX
 from noetlvm.machine.loaded import load_program

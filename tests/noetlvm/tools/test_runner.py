@@ -14,8 +14,7 @@ from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.language import tool_kinds
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools import noop, shell
-from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.tools.resources import Resources
+from noetlvm.tools.call import Outcome, Resources, ToolCall, ok
 from noetlvm.tools.runner import ToolRunner, find_tool
 
 Run = Callable[..., Outcome]

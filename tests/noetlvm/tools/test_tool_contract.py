@@ -7,8 +7,7 @@ import yaml
 
 import noetlvm.tools
 from noetlvm.language.scopes import given_fields
-from noetlvm.language.tool_kind import Input, Setting, ToolKind
-from noetlvm.language.tool_kinds import builtin_kinds
+from noetlvm.language.tool_kinds import Input, Setting, ToolKind, builtin_kinds
 
 KINDS = list(builtin_kinds().values())
 STRUCTURAL = {"kind", "spec", "name", "auth", "desc"}

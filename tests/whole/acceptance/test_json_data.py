@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlvm.testing import run_playbook
 
 

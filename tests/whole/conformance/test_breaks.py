@@ -11,7 +11,7 @@ from noetlvm.data import event as envelopes
 from noetlvm.data.event import Event
 from noetlvm.language.events import EVENTS
 from noetlvm.machine import fold, frame, instructions, scope, settling
-from noetlvm.machine.journal import Journal
+from noetlvm.machine.fold import Journal
 from noetlvm.machine.settling import Settling
 from noetlvm.record import changed
 from noetlvm.testing import script

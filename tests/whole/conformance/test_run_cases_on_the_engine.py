@@ -13,18 +13,17 @@ from noetlvm.bridge import compile_texts
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.engine.engine import Engine
 from noetlvm.keychain.shapes import secret_texts
-from noetlvm.machine.effects import CallTool
-from noetlvm.machine.loaded import load_program
+from noetlvm.machine.instructions import CallTool
+from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import replay
+from noetlvm.replay.exact import replay_exactly
 from noetlvm.results.memory import MemoryResults
-from noetlvm.server.bundle import Bundle
 from noetlvm.server.credentials import Credentials, UnresolvedError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.script import Script
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.worker.clock import FakeClock
+from noetlvm.worker.pipeline_run import FakeClock
 from tests.whole.conformance.suite import Case, read_cases
 
 BEYOND = ("lost", "late")
@@ -100,5 +99,5 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
     for row in store.executions():
         net, log = program.playbooks[row.path], list(store.events(row.execution_id))
         fetch = Offload(net.limits.max_payload_bytes, lambda reference: results.get(reference.key))
-        assert replay(net, log, fetch) is None
+        assert replay_exactly(net, log, fetch) is None
     assert counts == Counter(expected.names())

@@ -6,8 +6,8 @@ import pytest
 
 from noetlc.assembly.assembler import assemble
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.bytecode.load import load
+from noetlvm.bytecode.program import BundleError
+from noetlvm.bytecode.verify.verifier import load
 from tests.whole.conformance.suite import Case, read_cases
 
 

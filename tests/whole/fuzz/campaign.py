@@ -13,12 +13,10 @@ from random import Random
 from noetlvm.bytecode.codec.container import HEADER, SECTIONS, sections
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.errors import BundleError
-from noetlvm.bytecode.load import load
-from noetlvm.bytecode.program import ExpressionCode, Program
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.bytecode.program import BundleError, ExpressionCode, Program
+from noetlvm.bytecode.verify.verifier import load
+from noetlvm.expr.errors import ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from noetlvm.record import changed
 from tests.whole.fuzz.mutations import changed_bytes, changed_program, changed_sections
 from tests.whole.fuzz.parts import expressions

@@ -5,9 +5,8 @@ Wherever a mapping is needed, an expression that gives something else becomes th
 
 from __future__ import annotations
 
-from noetlvm.bytecode.addresses import addresses
 from noetlvm.bytecode.isa import EXPRESSION
-from noetlvm.bytecode.program import ArcCode, ExpressionCode, Instruction, Pipeline, Program, Transition
+from noetlvm.bytecode.program import ArcCode, ExpressionCode, Instruction, Pipeline, Program, Transition, addresses
 from noetlvm.record import changed
 
 _RECORD = Instruction(EXPRESSION["RECORD"], (["value"],))

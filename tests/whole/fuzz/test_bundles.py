@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.load import load
 from noetlvm.bytecode.program import Program
-from noetlvm.bytecode.verify.verifier import verify
+from noetlvm.bytecode.verify.verifier import load, verify
 from tests.noetlvm.bytecode.programs import programs
 from tests.whole.fuzz.campaign import run
 from tests.whole.fuzz.fitted import fitted

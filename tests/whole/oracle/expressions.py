@@ -16,9 +16,8 @@ from typing import Any
 
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.expr.errors import ErrorKind, ExpressionError
-from noetlvm.expr.evaluate import compile_expression
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ErrorKind, ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from noetlvm.expr.values import Undefined
 from tests.whole.oracle.generator import CONTEXT, Generator
 from tests.whole.oracle.jinja import DataEnvironment, plain

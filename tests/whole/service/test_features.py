@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from noetlvm.client import ServiceError
+from noetlvm.conformance.cluster import Cluster
 from noetlvm.data.encoding import decode
 from tests.servers import postgres_server
-from tests.whole.service.processes import Cluster, cluster, run_to_end
+from tests.whole.service.processes import cluster, run_to_end
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from noetlc.compile import PlaybookFile, compile_playbooks
-from noetlc.rules.examples import whole_playbook
+from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.event import Event
 from noetlvm.machine.decide import decide, offers, work_for
 from noetlvm.machine.loaded import LoadedPlaybook, load_program

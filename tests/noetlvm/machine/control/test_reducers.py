@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetlvm.bytecode import isa
-from noetlvm.machine.reducers import REDUCERS, MergeError, deep_merge, merge_patches
+from noetlvm.machine.loops import REDUCERS, MergeError, deep_merge, merge_patches
 
 
 def merged(reducer: str, *values: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlvm.data.event import Event
-from noetlvm.machine.effects import CallTool, Ended, Wait
 from noetlvm.machine.frame import Frame
+from noetlvm.machine.instructions import CallTool, Ended, Wait
 from noetlvm.machine.loaded import LoadedPipeline, LoadedProgram, load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.scope import Scope

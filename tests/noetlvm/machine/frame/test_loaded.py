@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noetlvm.bytecode.program import LoopHeader
-from noetlvm.expr.errors import ExpressionError
-from noetlvm.expr.fuel import Fuel
+from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.machine.loaded import locate, prepare
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.scope import server_names

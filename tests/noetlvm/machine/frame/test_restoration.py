@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetlvm.bytecode.errors import InvalidBundleError
 from noetlvm.bytecode.isa import BACKOFFS
-from noetlvm.bytecode.program import LoopHeader, Pipeline
+from noetlvm.bytecode.program import InvalidBundleError, LoopHeader, Pipeline
 from noetlvm.bytecode.verify.verifier import verify
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.expr.errors import InternalError
 from noetlvm.limits import Limits
-from noetlvm.machine.effects import CallTool, Ended, Wait
 from noetlvm.machine.fold import apply
 from noetlvm.machine.frame import Frame
+from noetlvm.machine.instructions import CallTool, Ended, Wait
 from noetlvm.machine.loaded import LoadedPipeline, prepare
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import FrameState, Run, State, Thread

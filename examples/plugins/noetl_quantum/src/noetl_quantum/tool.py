@@ -6,9 +6,8 @@ import asyncio
 import time
 
 from noetl_quantum.provider import Job, Provider, ProviderError
-from noetlvm.language.tool_kind import Choice, Input, Setting, ToolKind, time_limit
-from noetlvm.tools.call import Outcome, ToolCall, error, ok
-from noetlvm.tools.resources import Resources
+from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
+from noetlvm.tools.call import Outcome, Resources, ToolCall, error, ok
 
 KIND = ToolKind(
     name="quantum",

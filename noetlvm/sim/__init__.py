@@ -1,0 +1,1 @@
+"""Deterministic simulation of the service: random playbooks, random faults, and a checker that reads only the logs."""

@@ -1,0 +1,288 @@
+"""One simulation: servers, workers and clients over one store, with a playbook and a schedule of faults."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from random import Random
+from typing import Any, NamedTuple
+
+from noetlvm.data.event import Recorded
+from noetlvm.machine.loaded import Bundle
+from noetlvm.results.memory import MemoryResults
+from noetlvm.service.driver import Driver
+from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
+from noetlvm.sim.loop import WORLD, SimulatedLoop
+from noetlvm.sim.network import Network, WakeUpBus
+from noetlvm.sim.playbooks import Document, random_playbooks
+from noetlvm.sim.ports import CallRecord, SimulatedClock, SimulatedTools, numbered_ids
+from noetlvm.sim.processes import SimulatedServer, SimulatedWorker, Surroundings
+from noetlvm.store.interface import Action, Execution, StoreError
+from noetlvm.store.memory import MemoryStore
+
+QUIET_SECONDS = 7_200.0
+"""Everything must have ended so long after the last fault."""
+_SETTLE_SECONDS = 2.0
+_PATIENCE_SECONDS = 10.0
+"""How long a client waits for an answer before it sends its request again."""
+_RESUME_SECONDS = 5.0
+
+
+class Scenario(NamedTuple):
+    """Everything that a simulation depends on."""
+
+    seed: int
+    """Of tools, latencies and all other small choices."""
+    playbooks: list[Document]
+    servers: int
+    workers: int
+    starts: list[float]
+    """When each execution is started."""
+    faults: list[Fault]
+
+    @classmethod
+    def of(cls, seed: int) -> Scenario:
+        random = Random(f"scenario {seed}")
+        return cls(
+            seed,
+            random_playbooks(Random(f"playbook {seed}")),
+            random.choice((1, 2, 2)),
+            random.randint(1, 3),
+            [round(random.uniform(0, 4), 3) for _ in range(random.choice((1, 1, 2)))],
+            random_schedule(random),
+        )
+
+
+class Log(NamedTuple):
+    """What the store has of an execution in the end."""
+
+    row: Execution
+    events: list[Recorded]
+
+
+class History(NamedTuple):
+    """What the checker reads."""
+
+    logs: dict[str, Log]
+    calls: list[CallRecord]
+    answers: dict[int, set[str]]
+    """Identifiers that the client got for each of its starts."""
+    blobs: dict[str, bytes]
+    left: list[str]
+    """What is unfinished in the store."""
+    failures: list[tuple[str, BaseException]]
+    """Process and exception of what failed in a way that no code expects."""
+    happened: Counter[str]
+    seconds: float
+    """Virtual time."""
+    log_lines: list[str]
+
+
+class World:
+    """A simulated service and its surroundings."""
+
+    def __init__(self, scenario: Scenario, bundle: Bundle) -> None:
+        self.scenario = scenario
+        self.loop = SimulatedLoop()  # type: ignore[abstract]  # nothing here uses files, sockets or signals
+        self.store = MemoryStore()
+        self.store_clock = SimulatedClock(self.loop)
+        self.counts: Counter[str] = Counter()
+        self.servers: list[SimulatedServer] = []
+        self.workers: list[SimulatedWorker] = []
+        self._bundle = bundle
+        self._random = random = Random(f"world {scenario.seed}")
+        self._results = MemoryResults()
+        self.network = Network(self.loop, random, self.servers)
+        self.wake_ups = WakeUpBus(self.loop, random)
+        self.network.happened = self.wake_ups.happened = self.happened
+        self._calls: list[CallRecord] = []
+        self._answers: dict[int, set[str]] = {number: set() for number in range(len(scenario.starts))}
+        self._executions: list[str] = []
+
+    # ---- what faults use
+
+    def happened(self, kind: str) -> None:
+        """Count a fault that took effect."""
+        self.counts[kind] += 1
+
+    def server(self, fault: Fault) -> SimulatedServer:
+        return self.servers[fault.target % len(self.servers)]
+
+    def worker(self, fault: Fault) -> SimulatedWorker:
+        return self.workers[fault.target % len(self.workers)]
+
+    def an_execution(self, fault: Fault) -> str:
+        """Return an execution that has not ended; empty: there is none."""
+        open_ones = self.store.unfinished()
+        return open_ones[fault.target % len(open_ones)].execution_id if open_ones else ""
+
+    def control(self, execution_id: str, action: Action, server: SimulatedServer | None = None) -> None:
+        """Send a person's request by way of a server, as the API does."""
+        self.loop.spawn(WORLD, self._control(execution_id, action, server))
+
+    def start_again(self, number: int) -> None:
+        """Send a start request that was or will be sent, once more."""
+        self.loop.spawn(WORLD, self._start(number % len(self.scenario.starts), 0.0))
+
+    # ---- clients
+
+    async def _control(self, execution_id: str, action: Action, server: SimulatedServer | None) -> None:
+        while True:
+            chosen = server or self._random.choice(self.servers)
+            sent = self.loop.create_future()
+            self.loop.spawn(chosen.process, self._sent(chosen.driver, execution_id, action, sent))
+            try:
+                if await asyncio.wait_for(sent, _PATIENCE_SECONDS):
+                    return
+            except TimeoutError:
+                pass
+            row = self.store.execution(execution_id)
+            if row is None or row.ended is not None:
+                return
+            server = None
+
+    async def _sent(self, driver: Driver, execution_id: str, action: Action, sent: asyncio.Future[bool]) -> None:
+        try:
+            driver.store.request(execution_id, action)
+            driver.wake()
+            accepted = True
+        except StoreError:
+            accepted = False
+            await asyncio.sleep(1)
+        if not sent.done():
+            sent.set_result(accepted)
+
+    async def _start(self, number: int, at: float) -> None:
+        await asyncio.sleep(at)
+        while True:
+            server = self._random.choice(self.servers)
+            started = self.loop.create_future()
+            self.loop.spawn(server.process, self._started(server.driver, number, started))
+            try:
+                id = await asyncio.wait_for(started, _PATIENCE_SECONDS)
+            except TimeoutError:
+                continue
+            if id:
+                self._answers[number].add(id)
+                return
+
+    async def _started(self, driver: Driver, number: int, started: asyncio.Future[str]) -> None:
+        try:
+            id = await driver.start(self._bundle, {}, {}, f"key {number}")
+        except StoreError:
+            await asyncio.sleep(1)
+            id = ""
+        if not started.done():
+            started.set_result(id)
+
+    # ---- the run
+
+    def run(self) -> History:
+        """Run until everything has ended, or nothing moves any more."""
+        lines = _Lines()
+        logger = logging.getLogger("noetlvm")
+        logger.addHandler(lines)
+        propagates, logger.propagate = logger.propagate, False
+        try:
+            with self.loop:
+                self._set_up()
+                self.loop.run(self._is_over, FAULT_SECONDS)
+                self._end_faults()
+                self.loop.run(self._is_over, self.loop.time() + QUIET_SECONDS)
+                ended = self.loop.time()
+                self.loop.run(lambda: False, ended + _SETTLE_SECONDS)
+                return self._history(ended, lines.lines)
+        finally:
+            logger.removeHandler(lines)
+            logger.propagate = propagates
+
+    def _set_up(self) -> None:
+        scenario = self.scenario
+        around = Surroundings(
+            self.loop,
+            self._random,
+            self.store,
+            self._results,
+            self.network,
+            self.wake_ups,
+            self.store_clock,
+            numbered_ids(),
+            self.happened,
+        )
+        tools = SimulatedTools(scenario.seed, self.store, self._calls)
+        self.servers += [SimulatedServer(number, around) for number in range(scenario.servers)]
+        self.workers += [SimulatedWorker(number, around, tools) for number in range(scenario.workers)]
+        for number, at in enumerate(scenario.starts):
+            self.loop.spawn(WORLD, self._start(number, at))
+        for fault in scenario.faults:
+            self.loop.call_in(WORLD, fault.at, FAULTS[fault.kind].strike, self, fault)
+
+    def _end_faults(self) -> None:
+        self.network.heal()
+        self.wake_ups.armed.clear()
+        for server in self.servers:
+            server.armed.clear()
+        for worker in self.workers:
+            worker.armed.clear()
+        self.loop.spawn(WORLD, self._resume_paused())
+
+    async def _resume_paused(self) -> None:
+        while True:
+            for row in self.store.unfinished():
+                if row.status == "paused":
+                    self.control(row.execution_id, "resume")
+            await asyncio.sleep(_RESUME_SECONDS)
+
+    def _is_over(self) -> bool:
+        if not all(self._answers.values()):
+            return False
+        stored = self.store
+        return not stored.has_unfinished()
+
+    def _history(self, ended: float, lines: list[str]) -> History:
+        rows = self.store.executions()
+        logs = {row.execution_id: Log(row, list(self.store.events(row.execution_id))) for row in reversed(rows)}
+        left = [f"execution {row.execution_id} is {row.status}" for row in rows if row.ended is None]
+        left += [f"a command of {command.part} is open" for command in self.store.commands()]
+        left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]
+        left += [f"start {number} has no answer" for number, ids in self._answers.items() if not ids]
+        failures = [(name, error) for name, error in self.loop.failures if not isinstance(error, _EXPECTED)]
+        return History(logs, self._calls, self._answers, self._results.blobs, left, failures, self.counts, ended, lines)
+
+
+def _expected() -> tuple[type[BaseException], ...]:
+    from fastapi import WebSocketDisconnect
+
+    return (OSError, WebSocketDisconnect)
+
+
+_EXPECTED = _expected()
+"""What ends the task that sends on a connection which was lost."""
+
+
+class _Lines(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def simulate(scenario: Scenario) -> History:
+    """Compile the playbooks of a scenario and run it."""
+    return World(scenario, compiled(scenario.playbooks)).run()
+
+
+def compiled(playbooks: list[Document]) -> Bundle:
+    """Return the bundle of playbooks that are data."""
+    from noetlvm.bridge import compile_texts
+    from noetlvm.sim.playbooks import text_of
+
+    return Bundle.of(compile_texts([text_of(one) for one in playbooks]))
+
+
+def dump(value: Any) -> str:
+    """Return data on one line."""
+    return repr(value)

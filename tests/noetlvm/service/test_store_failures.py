@@ -1,0 +1,205 @@
+"""A store that fails, and servers that share one: no work, answer or request is lost (found by `noetlvm sim`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from noetlvm.bridge import compile_texts
+from noetlvm.data.event import Event
+from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.messages import Work, from_data
+from noetlvm.results.memory import MemoryResults
+from noetlvm.server.credentials import no_credentials
+from noetlvm.server.server import Server
+from noetlvm.service.driver import Driver
+from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.worker_api import exchange_messages
+from noetlvm.store.interface import Append, QueuedCommand, StoreError
+from noetlvm.store.memory import MemoryStore
+
+PARENT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: tests/parent }
+workflow:
+  - step: start
+    tool: [{ only: { kind: playbook, path: tests/child } }]
+"""
+CHILD = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: child, path: tests/child }
+workflow:
+  - step: start
+    tool: [{ work: { kind: shell, command: ["true"] } }]
+"""
+
+
+class FailingStore(MemoryStore):
+    """Fails as often as it is set to, before or after it has written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures_before = self.failures_after = self.failed_claims = 0
+
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
+        if self.failures_before:
+            self.failures_before -= 1
+            raise StoreError("the disk is full")
+        written = super().write(batch, bundles)
+        if self.failures_after:
+            self.failures_after -= 1
+            raise StoreError("the connection was lost")
+        return written
+
+    def claim(self, *args: object) -> list[QueuedCommand]:
+        if self.failed_claims:
+            self.failed_claims -= 1
+            raise StoreError("the disk is full")
+        return super().claim(*args)  # type: ignore[arg-type]  # as they came
+
+
+def one_playbook(text: str) -> Bundle:
+    return Bundle.of(compile_texts([text]))
+
+
+class Driven:
+    """A driver that runs beside a test."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=0.02)
+        self.news = asyncio.Event()
+
+    async def __aenter__(self) -> Driven:
+        self._task = asyncio.create_task(self.driver.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.driver.stop()
+        await self._task
+
+    async def join(self, slots: int = 1) -> ConnectedWorker:
+        worker = ConnectedWorker("one", ["default"], slots, self.news.set)
+        await self.driver.join(worker)
+        return worker
+
+    async def command(self, worker: ConnectedWorker) -> Work:
+        while True:
+            taken = worker.take()
+            if taken.commands:
+                work: Work = from_data(taken.commands[0]["work"])
+                return work
+            self.news.clear()
+            await asyncio.wait_for(self.news.wait(), 30)
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not is_true():
+            await asyncio.sleep(0.01)
+
+
+def part(work: Work) -> tuple[str, int, str]:
+    return work.execution_id, work.run, work.iteration
+
+
+@pytest.mark.parametrize("failure", ["failures_before", "failures_after"])
+def test_work_that_a_failed_write_opened_is_handed_out_after_the_next(failure: str) -> None:
+    async def run() -> None:
+        store = FailingStore()
+        async with Driven(store) as driven:
+            worker = await driven.join()
+            setattr(store, failure, 1)
+            await asyncio.wait_for(driven.driver.start(one_playbook(CHILD), {}, {}), 30)
+            assert (await driven.command(worker)).step == "start"
+
+    asyncio.run(run())
+
+
+def test_a_slot_is_free_again_while_a_task_waits_for_its_child() -> None:
+    async def run() -> None:
+        async with Driven(MemoryStore()) as driven:
+            worker = await driven.join(slots=1)
+            await driven.driver.start(Bundle.of(compile_texts([PARENT, CHILD])), {}, {})
+            parent = await driven.command(worker)
+            wanted = {"ts": 1.0, "child": {"path": "tests/child"}}
+            event = Event("task.started", wanted, parent.run, parent.iteration, 1, "only", 1)
+            driven.driver.report(worker, 1, part(parent), parent.lease, [event])
+            child = await driven.command(worker)
+            assert child.path == "tests/child"
+
+    asyncio.run(run())
+
+
+def test_a_worker_that_comes_while_the_store_fails_is_not_given_work() -> None:
+    class Socket:
+        async def receive_bytes(self) -> bytes:
+            from noetlvm.data.encoding import encode
+
+            return encode({"worker": "ghost", "pools": ["default"], "slots": 4})
+
+        async def send_bytes(self, data: bytes) -> None:
+            """Nobody reads it."""
+
+        async def close(self, code: int = 1000, reason: str | None = None) -> None:
+            """It is closed."""
+
+    async def run() -> None:
+        store = FailingStore()
+        driver = Driver(store, MemoryResults(), no_credentials)
+        store.failed_claims = 1
+        await exchange_messages(driver, Socket())
+        assert driver.hub.workers == {}
+
+    asyncio.run(run())
+
+
+def shared_server(store: MemoryStore) -> Server:
+    from noetlvm.server.identity import new_ids
+
+    return Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+
+
+def rounds(server: Server) -> None:
+    server.collect_requests()
+    while server.has_inputs() or server.has_unwritten:
+        server.decide_waiting()
+        server.write()
+
+
+def test_the_end_of_a_child_reaches_its_parent_over_a_server_that_does_not_know_of_it() -> None:
+    from noetlvm.machine.messages import WorkerReport
+
+    store = MemoryStore()
+    first, second = shared_server(store), shared_server(store)
+    id = first.start(Bundle.of(compile_texts([PARENT, CHILD])), {})
+    rounds(first)
+    second.activate(id)  # and from now on it does not see what the first one decides
+    wanted = {"ts": 1.0, "child": {"path": "tests/child"}}
+    first.submit(first.activate(id), WorkerReport(1, "", 1, [Event("task.started", wanted, 1, "", 1, "only", 1)]))
+    rounds(first)
+    child = next(row.execution_id for row in store.executions() if row.parent == id)
+    second.submit(second.activate(child), WorkerReport(1, "", 1, [Event("step.done", {"result": 7}, 1)]))
+    rounds(second)
+    assert "child.finished" in [recorded.event.name for recorded in store.events(id)]
+
+
+def test_a_request_to_an_execution_that_has_ended_is_dropped() -> None:
+    from noetlvm.machine.messages import Cancel
+
+    store = MemoryStore()
+    first, second = shared_server(store), shared_server(store)
+    id = first.start(one_playbook(CHILD), {})
+    rounds(first)
+    store.request(id, "cancel")
+    first.submit(first.activate(id), Cancel())
+    first.decide_waiting()
+    first.write()
+    row = store.execution(id)
+    assert row is not None
+    assert row.ended is not None
+    rounds(second)
+    assert store.requests() == []
