@@ -7,7 +7,7 @@ wins. `executor.spec.result.store` names the store of a playbook's large results
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 POOL_CHARS_MAX = 100
 """Characters in the name of a worker pool."""
@@ -19,16 +19,26 @@ RESULT_STORES: Mapping[str, tuple[str, ...]] = {"files": (), "postgres": (), "na
 """Kinds of stores for large results, and the settings of each."""
 
 
+class StoreName(NamedTuple):
+    """What a playbook names a store of results by; empty where it leaves the choice to the server."""
+
+    kind: str
+    bucket: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} (bucket {self.bucket})" if self.bucket else self.kind
+
+
 def executor_pool(executor: Mapping[str, Any]) -> str:
     """Return the pool of a playbook's steps that name none."""
     pool = _setting(executor, "spec", "pool")
     return pool if isinstance(pool, str) and pool else DEFAULT_POOL
 
 
-def wanted_store(executor: Mapping[str, Any]) -> tuple[str, str]:
-    """Return kind and bucket of the store that a playbook wants for its large results; empty: any."""
+def wanted_store(executor: Mapping[str, Any]) -> StoreName:
+    """Return the store that a playbook wants for its large results."""
     kind, bucket = (_setting(executor, "spec", "result", "store", key) for key in ("kind", "bucket"))
-    return str(kind or ""), str(bucket or "")
+    return StoreName(str(kind or ""), str(bucket or ""))
 
 
 def _setting(settings: Any, *keys: str) -> Any:

@@ -8,24 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
-from noetlvm.language.placement import wanted_store
+from noetlvm.language.placement import StoreName, wanted_store
 from noetlvm.results.interface import Collected, ResultMissingError, ResultStore
 
 
 class UnofferedStoreError(LookupError):
     """A playbook wants a result store that the server does not offer. The message lists those that it does."""
-
-
-class StoreName(NamedTuple):
-    """What a playbook names a store by."""
-
-    kind: str
-    bucket: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind} (bucket {self.bucket})" if self.bucket else self.kind
 
 
 class OfferedResults:
@@ -36,7 +26,7 @@ class OfferedResults:
 
     def of(self, executor: Mapping[str, Any]) -> ResultStore:
         """Return the store that a playbook's `executor` wants. Raises UnofferedStoreError."""
-        wanted = StoreName(*wanted_store(executor))
+        wanted = wanted_store(executor)
         for name, store in self._stores.items():
             if wanted.kind in ("", name.kind) and wanted.bucket in ("", name.bucket):
                 return store

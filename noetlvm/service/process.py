@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from noetlvm.command_line.process import CommandError
+from noetlvm.language.placement import StoreName
 from noetlvm.results.interface import ResultStore
-from noetlvm.results.offered import OfferedResults, StoreName
+from noetlvm.results.offered import OfferedResults
 from noetlvm.server.credentials import Resolve
 from noetlvm.store.interface import Store
 from noetlvm.wake.interface import LocalWakeUps, WakeUps

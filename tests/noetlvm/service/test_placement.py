@@ -9,11 +9,12 @@ import pytest
 
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
+from noetlvm.language.placement import StoreName
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.results.memory import MemoryResults
-from noetlvm.results.offered import OfferedResults, StoreName
+from noetlvm.results.offered import OfferedResults
 from noetlvm.server.server import BadRequestError
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
