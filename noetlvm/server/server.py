@@ -57,8 +57,7 @@ from noetlvm.server.active import (
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
-from noetlvm.server.refusals import BadRequestError, record_refusal
-from noetlvm.server.retry import PreparedRetry, prepare_retry
+from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 

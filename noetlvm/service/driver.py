@@ -22,7 +22,7 @@ from noetlvm.results.offered import store_for
 from noetlvm.server.active import Active, unit_pool
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
-from noetlvm.server.retry import PreparedRetry
+from noetlvm.server.requests import PreparedRetry
 from noetlvm.server.server import Decide, NotFoundError, Server
 from noetlvm.service.hub import ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
