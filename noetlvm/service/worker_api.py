@@ -156,6 +156,7 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
         if sha256(data).hexdigest() != key:
             raise ValueError("a result does not have the checksum that is its key")
     reports = [(report, [_event(fields) for fields in report.events]) for report in message.reports]
+    worker.is_silent = False
     if message.results:
         driver.put_results(message.results, {report.execution_id for report in message.reports})
     if message.slots is not None:
