@@ -189,5 +189,5 @@ def exit_code(endings: Sequence[Ending]) -> int:
 
 
 def _was_refused(ending: Ending) -> bool:
-    """Tell whether it never began, for want of a credential."""
+    """Return whether it never began, for want of a credential."""
     return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])
