@@ -78,8 +78,7 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
     from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
-    from noetlvm.server.refusals import BadRequestError
-    from noetlvm.server.retry import RefusedRetryError
+    from noetlvm.server.requests import BadRequestError, RefusedRetryError
     from noetlvm.server.server import NotFoundError
 
     settle()

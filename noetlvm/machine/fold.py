@@ -207,7 +207,7 @@ def _touch(state: State, number: int, path: str, thread: Thread | None) -> None:
 
 def _open_thread(state: State, number: int, run: Run, path: str, view: View) -> None:
     _touch(state, number, path, None)
-    lease = max((lease for unit, lease in run.leases.items() if _covers(unit, path)), default=1)
+    lease = max((lease for unit, lease in run.leases.items() if covers(unit, path)), default=1)
     run.threads[path] = Thread(view, lease)
 
 
@@ -223,12 +223,12 @@ def _replace_lease(state: State, event: Event) -> None:
     run, unit, lease = state.runs[event.run], event.iteration, event.data["lease"]
     run.leases[unit] = lease
     for path, thread in run.threads.items():
-        if _covers(unit, path):
+        if covers(unit, path):
             _touch(state, event.run, path, thread)
             thread.lease = lease
 
 
-def _covers(unit: str, path: str) -> bool:
+def covers(unit: str, path: str) -> bool:
     """Tell whether a unit, the part of a run that one lease covers, contains an iteration."""
     return not unit or path == unit or path.startswith(f"{unit}.")
 

@@ -14,6 +14,8 @@ from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWor
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.machine.state import Child, Position, State
 from noetlvm.nearest import suggestion
+from noetlvm.results.interface import ResultStore
+from noetlvm.results.offered import UnofferedStoreError, store_for
 from noetlvm.server.credentials import Credentials
 from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand
 from noetlvm.tools.call import Outcome, error, ok
@@ -117,12 +119,23 @@ class Active:
     def commands(
         self, assign: Callable[[Active, OpenWork], tuple[str, float]]
     ) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
-        """Return the commands to open, claimed for the workers that are assigned to them, and those to close."""
+        """Return the commands to open, claimed for the workers that are assigned to them, and those to close.
+
+        Of a local unit whose worker is not chosen yet, one command waits in the step's pool, and who claims it claims
+        the others from the unit's own (S22).
+        """
         id = self.row.execution_id
-        opened = [
-            QueuedCommand(id, run, iteration, work.lease, work.step, work.pool, work.not_before, *assign(self, work))
-            for (run, iteration), work in self.opened.items()
-        ]
+        opened: list[QueuedCommand] = []
+        waiting: set[Position] = set()
+        for (run, iteration), work in self.opened.items():
+            worker, until = assign(self, work)
+            pool = work.pool
+            if work.is_local and not worker:
+                pool = unit_pool(id, run, work.unit) if (run, work.unit) in waiting else pool
+                waiting.add((run, work.unit))
+            opened.append(
+                QueuedCommand(id, run, iteration, work.lease, work.step, pool, work.not_before, worker, until)
+            )
         return opened, [QueuedCommand(id, *position, lease) for position, lease in self.closed.items()]
 
     def project(self, now: float) -> Execution:
@@ -141,6 +154,21 @@ class Active:
     def status(self) -> str:
         state = self.state
         return "paused" if state.paused else state.status if state.is_over else "running"
+
+
+def unit_pool(execution_id: str, run: int, unit: str) -> str:
+    """Return the pool of commands that go to the worker that has another command of the same unit."""
+    return f"{execution_id}/{run}/{unit}"
+
+
+def unoffered_store(results: ResultStore, program: LoadedProgram) -> str:
+    """Return why the large results of a program cannot be stored; empty: they can."""
+    try:
+        for playbook in program.playbooks.values():
+            store_for(results, playbook.executor)
+    except UnofferedStoreError as problem:
+        return str(problem)
+    return ""
 
 
 def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Outcome:
