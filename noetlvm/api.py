@@ -22,7 +22,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.payload import whole
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import UnresolvedError, resolver
-from noetlvm.server.refusals import BadRequestError
+from noetlvm.server.requests import BadRequestError
 from noetlvm.tools.runner import ToolRunner
 
 if TYPE_CHECKING:

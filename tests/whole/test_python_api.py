@@ -69,7 +69,7 @@ def test_a_bundle_runs_as_bytes_as_a_file_and_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_database_records_the_run_and_large_results_come_whole(tmp_path: Path) -> None:
-    large = ONE.replace("result = 1", '"result = [\'x\' * 100000] * 2"')
+    large = ONE.replace("result = 1", "\"result = ['x' * 100000] * 2\"")
     ending = run(large, db=tmp_path / "runs.db")
     assert ending.result == ["x" * 100_000] * 2
     reader = SqliteReader(tmp_path / "runs.db")
