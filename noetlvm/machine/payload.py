@@ -48,6 +48,17 @@ def schema_hint(value: Any) -> str:
     return f"text of {len(value)}" if isinstance(value, str) else type_name(value)
 
 
+def whole(value: Any, fetch: Callable[[str], bytes]) -> Any:
+    """Return data with everything in it that is stored elsewhere; `fetch` gives the bytes of a key."""
+    if type(value) is Reference:
+        value = decode(fetch(value.key))
+    if isinstance(value, dict):
+        return {key: whole(item, fetch) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [whole(item, fetch) for item in value]
+    return value
+
+
 # ---- what goes elsewhere
 
 

@@ -305,6 +305,8 @@ class Server:
 
     def _decide_inbox(self, active: Active) -> None:
         entries, active.inbox = active.inbox, []
+        if self._shuffle is not None:
+            entries = _shuffled(entries, self._shuffle)
         for position, entry in enumerate(entries):
             accepted = _is_current(entry.input, active.state)
             decision = self._decide(
@@ -588,6 +590,16 @@ class Server:
 def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
     for call, accepted in done:
         call(accepted)
+
+
+def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None]) -> list[WaitingInput]:
+    """Return inputs in another order that could have been that of their arrival: reports of a thread stay in order."""
+    if len(entries) < 2 or type(entries[0].input) in (Start, Refuse):
+        return entries
+    reports = [(one.input.run, one.input.iteration) if type(one.input) is WorkerReport else None for one in entries]
+    queues = {key: iter([one for one, of in zip(entries, reports, strict=True) if of == key]) for key in reports}
+    shuffle(reports)
+    return [next(queues[key]) for key in reports]
 
 
 def _is_current(given: Input, state: State) -> bool:
