@@ -29,7 +29,7 @@ PROGRAM = CommandProgram(
             "pause",
             "tools",
         ),
-        *("server", "worker", "submit", "wait", "token", "dev"),
+        *("server", "worker", "submit", "wait", "token", "dev", "conformance"),
     ),
     errors=(StoreError,),
 )

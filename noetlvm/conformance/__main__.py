@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.bytecode.program import KeychainEntry
-from noetlvm.conformance.scripted import HostedTools, Part, SharedClock
+from noetlvm.conformance.scripted import CLOCK, HOST, HostedTools, Part, SharedClock
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.language.placement import DEFAULT_POOL
 from noetlvm.machine.messages import Work
@@ -30,8 +30,6 @@ from noetlvm.service.server_link import WebSocketLink
 from noetlvm.store.interface import Store
 from noetlvm.tools.runner import ToolRunner
 
-CLOCK, HOST = "clock", "host"
-"""Files in the home folder: the shared clock, and the socket of the script host."""
 LEASE_SECONDS = 1e9
 """On the shared clock, which may be fast: a lease ends by its release only."""
 POLL_SECONDS = 0.05
