@@ -71,6 +71,26 @@ def _findings(compiled: Compiled) -> list[dict[str, Any]]:
     return [resolve(one, file.source, "").to_json() for file in compiled.files for one in file.findings]
 
 
+def run_compiler(words: Sequence[str]) -> tuple[int, str]:
+    """Run a command of `noetlc` in this process; return its exit code and what it prints on standard output."""
+    from contextlib import redirect_stderr, redirect_stdout
+    from io import BytesIO, StringIO, TextIOWrapper
+
+    from noetlc.cli.app import PROGRAM
+    from noetlvm.command_line.declared import run_words
+    from noetlvm.command_line.process import CANNOT_RUN, CommandError
+
+    printed = BytesIO()
+    out = TextIOWrapper(printed, encoding="utf-8", newline="")
+    with redirect_stdout(out), redirect_stderr(StringIO()):
+        try:
+            code = run_words(PROGRAM, words)
+        except (CommandError, *PROGRAM.errors):  # type: ignore[misc]
+            code = CANNOT_RUN
+        out.flush()
+    return code, printed.getvalue().decode()
+
+
 def read_yaml(path: str, data: bytes) -> Any:
     """Return the data of a YAML file, None if it is empty. Raises CompilationError at the first problem."""
     from noetlc.syntax.nodes import plain

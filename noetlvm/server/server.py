@@ -553,7 +553,8 @@ class Server:
         return active
 
     def _close(self, active: Active) -> None:
-        del self.active[active.execution_id]
+        if self.active.get(active.execution_id) is active:  # a request to one that has ended is only acknowledged
+            del self.active[active.execution_id]
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 

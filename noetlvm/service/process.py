@@ -74,6 +74,8 @@ def serve(
     wake: str | None,
     on_ready: Callable[[str], None],
     lease_seconds: float,
+    poll_seconds: float = 1.0,
+    opened: Callable[[str], tuple[Store, ResultStore]] = open_store,
 ) -> int:
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
     import uvicorn
@@ -95,7 +97,7 @@ def serve(
                 signal.signal(number, self.handle_exit)
             yield
 
-    store, results = open_store(store_name)
+    store, results = opened(store_name)
     try:
         bound = bound_socket(listen)
         host, port = bound.getsockname()[:2]
@@ -106,6 +108,7 @@ def serve(
             resolve,
             connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
             lease_seconds=lease_seconds,
+            poll_seconds=poll_seconds,
         )
         config = uvicorn.Config(
             service_app(driver),

@@ -162,11 +162,11 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
     if message.beat:
         driver.renew(worker, [(lease.part, lease.lease) for lease in message.held])
         worker.renewed(message.beat, driver.lease_seconds)
+    for released in message.released:
+        driver.release(worker, released.part, released.lease)
     for report, events in reports:
         part = (report.execution_id, report.run, report.iteration)
         driver.report(worker, report.number, part, report.lease, events)
-    for released in message.released:
-        driver.release(worker, released.part, released.lease)
     driver.claim_for(worker)
 
 

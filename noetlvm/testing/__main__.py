@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from noetlvm.machine.requests import invalid_playbook
 from noetlvm.machine.requests import refused as refusal_events
 from noetlvm.testing.log import fold_log, read_log, state_view, write_log
 from noetlvm.testing.result import RunResult
-from noetlvm.testing.run_playbook import run_playbook
+from noetlvm.testing.run_playbook import EXECUTION_ID, run_playbook
 from noetlvm.testing.script import ScriptError
 
 
@@ -31,7 +32,9 @@ def refused(problem: CompilationError) -> dict[str, Any]:
     return {"status": "refused", "events": [event._asdict() for event in events], "calls": []}
 
 
-def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = None) -> RunResult:
+def run_given(
+    texts: list[str], given: dict[str, Any], schedule: int | None = None, execution_id: str = EXECUTION_ID
+) -> RunResult:
     """Run playbooks, the main one first, as a case says."""
     main, *others = texts
     return run_playbook(
@@ -43,12 +46,13 @@ def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = No
         controls=[(time, action) for time, action in given.get("controls", ())],
         schedule=schedule,
         others=others,
+        execution_id=execution_id,
     )
 
 
-def main() -> int:
-    """Answer one question of the suite."""
-    arguments = _arguments()
+def main(words: Sequence[str] | None = None) -> int:
+    """Answer one question of the suite; by default the one of the command line."""
+    arguments = _arguments(words)
     try:
         if arguments.stage == "replay":
             _print(state_view(fold_log(read_log(_text(arguments.files[0]).splitlines()))))
@@ -68,13 +72,13 @@ def main() -> int:
     return 0 if ran.status == "success" else 1
 
 
-def _arguments() -> Namespace:
+def _arguments(words: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser("noetlvm.testing", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=("run", "replay", "record"))
     parser.add_argument("files", nargs="+", help="a playbook and its children, or a log")
     parser.add_argument("--given", help="a case's expectation: what it gives the run")
     parser.add_argument("--events", type=int, help="how many events of the log to print")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def _given(file: str | None) -> dict[str, Any]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
+from noetlvm.machine.payload import Offload
+from noetlvm.results.interface import ResultStore
+from noetlvm.results.memory import MemoryResults
+from noetlvm.server.recovery import folded
+from noetlvm.store.interface import Execution, StoreReader
 
 
 class CallMade(NamedTuple):
@@ -68,6 +74,51 @@ class RunResult(NamedTuple):
             "in_flight": self.in_flight,
             "children": [child.to_data() for child in self.children],
         }
+
+
+def read_result(
+    reader: StoreReader,
+    results: ResultStore,
+    row: Execution,
+    played: Callable[[str], tuple[list[CallMade], int]],
+    begin: float | None = None,
+) -> RunResult:
+    """Return how an execution of a store went.
+
+    `played` gives its calls, and how many tools ran at once at most. Times count from `begin`, by default its own.
+    """
+    id = row.execution_id
+    offload = Offload(fetch=lambda reference: results.get(reference.key))
+    state = folded(reader, id)
+    log = list(reader.events(id))
+    if begin is None:
+        begin = log[0].timestamp if log else 0.0
+    calls, in_flight = played(id)
+    return RunResult(
+        execution_id=id,
+        status=row.status,
+        ctx=_loaded(state.ctx, offload),
+        result=_loaded(state.result, offload),
+        failures=list(state.failures),
+        events=[recorded.event for recorded in log],
+        times=[recorded.timestamp - begin for recorded in log],
+        calls=[call._replace(at=call.at - begin) for call in calls],
+        in_flight=in_flight,
+        children=[
+            read_result(reader, results, child, played, begin) for child in reversed(reader.executions(parent=id))
+        ],
+        stored=results.blobs if isinstance(results, MemoryResults) else {},
+    )
+
+
+def _loaded(value: Any, offload: Offload) -> Any:
+    """Return data with everything in it that is stored elsewhere."""
+    value = offload.read(value)
+    if isinstance(value, dict):
+        return {key: _loaded(item, offload) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_loaded(item, offload) for item in value]
+    return shown(value)
 
 
 def shown(value: Any) -> Any:

@@ -30,6 +30,7 @@ def run_playbook(
     keychain: Mapping[str, Any] | None = None,
     controls: Iterable[tuple[float, str]] = (),
     others: Iterable[str] = (),
+    execution_id: str = EXECUTION_ID,
 ) -> RunResult:
     """Run a playbook to its end, with what its tools answer taken from a script.
 
@@ -42,7 +43,7 @@ def run_playbook(
     requested = [(time, _action(action)) for time, action in controls]
     bundle = Bundle("bundle", b"", _program(playbook, others))
     simulation = Simulation(Script(scripts or {}), _resolver(keychain or {}), schedule)
-    return _finished(simulation.run(bundle, payload or {}, EXECUTION_ID, ctx or {}, requested))
+    return _finished(simulation.run(bundle, payload or {}, execution_id, ctx or {}, requested))
 
 
 def _finished(run: Coroutine[Any, Any, RunResult]) -> RunResult:

@@ -25,7 +25,7 @@ LAYERS = {
         ("bridge",),
         ("testing",),
         ("client", "service"),
-        ("sim",),
+        ("conformance", "sim"),
         ("cli",),
         ("__main__",),
     ),

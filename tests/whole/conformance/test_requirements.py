@@ -35,7 +35,7 @@ EXPECTATION_KEYS = {
     "canon": ({"requirement"}, set()),
     "compile": ({"requirement"}, set()),
     "verify": ({"requirement", "code"}, {"mutation"}),
-    "run": ({"requirement", "status"}, {"given", *WORDS}),
+    "run": ({"requirement", "status"}, {"given", "timed", *WORDS}),
     "replay": ({"requirement", "state"}, set()),
     "graph": (
         {"requirement", "reachable", "unreachable", "dead_arcs", "can_complete", "bounded", "max_tokens", "findings"},
@@ -107,7 +107,7 @@ def test_rows_of_stages_with_cases_have_one_of_their_own_stage() -> None:
 
 def is_refused(case: Case) -> bool:
     """Tell whether a case is one in which something must be found wrong."""
-    return bool(case.places(LISTED[case.stage])) if case.stage in LISTED else case.expect.get("code") is not None
+    return bool(case.spots(LISTED[case.stage])) if case.stage in LISTED else case.expect.get("code") is not None
 
 
 def test_every_refusal_is_shown_by_a_case_that_is_refused_and_one_that_is_not() -> None:
@@ -136,14 +136,14 @@ def test_an_expectation_has_the_shape_of_its_stage(case: Case) -> None:
     assert required <= set(case.expect) <= required | optional
     if case.stage not in LISTED:
         return
-    listed = case.places(LISTED[case.stage])
+    listed = case.spots(LISTED[case.stage])
     fails = any(place.severity == "error" for place in listed)
     assert fails == (not case.expect["ok"] if case.stage == "parse" else case.expect["exit"] == 1)
 
 
 def test_codes_are_in_the_catalogue() -> None:
     lint_cases = [case for case in CASES if case.stage == "lint"]
-    listed = {(case.id, place.what) for case in lint_cases for place in case.places("findings")}
+    listed = {(case.id, place.what) for case in lint_cases for place in case.spots("findings")}
     absent = {(case.id, code) for case in lint_cases for code in case.expect.get("absent", ())}
     assert sorted(pair for pair in listed | absent if pair[1] not in rules_by_code()) == []
 

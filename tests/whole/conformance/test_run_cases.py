@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import CompilationError
+from noetlvm.conformance.verdict import IN_ANY_ORDER, complaints
 from noetlvm.testing.__main__ import refused, run_given
 from tests.whole.conformance.suite import Case, read_cases
-from tests.whole.conformance.verdict import complaints
-
-IN_ANY_ORDER = {"status", "ctx", "result", "failures", "counts", "in_flight", "seconds", "children", "never"}
-"""What a case expects whatever the schedule is."""
 
 
 def told(case: Case, schedule: int | None = None) -> dict[str, Any]:

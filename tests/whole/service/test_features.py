@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from noetlvm.conformance.cluster import Cluster
 from tests.servers import postgres_server
-from tests.whole.service.processes import Cluster, cluster, run_to_end
+from tests.whole.service.processes import cluster, run_to_end
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from noetlvm.client import Client
+from noetlvm.conformance.cluster import Cluster
 from tests.servers import nats_server, postgres_server
-from tests.whole.service.processes import Cluster, cluster, persistently, run_to_end, wait_for
+from tests.whole.service.processes import cluster, persistently, run_to_end, wait_for
 
 KILLS = int(os.environ.get("SERVICE_KILLS", "12"))
 
