@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, Recorded
-from noetlvm.limits import ARGS_BYTES_MAX
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
-from noetlvm.machine.loops import deep_merge
 from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
-from noetlvm.machine.payload import Offload, TooLargeError
+from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child, Position, State
 from noetlvm.server.credentials import Credentials
 from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand
@@ -140,34 +137,6 @@ class Active:
     def status(self) -> str:
         state = self.state
         return "paused" if state.paused else state.status if state.is_over else "running"
-
-
-def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Outcome:
-    """Return why a child cannot be started, as the outcome of the task that starts it; empty: it can."""
-    playbook = program.playbooks.get(child.path)
-    if playbook is None:
-        known = ", ".join(sorted(program.playbooks))
-        return error("playbook", f"there is no playbook `{child.path}` in the bundle, which has: {known}")
-    version = playbook.metadata.get("version")
-    if child.version is not None and str(version) != str(child.version):
-        return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")
-    objection = objection_to(playbook, payload, {})
-    return error("input", objection) if objection else {}
-
-
-def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[str, Any]) -> str:
-    """Return why a request cannot be recorded; empty: it can."""
-    offload = Offload(playbook.limits.max_payload_bytes)
-    odd = [key for key in ctx if not isinstance(key, str) or not key.isidentifier()]
-    if odd:
-        return f"the keys of `ctx` are plain names, and `{odd[0]}` is none"
-    try:
-        offload.fit(payload)
-        offload.fit(deep_merge(playbook.workload, payload))
-        offload.fit(ctx, ARGS_BYTES_MAX)
-    except (TooLargeError, UnencodableError) as problem:
-        return f"the request cannot be recorded: {problem}"
-    return ""
 
 
 def payload_of(child: Child, offload: Offload) -> dict[str, Any]:

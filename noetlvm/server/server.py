@@ -43,11 +43,11 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, outcome_of, payload_of, refusal
+from noetlvm.server.active import Active, Ending, WaitingInput, outcome_of, payload_of
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
-from noetlvm.server.refusals import BadRequestError, record_refusal
+from noetlvm.server.refusals import BadRequestError, objection_to, record_refusal, refusal
 from noetlvm.server.retry import PreparedRetry, prepare_retry
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
