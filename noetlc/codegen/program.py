@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from noetlc.analysis.placement import pool_of
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
 from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
 from noetlc.syntax import ast, nodes
@@ -285,6 +286,9 @@ def _settings(step: ast.Step) -> dict[str, Value]:
         "router": _router_hints(step.next),
         "arcs": _hints([node_data(arc.spec) if arc.spec else {} for arc in _arcs(step)]),
     }
+    pool = pool_of(step)
+    if pool is not None:
+        hints["pool"] = pool.text
     return found | {key: value for key, value in hints.items() if value}
 
 

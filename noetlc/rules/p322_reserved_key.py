@@ -44,7 +44,6 @@ _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
 """By object, the keys without effect, and what to write instead."""
 
 RESERVED_SETTINGS = {
-    "result": "results are stored beside the executions, in the database that `--db` or `--store` names",
     "resources": "write the setting itself, such as `memory_mb` in `executor.spec.python`",
     "sandbox": "a `python` task always runs in a sandbox; its limits are settings of `executor.spec.python`",
     "telemetry": "every event has `trace_id` and a time; `noetlvm events --json` prints them",

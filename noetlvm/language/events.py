@@ -155,7 +155,7 @@ _ROWS = (
         "TokenRejected",
         _SERVER,
         Entity.STEP,
-        "A token was not let in: it is dropped, its gate cannot be tested, or nothing is left that could open it.",
+        "A token was not admitted: it is dropped, its gate cannot be tested, or nothing is left that could open it.",
         None,
         _payload(
             token="Number of the token.",

@@ -44,6 +44,7 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
+from noetlvm.machine.reads import part
 from noetlvm.machine.requests import refused, requested
 from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread
@@ -72,7 +73,7 @@ def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
     found: list[Effect] = []
     for number, run in state.runs.items():
         for path, thread in run.threads.items():
-            found += _needed(net, state, (number, path), thread)
+            found += _needed(net, state, (number, path), thread, again=True)
     return [*found, *_wake(net, state)]
 
 
@@ -82,6 +83,9 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
     if thread is None or thread.offer[1]:
         return None
     found = state.runs[run]
+    step = net.steps[found.step]
+    assert step.pipeline is not None  # a step without one has no threads (S33)
+    reads = step.pipeline.reads
     return Work(
         state.execution_id,
         state.bundle,
@@ -91,14 +95,14 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
         iteration,
         thread.lease,
         found.args,
-        thread.view.ctx,
-        thread.view.results,
-        state.workload,
-        iter_of(found, net.steps[found.step], iteration, offload),
+        part(thread.view.ctx, reads.ctx),
+        part(thread.view.results, reads.steps),
+        part(state.workload, reads.workload),
+        iter_of(found, step, iteration, offload),
         thread.frame,
         thread.answer,
         state.trace,
-        tuple(entry.name for entry in net.keychain),
+        tuple(entry.name for entry in net.keychain if reads.keychain is None or entry.name in reads.keychain),
     )
 
 
@@ -307,7 +311,9 @@ def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: 
         yield (CloseWork if by_itself else StopWork)(*position, lease)
 
 
-def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Thread) -> Iterator[Effect]:
+def _needed(
+    net: LoadedPlaybook, state: State, position: Position, thread: Thread, *, again: bool = False
+) -> Iterator[Effect]:
     """Yield the effects for what a thread needs now."""
     run, iteration = position
     lease, key = thread.offer
@@ -316,7 +322,7 @@ def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Threa
         yield StartChild(run, iteration, thread.child)
         return
     step = net.steps[state.runs[run].step]
-    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before)
+    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before, again)
 
 
 def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:

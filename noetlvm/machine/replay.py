@@ -172,7 +172,7 @@ class LogReplay:
         read = self._offload.read
         family = (data.get("parent", ""), data.get("depth", 0), data.get("trace", ""))
         payload, ctx = read(data["payload"]), read(data.get("ctx", {}))
-        request = Request(data["execution"], data["bundle"], payload, *family, ctx)
+        request = Request(data["execution"], data["bundle"], payload, *family, ctx, data.get("returns", ""))
         answer = self._log[at + 1].event.data if at + 1 < len(self._log) else {}
         return Refuse(request, answer["error"]) if "error" in answer else Start(request)
 

@@ -22,6 +22,8 @@ def requested(request: Request, path: str, offload: Offload) -> Event:
     }
     if request.ctx:
         data["ctx"] = offload.shrink(request.ctx)
+    if request.returns:
+        data["returns"] = request.returns
     if request.parent:
         data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
     return Event("playbook.execution.requested", data)

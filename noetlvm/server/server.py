@@ -43,12 +43,21 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput, outcome_of, payload_of
+from noetlvm.results.offered import store_for
+from noetlvm.server.active import (
+    Active,
+    Ending,
+    WaitingInput,
+    objection_to,
+    outcome_of,
+    payload_of,
+    refusal,
+    unoffered_store,
+)
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
-from noetlvm.server.refusals import BadRequestError, objection_to, record_refusal, refusal
-from noetlvm.server.retry import PreparedRetry, prepare_retry
+from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 
@@ -140,7 +149,7 @@ class Server:
         """
         ctx = ctx or {}
         self._use(bundle)
-        objection = objection_to(bundle.program.main, payload, ctx)
+        objection = objection_to(bundle.program.main, payload, ctx) or unoffered_store(self.results, bundle.program)
         if objection:
             raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
@@ -190,6 +199,9 @@ class Server:
             raise NotFoundError(f"there is no execution {execution_id}")
         program = self._bundle(row.bundle).program
         playbook = program.playbooks[row.path]
+        unoffered = unoffered_store(self.results, program)
+        if unoffered:
+            raise NotFoundError(unoffered)
         state = recovered(self.store, execution_id, row.bundle, row.seq)
         # What has ended needs no secrets any more.
         credentials = Credentials() if state.is_over else self._resolve(playbook.keychain)
@@ -356,7 +368,8 @@ class Server:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
             return False
         state = active.state
-        request = Request(id, active.row.bundle, payload, active.execution_id, state.depth + 1, state.trace)
+        family = (active.execution_id, state.depth + 1, state.trace)
+        request = Request(id, active.row.bundle, payload, *family, returns=child.returns)
         active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
 
@@ -423,7 +436,7 @@ class Server:
         now = self._decided_at
         blobs = active.offload.take_blobs()
         if blobs:
-            self.results.put(blobs)
+            store_for(self.results, active.playbook.executor).put(blobs)
         known = active.row.seq
         ids = self._ids(now, len(active.events))
         first = known + len(active.shared) + 1

@@ -17,13 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from noetlvm.data.encoding import decode, encode, references_in
 from noetlvm.data.event import Event
+from noetlvm.language.placement import DEFAULT_POOL, POOL_CHARS_MAX
 from noetlvm.service.access import Caller, TokenAccess, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Part
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
 from noetlvm.service.server_link import UNAUTHORIZED
-from noetlvm.store.interface import DEFAULT_POOL, StoreError
+from noetlvm.store.interface import StoreError
 
 worker_router = APIRouter(tags=["workers"])
 
@@ -55,7 +56,7 @@ class Hello(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     worker: str = Field(min_length=1, max_length=100, description="Identifier, new for each process.")
-    pools: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field([DEFAULT_POOL], max_length=100)
+    pools: list[Annotated[str, Field(min_length=1, max_length=POOL_CHARS_MAX)]] = Field([DEFAULT_POOL], max_length=100)
     slots: int = Field(1, ge=1, le=SLOTS_MAX)
 
 
@@ -156,7 +157,7 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
             raise ValueError("a result does not have the checksum that is its key")
     reports = [(report, [_event(fields) for fields in report.events]) for report in message.reports]
     if message.results:
-        driver.results.put(message.results)
+        driver.put_results(message.results, {report.execution_id for report in message.reports})
     if message.slots is not None:
         worker.slots = message.slots
     if message.beat:

@@ -15,7 +15,7 @@ from noetlvm.record import changed
 from noetlvm.results.files import FileResults
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import Credentials, UnresolvedError
-from noetlvm.server.refusals import BadRequestError
+from noetlvm.server.requests import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 

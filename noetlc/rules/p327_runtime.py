@@ -1,4 +1,4 @@
-"""P325: an execution profile or a runtime version that this runtime does not know."""
+"""P327: an execution profile or a runtime version that this runtime does not know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noetlvm.nearest import did_you_mean
 
 
 class Runtime(Rule):
-    code = "P325"
+    code = "P327"
     name = "runtime"
     severity = Severity.WARNING
     summary = "`executor.profile` or `executor.version` names something that this runtime does not know."
