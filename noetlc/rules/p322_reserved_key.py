@@ -59,7 +59,7 @@ class ReservedKey(Rule):
     severity = Severity.NOTE
     summary = "A key is reserved by the language and has no effect."
     why = (
-        "The language names these keys without saying what they do, so nothing obeys them. Whoever reads `quotas` or "
+        "The language names these keys without saying what they do, so nothing obeys them. A reader of `quotas` or "
         "`finally` believes that something is limited or cleaned up, and it is not."
     )
     bad = """

@@ -23,7 +23,6 @@ from noetlvm.record import Record
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
     from noetlvm.server.active import Ending
-    from noetlvm.server.credentials import Credentials, Resolve
     from noetlvm.store.interface import Durability, Store, StoreReader
 
 
@@ -93,6 +92,7 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
 
 async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
     from noetlvm.engine.engine import MAX_PARALLEL, Engine
+    from noetlvm.server.credentials import resolver
     from noetlvm.tools.runner import ToolRunner
 
     engine = Engine(
@@ -126,26 +126,6 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` leaves it
             loop.add_signal_handler(number, stop, number)
-
-
-def resolver(options: tuple[str, ...]) -> Resolve:
-    """Return what gets the credentials that playbooks declare, as `--keychain` says."""
-    from noetlvm.server.credentials import Credentials, KnownSecrets, UnresolvedError
-
-    known = KnownSecrets()
-
-    def resolve(declared: Any) -> Credentials:
-        if not declared:
-            return Credentials(known=known)
-        from noetlvm.keychain.resolve import MissingEntryError, resolve
-
-        try:
-            keychain = resolve(declared, options)
-        except MissingEntryError as problem:
-            raise UnresolvedError(str(problem)) from None
-        return Credentials(keychain.entries, keychain.secrets, known)
-
-    return resolve
 
 
 # ---- the end
@@ -189,5 +169,5 @@ def exit_code(endings: Sequence[Ending]) -> int:
 
 
 def _was_refused(ending: Ending) -> bool:
-    """Tell whether it never began, for want of a credential."""
+    """Return whether it never began, for want of a credential."""
     return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])

@@ -105,7 +105,7 @@ class Active:
 
     @property
     def has_news(self) -> bool:
-        """Tell whether anything waits for a write."""
+        """Return whether anything waits for a write."""
         return bool(self.events or self.acknowledged or self.opened or self.closed or self.sent)
 
     def open(self, work: OpenWork) -> None:

@@ -32,7 +32,7 @@ _BEARER = HTTPBearer(auto_error=False, description="A token of `noetlvm token cr
 
 
 class Caller(NamedTuple):
-    """Whoever sent a request, as its token says."""
+    """The sender of a request, as its token says."""
 
     token: str
     allowed: frozenset[str]
