@@ -145,6 +145,6 @@ def runtime_objection(version: Any) -> str:
 
 
 def guards_success(executor: Mapping[str, Any]) -> bool:
-    """Tell whether arcs without `when` hold on success only: `spec.unguarded_arcs: success` (S55)."""
+    """Return whether arcs without `when` hold on success only: `spec.unguarded_arcs: success` (S55)."""
     spec = executor.get("spec")
     return isinstance(spec, Mapping) and spec.get("unguarded_arcs") == "success"
