@@ -105,7 +105,7 @@ def results_of(path: Path, durability: Durability = "full") -> FileResults:
     """Return the result store that belongs to a database."""
     from noetlvm.results.files import FileResults
 
-    return FileResults(path.with_name(f"{path.name}.results"), durability)
+    return FileResults.of_database(path, durability)
 
 
 def find_execution(reader: StoreReader, text: str | None, options: str = "") -> Execution:

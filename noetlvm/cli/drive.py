@@ -23,7 +23,7 @@ from noetlvm.record import Record
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
     from noetlvm.server.active import Ending
-    from noetlvm.server.credentials import Credentials, Resolve
+    from noetlvm.server.tracing import TraceWriter
     from noetlvm.store.interface import Durability, Store, StoreReader
 
 
@@ -93,23 +93,40 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
 
 async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
     from noetlvm.engine.engine import MAX_PARALLEL, Engine
+    from noetlvm.server.credentials import resolver
     from noetlvm.tools.runner import ToolRunner
 
+    tracing = _tracing(store)
     engine = Engine(
         store,
         results_of(options.database, options.durability),
         ToolRunner(options.keychain),
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
-        observers=(view.observe,),
+        observers=(view.observe, *([tracing.observe] if tracing else [])),
         records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
     )
     begun = begin(engine)
     if not options.quiet:
         view.recall(store, begun)
     _handle_signals(engine, view)
-    await engine.run(listens=True)
+    try:
+        await engine.run(listens=True)
+    finally:
+        if tracing is not None:
+            tracing.close()
     return [engine.ending(execution_id) for execution_id in begun]
+
+
+def _tracing(store: Store) -> TraceWriter | None:
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return None
+    from noetlvm.server.tracing import TracingError, tracing_of
+
+    try:
+        return tracing_of(store)
+    except TracingError as problem:
+        raise CommandError(str(problem)) from None
 
 
 def _handle_signals(engine: Engine, view: Quiet) -> None:
@@ -126,26 +143,6 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` leaves it
             loop.add_signal_handler(number, stop, number)
-
-
-def resolver(options: tuple[str, ...]) -> Resolve:
-    """Return what gets the credentials that playbooks declare, as `--keychain` says."""
-    from noetlvm.server.credentials import Credentials, KnownSecrets, UnresolvedError
-
-    known = KnownSecrets()
-
-    def resolve(declared: Any) -> Credentials:
-        if not declared:
-            return Credentials(known=known)
-        from noetlvm.keychain.resolve import MissingEntryError, resolve
-
-        try:
-            keychain = resolve(declared, options)
-        except MissingEntryError as problem:
-            raise UnresolvedError(str(problem)) from None
-        return Credentials(keychain.entries, keychain.secrets, known)
-
-    return resolve
 
 
 # ---- the end
@@ -189,5 +186,5 @@ def exit_code(endings: Sequence[Ending]) -> int:
 
 
 def _was_refused(ending: Ending) -> bool:
-    """Tell whether it never began, for want of a credential."""
+    """Return whether it never began, for want of a credential."""
     return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])

@@ -296,7 +296,7 @@ class Server:
         return bool(self._waiting)
 
     def only_continues(self) -> bool:
-        """Tell whether all inputs that wait are decisions that were cut: those can wait for ever."""
+        """Return whether all inputs that wait are decisions that were cut: those can wait for ever."""
         return all(type(entry.input) is Continue for active in self._waiting for entry in active.inbox)
 
     @property
@@ -305,6 +305,8 @@ class Server:
 
     def _decide_inbox(self, active: Active) -> None:
         entries, active.inbox = active.inbox, []
+        if self._shuffle is not None:
+            entries = _shuffled(entries, self._shuffle)
         for position, entry in enumerate(entries):
             accepted = _is_current(entry.input, active.state)
             decision = self._decide(
@@ -590,8 +592,18 @@ def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
         call(accepted)
 
 
+def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None]) -> list[WaitingInput]:
+    """Return inputs in another order that could have been that of their arrival: reports of a thread stay in order."""
+    if len(entries) < 2 or type(entries[0].input) in (Start, Refuse):
+        return entries
+    reports = [(one.input.run, one.input.iteration) if type(one.input) is WorkerReport else None for one in entries]
+    queues = {key: iter([one for one, of in zip(entries, reports, strict=True) if of == key]) for key in reports}
+    shuffle(reports)
+    return [next(queues[key]) for key in reports]
+
+
 def _is_current(given: Input, state: State) -> bool:
-    """Tell whether a report comes from the holder of its thread."""
+    """Return whether a report comes from the holder of its thread."""
     if type(given) is not WorkerReport:
         return True
     thread = state.thread(given.run, given.iteration)

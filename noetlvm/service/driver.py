@@ -371,7 +371,7 @@ def referenced(work: Work) -> list[str]:
 
 
 def _is_last(event: Event) -> bool:
-    """Tell whether a worker leaves its command with an event: at its end, or while a child or a long wait lasts."""
+    """Return whether a worker leaves its command with an event: at its end, or while a child or a long wait lasts."""
     return event.name in _ENDINGS or bool(event.data.get("child") or event.data.get("suspended"))
 
 

@@ -74,7 +74,7 @@ class ConnectedWorker:
         return set(self._unit_pools.values()) if self.slots and not self.is_silent else set()
 
     def has_of_unit(self, part: Part, unit: str) -> bool:
-        """Tell whether it has a command of the unit that a part belongs to."""
+        """Return whether it has a command of the unit that a part belongs to."""
         held = (*self.held, *self.leaving)
         return any(other[:2] == part[:2] and covers(unit, other[2]) for other in held)
 
