@@ -33,10 +33,12 @@ from noetlvm.record import Record, changed
 SAME_PATH = "C002"
 OTHER_PLAYBOOK = "C003"
 TOO_LARGE = "C004"
+OTHER_STEP = "C005"
 COMPILER_CODES = {
     SAME_PATH: "two playbooks of one bundle have the same path",
     OTHER_PLAYBOOK: "a child that is not among the files, and so is left to the catalogue",
     TOO_LARGE: "more than a bundle can hold",
+    OTHER_STEP: "a `return_step` that the child does not have",
 }
 """Findings of the compiler itself."""
 
@@ -204,7 +206,16 @@ def _path_findings(
         )
     known = [path.text for other in every if (path := _path(other))]
     others = [path for path in known if own is None or path != own.text]
-    for child in _children(playbook):
+    steps = {path.text: _step_names(other) for other in every if (path := _path(other))}
+    for child, returned in _children(playbook):
+        if returned is not None and child.text in known and returned.text not in steps[child.text]:
+            yield Finding(
+                OTHER_STEP,
+                Severity.ERROR,
+                returned.span,
+                f"the playbook `{child.text}` has no step `{returned.text}`",
+                did_you_mean(returned.text, steps[child.text]) or "name the step whose result is wanted",
+            )
         if child.text not in known:
             yield Finding(
                 OTHER_PLAYBOOK,
@@ -219,12 +230,17 @@ def _path(playbook: ast.Playbook) -> Scalar | None:
     return playbook.metadata.path if playbook.metadata else None
 
 
-def _children(playbook: ast.Playbook) -> Iterator[Scalar]:
-    """Yield the literal paths of the playbooks that this one runs."""
+def _step_names(playbook: ast.Playbook) -> list[str]:
+    return [step.step.text for step in playbook.workflow or () if step.step]
+
+
+def _children(playbook: ast.Playbook) -> Iterator[tuple[Scalar, Scalar | None]]:
+    """Yield the literal paths of the playbooks that this one runs, each with the step that it returns."""
     pipelines = [step.tool or () for step in playbook.workflow or ()]
     if playbook.workbook:
         pipelines += [task.entries for task in playbook.workbook.tasks or ()]
     for task in (task for entries in pipelines for task in ast.nested_tasks(entries)):
         path = task.get_extra("path")
         if task.kind and task.kind.text == "playbook" and isinstance(path, Scalar) and not path.is_template:
-            yield path
+            returned = task.get_extra("return_step")
+            yield path, returned if isinstance(returned, Scalar) and not returned.is_template else None

@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noetlc.compile import Compiled
 
 
 class CompilationError(Exception):
@@ -31,7 +34,7 @@ def compile_playbooks(paths: Sequence[str], *, quiet: bool = False) -> bytes:
     compiled = session.compile()
     if compiled.program is None:
         session.report(compiled.files)
-        raise CompilationError("")
+        raise CompilationError("", _findings(compiled))
     if not quiet:
         with suppress(OSError):  # a run does not end because its warnings cannot be written
             session.report(compiled.files)
@@ -47,20 +50,47 @@ def compile_texts(texts: Sequence[str]) -> bytes:
     compiled = compile_playbooks([PlaybookFile(f"playbook_{at}", text.encode()) for at, text in enumerate(texts, 1)])
     errors = [one.message for file in compiled.files for one in file.findings if one.severity is Severity.ERROR]
     if compiled.program is None:
-        raise CompilationError("; ".join(errors))
+        raise CompilationError("; ".join(errors), _findings(compiled))
     return compiled.data
 
 
 def compile_source(path: str, data: bytes) -> tuple[bytes, list[dict[str, Any]]]:
     """Return the bundle of one playbook, and its findings as `noetlc lint --format json` prints them."""
     from noetlc.compile import compile_playbooks
-    from noetlc.report.located_finding import resolve
 
     compiled = compile_playbooks([(path, data)])
-    findings = [resolve(one, file.source, "").to_json() for file in compiled.files for one in file.findings]
+    findings = _findings(compiled)
     if compiled.program is None:
-        raise CompilationError("the playbook has errors", findings)
+        errors = [one for one in findings if one["severity"] == "error"]
+        lines = [f"{one['path']}:{one['line']}:{one['column']}: {one['code']} {one['message']}" for one in errors]
+        raise CompilationError("\n".join(("the playbook has errors", *lines)), findings)
     return compiled.data, findings
+
+
+def _findings(compiled: Compiled) -> list[dict[str, Any]]:
+    from noetlc.report.located_finding import resolve
+
+    return [resolve(one, file.source, "").to_json() for file in compiled.files for one in file.findings]
+
+
+def run_compiler(words: Sequence[str]) -> tuple[int, str]:
+    """Run a command of `noetlc` in this process; return its exit code and what it prints on standard output."""
+    from contextlib import redirect_stderr, redirect_stdout
+    from io import BytesIO, StringIO, TextIOWrapper
+
+    from noetlc.cli.app import PROGRAM
+    from noetlvm.command_line.declared import run_words
+    from noetlvm.command_line.process import CANNOT_RUN, CommandError
+
+    printed = BytesIO()
+    out = TextIOWrapper(printed, encoding="utf-8", newline="")
+    with redirect_stdout(out), redirect_stderr(StringIO()):
+        try:
+            code = run_words(PROGRAM, words)
+        except (CommandError, *PROGRAM.errors):  # type: ignore[misc]
+            code = CANNOT_RUN
+        out.flush()
+    return code, printed.getvalue().decode()
 
 
 def read_yaml(path: str, data: bytes) -> Any:

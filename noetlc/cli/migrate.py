@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_atomically
 from noetlc.lint.discover import Target, discover
-from noetlc.settings import Settings, settings_for
+from noetlc.settings import DialectChoice, Settings, settings_for
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandError
+from noetlvm.record import changed
 
 if TYPE_CHECKING:
     from noetlc.migrate.report import FileReport, Remark
@@ -140,7 +141,10 @@ def _file(target: Target, settings: Settings) -> FileReport | str | None:
 
 
 def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
-    """Migrate the content of a file, and lint the result where it differs."""
+    """Migrate the content of a file, and lint the result where it differs.
+
+    A result with more errors than the file had is not used: what an older construct hid is to be corrected first.
+    """
     from noetlc.migrate.dialect import Dialect, Recognised
     from noetlc.migrate.migration import Migration, migrate_text
     from noetlc.migrate.report import FileReport
@@ -150,11 +154,17 @@ def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
     if problem is not None:
         return FileReport(path, Migration(text, text, Recognised(Dialect.V10), problem=problem.message))
     migration = migrate_text(text, settings.limits)
-    errors = tuple(_errors(path, migration.after, settings)) if migration.changed else ()
+    if not migration.changed:
+        return FileReport(path, migration)
+    in_v10 = settings._replace(dialect=DialectChoice.V10)
+    errors = tuple(_errors(path, migration.after, in_v10))
+    if errors and len(errors) > len(tuple(_errors(path, text, in_v10))):
+        return FileReport(path, changed(migration, after=text), errors)
     return FileReport(path, migration, errors)
 
 
 def _errors(path: str, text: str, settings: Settings) -> Iterator[Remark]:
+    """Yield the errors of a migrated text, counted as those of v10."""
     from noetlc.finding import Severity
     from noetlc.lint.check import check_source
     from noetlc.migrate.report import Remark

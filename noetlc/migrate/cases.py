@@ -154,7 +154,7 @@ class CaseRewriter:
         changing = [pair for pair in settings.pairs if pair.key not in _KNOBS]
         if not changing:
             self._log.add("R602", action.span, "`retry` of a case is a policy rule")
-            then.pairs.extend(pair for pair in retry_then(settings).pairs if pair.key != "do")
+            then.pairs.extend(pair for pair in retry_then(settings, self._log, action.span).pairs if pair.key != "do")
             return "retry"
         self._log.add("R603", action.span, "`retry` with other inputs is a jump to the task")
         task = self._main_task()

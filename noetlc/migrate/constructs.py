@@ -67,9 +67,9 @@ _ROWS = (
     ),
     Construct(
         "R105",
-        "`executor.kind`, `executor.spec.pool`",
-        "`executor.profile`, `executor.spec.policy.placement`",
-        "the same hints, where v10 has them",
+        "`executor.kind`",
+        "`executor.profile`",
+        "the same profile, under its name in v10; `executor.spec.pool` stays",
     ),
     Construct("R106", "`workbook` as a list", "`workbook.tasks`, a mapping by name", "tasks are found by their name"),
     Construct(
@@ -135,6 +135,19 @@ _ROWS = (
         "`retry: {max_attempts, initial_delay, backoff_multiplier}`",
         "a policy rule with `do: retry`",
         "as many runs, with the same first delay; then the task fails",
+    ),
+    Construct(
+        "R304",
+        "a `backoff_multiplier` other than 2, or `max_delay`",
+        "`delay` computed from `_attempt`, with `backoff: none`",
+        "the same delay before each attempt",
+    ),
+    Construct(
+        "R305",
+        "`jitter` of a retry",
+        "removed",
+        "attempts begin after the delay exactly",
+        Effect.NOTED,
     ),
     # ---- policies
     Construct("R401", "`eval` with `expr`", "`spec.policy.rules` with `when`", "the first rule that matches decides"),
@@ -287,9 +300,9 @@ _ROWS = (
     Construct(
         "R906",
         "`set_shared` without a reducer, in a parallel loop",
-        "nothing",
-        "choose a reducer under `loop.spec.policy.reducers`",
-        Effect.HAND,
+        "the reducer `last`",
+        "the last item's value counts: choose another reducer under `loop.spec.policy.reducers` if that is meant",
+        Effect.NOTED,
     ),
     Construct(
         "R907",
@@ -332,6 +345,13 @@ _ROWS = (
         "`args`, `input` or `with` on a step whose tool takes none",
         "nothing",
         "write the values into the inputs that use them",
+        Effect.HAND,
+    ),
+    Construct(
+        "R915",
+        "`vars` of a step that runs again, read before the step writes them",
+        "nothing",
+        "the value of the run before is still in `ctx`: write its first value in a task at the beginning of the step",
         Effect.HAND,
     ),
     Construct(

@@ -156,9 +156,42 @@ def _vars_plan(root: Map, steps: tuple[StepFacts, ...]) -> VarsPlan:
     for step in steps:
         for key in own[step.name] - shared - root_keys:
             name = key if writers.count(key) == 1 else f"{step.name}_{key}"
-            local = step.has_loop and key not in _arc_reads(step)
+            outlives = key in _arc_reads(step) or (not step.is_parallel and _read_before_written(step, key))
+            local = step.has_loop and not outlives
             by_step[step.name, key] = f"iter.{key}" if local else f"ctx.{name}"
     return VarsPlan(root_keys - written, root_keys & written, by_step)
+
+
+def _read_before_written(step: StepFacts, key: str) -> bool:
+    """Return whether a task reads a variable that no task before it has written in this pipeline."""
+    for task in step.tasks:
+        paths = [path for leaf in leaves(task.body) if isinstance(leaf.value, str) for path in paths_read(leaf.value)]
+        if any(path[:2] == ("vars", key) for path in paths):
+            return True
+        if key in written_keys(task.body, "set_vars"):
+            return False
+    return False
+
+
+def carried_vars(facts: PlaybookFacts) -> Iterator[tuple[StepFacts, str]]:
+    """Yield the variables whose value of a step's last run is there when the step runs again and reads them."""
+    for (name, key), target in facts.vars.by_step.items():
+        step = facts.by_name.get(name)
+        if step and target.startswith("ctx.") and _read_before_written(step, key) and _leads_back(facts, step):
+            yield step, key
+
+
+def _leads_back(facts: PlaybookFacts, step: StepFacts) -> bool:
+    """Return whether a token of the step can come back to it."""
+    found: set[str] = set()
+    waiting = [step]
+    while waiting:
+        current = waiting.pop()
+        onward = [leaf for part in ("next", "case") for leaf in _leaves(current.body.get(part))]
+        names = {leaf.value for leaf in onward if isinstance(leaf.value, str) and leaf.value in facts.by_name}
+        waiting.extend(facts.by_name[name] for name in names - found)
+        found |= names
+    return step.name in found
 
 
 def _step_vars(step: StepFacts) -> Iterator[str]:

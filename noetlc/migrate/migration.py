@@ -7,7 +7,7 @@ from noetlc.migrate.comments import with_all_comments
 from noetlc.migrate.constructs import CONSTRUCTS, Effect, Rewrite, RewriteLog, described
 from noetlc.migrate.dialect import Dialect, Recognised, recognise
 from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, MapEntry, leaves, scalar
-from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, step_facts, steps_of, tasks_of
+from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, carried_vars, step_facts, steps_of, tasks_of
 from noetlc.migrate.names import NameScope, ReadAt
 from noetlc.migrate.policies import PolicyRewriter
 from noetlc.migrate.routing import RouteRewriter, admit_policy
@@ -95,6 +95,8 @@ class _Passes:
             sinks_to_tasks(body, self._log)
             shape_step(body, self._log, older=self._dialect in _OLDER)
         facts = PlaybookFacts(self._root)
+        for step, key in carried_vars(facts):
+            self._log.add("R915", step.body.span, f"`vars.{key}` of step `{step.name}`, which may run again")
         for step in facts.steps:
             self._names(facts, step)
         for step in facts.steps:

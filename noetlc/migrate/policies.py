@@ -13,7 +13,6 @@ from noetlc.migrate.document import (
     Seq,
     SeqItem,
     mapping,
-    plain_data,
     scalar,
     sequence,
     template,
@@ -21,6 +20,7 @@ from noetlc.migrate.document import (
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts
 from noetlc.migrate.shapes import else_rule, error_rule, free_label, labelled, spec_of, task_list
 from noetlc.migrate.templates import expression_in, joined
+from noetlc.syntax.span import Span
 
 ERROR = "outcome.status == 'error'"
 _DIGITS = re.compile(r"(\d+)\D")
@@ -237,7 +237,7 @@ class PolicyRewriter:
         if not settings.pairs:
             return
         rules = policy_rules(body)
-        then = retry_then(settings)
+        then = retry_then(settings, self._log, pair.span)
         more = _attempts_left(then) if rules.items else ""
         rule = mapping(("when", template(joined("and", ERROR, more, condition or ""))), ("then", then))
         rules.items.insert(0, SeqItem(rule))
@@ -318,7 +318,7 @@ def then_of(rule: Map) -> Map | None:
 
 
 def handles_errors(rules: Seq) -> bool:
-    """Tell whether the rules decide about every error."""
+    """Return whether the rules decide about every error."""
     for rule in rules.values:
         if isinstance(rule, Map):
             guard = rule.leaf("when")
@@ -334,25 +334,47 @@ def _attempts_left(then: Map) -> str:
     return f"_attempt < {expression_in(written) or written}"
 
 
-def retry_then(settings: Map) -> Map:
+def retry_then(settings: Map, log: RewriteLog, span: Span | None) -> Map:
     """Return the `then` of a retry, from the settings of another dialect."""
-    data = plain_data(settings)
-    assert isinstance(data, dict)
     then = mapping(("do", "retry"), flow=True)
-    attempts = settings.get("max_attempts") or settings.get("attempts") or settings.get("count")
-    then.put("attempts", attempts or scalar(3))
-    factor = data.get("backoff_multiplier", data.get("multiplier", data.get("backoff_factor")))
-    named = data.get("backoff")
-    if named in ("linear", "exponential"):
-        then.put("backoff", scalar(str(named)))
-    elif isinstance(factor, int | float) and factor > 1:
-        then.put("backoff", scalar("exponential"))
-    else:
-        then.put("backoff", Leaf("none", "none"))
-    delay = settings.get("initial_delay") or settings.get("delay") or settings.get("delay_seconds")
-    if delay is not None:
+    then.put("attempts", _first(settings, "max_attempts", "attempts", "count") or scalar(3))
+    delay = _first(settings, "initial_delay", "delay", "delay_seconds")
+    backoff, computed = _backoff(settings, delay)
+    then.put("backoff", Leaf(backoff, backoff))
+    if computed:
+        log.add("R304", span, "the delay is computed from `_attempt`")
+        then.put("delay", template(computed))
+    elif delay is not None:
         then.put("delay", delay)
+    if settings.pair("jitter"):
+        log.add("R305", span, "`jitter` is removed")
     return then
+
+
+def _first(settings: Map, *names: str) -> Draft | None:
+    return next((found for name in names if (found := settings.get(name)) is not None), None)
+
+
+def _backoff(settings: Map, delay: Draft | None) -> tuple[str, str]:
+    """Return the backoff, and the delay as an expression where no backoff of v10 gives it."""
+    named = settings.text("backoff")
+    if named == "linear":
+        return "linear", ""
+    factor = _first(settings, "backoff_multiplier", "multiplier", "backoff_factor")
+    value = factor.value if isinstance(factor, Leaf) else None
+    if named == "exponential" and factor is None:
+        value = 2
+    grows = value is not None and value not in (0, 1)
+    most = _first(settings, "max_delay")
+    if not isinstance(delay, Leaf) or not grows or (value == 2 and most is None):
+        return ("exponential" if grows else "none"), ""
+    waited = f"{_number(delay)} * {_number(factor) if isinstance(factor, Leaf) else 2} ** (_attempt - 1)"
+    return "none", f"[{waited}, {_number(most)}] | min" if isinstance(most, Leaf) else waited
+
+
+def _number(leaf: Leaf) -> str:
+    inner = expression_in(leaf.value_text)
+    return f"({inner})" if inner else leaf.value_text
 
 
 def as_template(guard: Leaf, log: RewriteLog) -> None:

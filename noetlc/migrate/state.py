@@ -216,7 +216,7 @@ def declare_credentials(root: Map, log: RewriteLog) -> None:
             kind = _CREDENTIAL_KINDS.get(task.text("kind"), "secret_manager")
             for name in _credential_names(root, task, log):
                 needed.setdefault(name, kind)
-    missing = {name: kind for name, kind in needed.items() if name not in declared}
+    missing = {name: kind for name, kind in needed.items() if name.strip() and name not in declared}
     if not missing:
         return
     pair = root.pair("keychain")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from noetlvm.cli.database import writing
 from noetlvm.cli.drive import RunOptions, drive
 from noetlvm.cli.request import (
     Database,
@@ -59,7 +60,11 @@ def run(
     """
     options = RunOptions.of(db, durability, max_parallel, keychain, as_json=as_json, quiet=quiet)
     workload, initial_ctx = request_payload(payload, set or ()), first_ctx(ctx)
-    bundle = bundle_of(files, quiet=quiet)
+    try:
+        bundle = bundle_of(files, quiet=quiet)
+    except RefusedPlaybookError as problem:
+        _record(options, files[0], problem)
+        raise
     if not quiet:
         _note_unknown_keys(bundle, workload)
     return drive(options, lambda engine: [engine.start(bundle, workload, ctx=initial_ctx)], _folder(files))
@@ -83,7 +88,32 @@ def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     try:
         return Bundle.of(data)
     except BundleError as error:
-        raise CommandError(f"{files[0]} is no bundle that can run: {error}") from None
+        raise RefusedPlaybookError(f"{files[0]} is no bundle that can run: {error}") from None
+
+
+class RefusedPlaybookError(CommandError):
+    """The playbook of a request is not valid."""
+
+    def __init__(self, message: str, findings: Sequence[dict[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.findings = findings
+
+
+def _record(options: RunOptions, file: str, problem: RefusedPlaybookError) -> None:
+    """Leave a log of the refused request (S61)."""
+    from noetlvm.machine.requests import invalid_playbook
+    from noetlvm.server.requests import record_refusal
+    from noetlvm.store.interface import StoreError
+
+    error = invalid_playbook(str(problem), problem.findings)
+    try:
+        with writing(options.database, options.durability) as store:
+            refusal = record_refusal(store, error, file, name=Path(file).stem, now=store.now())
+    except StoreError as reason:
+        print(f"note: the refusal is not recorded: {reason}", file=sys.stderr)
+        return
+    if not options.quiet:
+        print(f"refused; `noetlvm show {refusal.execution_id}` shows why", file=sys.stderr)
 
 
 def _read(files: Sequence[str]) -> bytes:
@@ -101,7 +131,9 @@ def _compiled(files: Sequence[str], quiet: bool) -> bytes:
     try:
         return compile_playbooks(files, quiet=quiet)
     except CompilationError as problem:
-        raise CommandError(str(problem)) from None
+        if not problem.findings:
+            raise CommandError(str(problem)) from None
+        raise RefusedPlaybookError(str(problem), problem.findings) from None
 
 
 def _folder(files: Sequence[str]) -> Path:

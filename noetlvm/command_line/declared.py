@@ -1,7 +1,7 @@
 """Commands and their options, declared in the signatures of the functions that carry the commands out.
 
 `Annotated[str | None, Option("--db", metavar="FILE", help="…")] = None` declares an option. Two readers use the
-declaration: `plain` for the usual spellings, `typer_app` for everything else.
+declaration: `run_words` for the usual spellings, `typer_app` for everything else.
 """
 
 from __future__ import annotations

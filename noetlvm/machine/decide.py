@@ -33,7 +33,6 @@ from noetlvm.machine.messages import (
     Pause,
     Refuse,
     Released,
-    Request,
     Resume,
     Retry,
     Start,
@@ -45,6 +44,8 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
+from noetlvm.machine.reads import part
+from noetlvm.machine.requests import refused, requested
 from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread
 from noetlvm.machine.time_limits import next_due, overdue
@@ -72,7 +73,7 @@ def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
     found: list[Effect] = []
     for number, run in state.runs.items():
         for path, thread in run.threads.items():
-            found += _needed(net, state, (number, path), thread)
+            found += _needed(net, state, (number, path), thread, again=True)
     return [*found, *_wake(net, state)]
 
 
@@ -82,6 +83,9 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
     if thread is None or thread.offer[1]:
         return None
     found = state.runs[run]
+    step = net.steps[found.step]
+    assert step.pipeline is not None  # a step without one has no threads (S33)
+    reads = step.pipeline.reads
     return Work(
         state.execution_id,
         state.bundle,
@@ -91,14 +95,14 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
         iteration,
         thread.lease,
         found.args,
-        thread.view.ctx,
-        thread.view.results,
-        state.workload,
-        iter_of(found, net.steps[found.step], iteration, offload),
+        part(thread.view.ctx, reads.ctx),
+        part(thread.view.results, reads.steps),
+        part(state.workload, reads.workload),
+        iter_of(found, step, iteration, offload),
         thread.frame,
         thread.answer,
         state.trace,
-        tuple(entry.name for entry in net.keychain),
+        tuple(entry.name for entry in net.keychain if reads.keychain is None or entry.name in reads.keychain),
     )
 
 
@@ -125,7 +129,7 @@ class _Decider:
     def start(self, given: Start) -> None:
         """Merge the workload and put the first token in front of its step (S4, S37)."""
         request = given.request
-        self._request(request)
+        self._journal.record(requested(request, self._net.path, self._offload))
         self._journal.emit("playbook.request.evaluated", {})
         workload = deep_merge(self._net.workload, request.payload)
         self._journal.emit("workflow.started", {"workload": self._offload.shrink(workload)})
@@ -134,9 +138,8 @@ class _Decider:
         self._settling.settle()
 
     def refuse(self, given: Refuse) -> None:
-        self._request(given.request)
-        self._journal.emit("playbook.request.evaluated", {"error": given.error})
-        self._journal.emit("playbook.processed", {"status": "failed", "failures": self._state.failure_count})
+        for event in refused(given.request, self._net.path, given.error):
+            self._journal.record(event)
 
     def retry(self, given: Retry) -> None:
         """Open the log of a failed execution again, and put back the tokens that its failures took (S56)."""
@@ -240,19 +243,6 @@ class _Decider:
 
     # ---- requests and reports
 
-    def _request(self, request: Request) -> None:
-        data: dict[str, Any] = {
-            "execution": request.execution_id,
-            "bundle": request.bundle,
-            "path": self._net.path,
-            "payload": self._offload.shrink(request.payload),
-        }
-        if request.ctx:
-            data["ctx"] = self._offload.shrink(request.ctx)
-        if request.parent:
-            data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
-        self._journal.emit("playbook.execution.requested", data)
-
     def _begin(self, event: Event, thread: Thread) -> None:
         """Record that a run or an iteration has started, with the first report about it."""
         if self._state.runs[event.run].since is None:
@@ -321,7 +311,9 @@ def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: 
         yield (CloseWork if by_itself else StopWork)(*position, lease)
 
 
-def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Thread) -> Iterator[Effect]:
+def _needed(
+    net: LoadedPlaybook, state: State, position: Position, thread: Thread, *, again: bool = False
+) -> Iterator[Effect]:
     """Yield the effects for what a thread needs now."""
     run, iteration = position
     lease, key = thread.offer
@@ -330,7 +322,7 @@ def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Threa
         yield StartChild(run, iteration, thread.child)
         return
     step = net.steps[state.runs[run].step]
-    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before)
+    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before, again)
 
 
 def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
@@ -339,7 +331,7 @@ def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
 
 
 def is_news(event: Event, thread: Thread) -> bool:
-    """Tell whether a worker may report an event, and has not done so before."""
+    """Return whether a worker may report an event, and has not done so before."""
     if event.name in _TASK_EVENTS:
         return (event.task, event.attempt, event.name == "task.done") > thread.reported
     return event.name in (_IN_LOOP if event.iteration else _OUTSIDE_LOOP)

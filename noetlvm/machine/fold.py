@@ -13,7 +13,7 @@ from typing import Any
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY
 from noetlvm.machine.payload import rough_bytes
-from noetlvm.machine.state import FAILURES_KEPT, Child, LoopRun, Run, State, Thread, Token, View
+from noetlvm.machine.state import FAILURES_LISTED, Child, LoopRun, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
@@ -31,6 +31,7 @@ def _requested(state: State, event: Event) -> None:
     state.execution_id, state.bundle, state.path = data["execution"], data["bundle"], data["path"]
     state.parent, state.depth = data.get("parent", ""), data.get("depth", 0)
     state.trace = data.get("trace") or state.parent or state.execution_id
+    state.returns = data.get("returns", "")
     state.status = "requested"
 
 
@@ -112,7 +113,7 @@ def _test_gates(state: State) -> None:
 def _fail(state: State, failure: dict[str, Any]) -> None:
     state.failure_count += 1
     insort(state.failures, failure, key=_failure_position)
-    del state.failures[FAILURES_KEPT:]
+    del state.failures[FAILURES_LISTED:]
 
 
 def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
@@ -176,7 +177,9 @@ def _routed(state: State, event: Event) -> None:
         _put_token(state, token["id"], Token(token["step"], token["args"], boundary, False))
     if boundary["status"] == "error":
         _take_failure(state, event, run)
-    elif not event.data["arcs"]:
+    elif run.step == state.returns:
+        state.result = boundary.get("result")
+    elif not event.data["arcs"] and not state.returns:
         place = event.data.get("place", state.result_place)
         if place >= state.result_place:
             state.result, state.result_place = boundary.get("result"), place
@@ -204,7 +207,7 @@ def _touch(state: State, number: int, path: str, thread: Thread | None) -> None:
 
 def _open_thread(state: State, number: int, run: Run, path: str, view: View) -> None:
     _touch(state, number, path, None)
-    lease = max((lease for unit, lease in run.leases.items() if _covers(unit, path)), default=1)
+    lease = max((lease for unit, lease in run.leases.items() if covers(unit, path)), default=1)
     run.threads[path] = Thread(view, lease)
 
 
@@ -220,13 +223,13 @@ def _replace_lease(state: State, event: Event) -> None:
     run, unit, lease = state.runs[event.run], event.iteration, event.data["lease"]
     run.leases[unit] = lease
     for path, thread in run.threads.items():
-        if _covers(unit, path):
+        if covers(unit, path):
             _touch(state, event.run, path, thread)
             thread.lease = lease
 
 
-def _covers(unit: str, path: str) -> bool:
-    """Tell whether a unit, the part of a run that one lease covers, contains an iteration."""
+def covers(unit: str, path: str) -> bool:
+    """Return whether a unit, the part of a run that one lease covers, contains an iteration."""
     return not unit or path == unit or path.startswith(f"{unit}.")
 
 
@@ -262,7 +265,7 @@ def _child(state: State, event: Event, wanted: dict[str, Any]) -> Child:
     start, timeout = event.data.get("ts"), wanted.get("timeout")
     due = start + timeout if start is not None and timeout is not None else None
     key, workload = f"{run_id}.{event.attempt}", wanted.get("workload") or {}
-    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label)
+    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label, wanted.get("return_step", ""))
 
 
 def _child_finished(state: State, event: Event) -> None:

@@ -29,6 +29,8 @@ class Request(NamedTuple):
     """The topmost of them."""
     ctx: dict[str, Any] = {}
     """Initial `ctx`."""
+    returns: str = ""
+    """Step whose result is the execution's; empty: the one that leads nowhere."""
 
 
 class Start(NamedTuple):
@@ -144,6 +146,13 @@ class OpenWork(NamedTuple):
     step: str
     pool: str
     not_before: float = 0.0
+    again: bool = False
+    """It may be open under this lease already: the execution is resumed."""
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether other iterations belong to the same unit, and to the same worker."""
+        return self.unit != self.iteration
 
 
 class CloseWork(NamedTuple):
@@ -210,9 +219,10 @@ class Work(NamedTuple):
     lease: int
     args: dict[str, Any]
     ctx: dict[str, Any]
+    """What the step's code can read of it; so for `results` and `workload`."""
     results: dict[str, Any]
     """Results of other steps."""
-    workload: Any
+    workload: dict[str, Any]
     iter: dict[str, Any] | None
     """The element, `index` and `parent`; what `set_iter` wrote is in `frame`. None outside a loop."""
     frame: FrameState
@@ -220,7 +230,7 @@ class Work(NamedTuple):
     """Outcome of the child execution that the pipeline waited for."""
     trace: str
     keychain: tuple[str, ...]
-    """Names of the keychain entries that the playbook declares."""
+    """Names of the keychain entries that the step's code can read."""
 
 
 # ---- as data

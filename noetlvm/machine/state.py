@@ -15,7 +15,7 @@ from noetlvm.machine.payload import CtxSize
 LAYOUT = 6
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
-FAILURES_KEPT = 100
+FAILURES_LISTED = 100
 """Unhandled failures that are listed one by one; all are counted."""
 
 Position = tuple[int, str]
@@ -112,6 +112,8 @@ class Child(NamedTuple):
     """When the task stops waiting; None: never."""
     label: str = ""
     """Of the task."""
+    returns: str = ""
+    """Step of the child whose result is wanted; empty: the child's own choice."""
 
 
 class Thread:
@@ -298,7 +300,19 @@ class Token(NamedTuple):
 
 
 _PLAIN = (
-    *("execution_id", "bundle", "path", "parent", "depth", "trace", "retried_from", "status", "paused", "seq"),
+    *(
+        "execution_id",
+        "bundle",
+        "path",
+        "parent",
+        "depth",
+        "trace",
+        "returns",
+        "retried_from",
+        "status",
+        "paused",
+        "seq",
+    ),
     *("now", "since"),
     *("workload", "result", "result_place", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "last_boundary", "final_given"),
@@ -321,6 +335,8 @@ class State:
         self.depth = 0
         self.trace = ""
         """The execution at the root of all that run for the same request; this one, if it has no parent."""
+        self.returns = ""
+        """Step whose result is the execution's; empty: the one that leads nowhere."""
         self.retried_from = ""
         """Failed execution whose log this one's begins with (S56); empty: none."""
         self.status = "new"

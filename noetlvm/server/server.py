@@ -43,11 +43,21 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, outcome_of, payload_of, refusal
+from noetlvm.results.offered import store_for
+from noetlvm.server.active import (
+    Active,
+    Ending,
+    WaitingInput,
+    objection_to,
+    outcome_of,
+    payload_of,
+    refusal,
+    unoffered_store,
+)
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
-from noetlvm.server.retry import PreparedRetry, prepare_retry
+from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 
@@ -69,10 +79,6 @@ _COUNTS_CACHED = 1_000
 
 class NotFoundError(LookupError):
     """The store has no such execution, or not what is needed to continue it."""
-
-
-class BadRequestError(ValueError):
-    """A request that cannot be recorded."""
 
 
 class Server:
@@ -143,9 +149,9 @@ class Server:
         """
         ctx = ctx or {}
         self._use(bundle)
-        objection = objection_to(bundle.program.main, payload, ctx)
+        objection = objection_to(bundle.program.main, payload, ctx) or unoffered_store(self.results, bundle.program)
         if objection:
-            raise BadRequestError(objection)
+            raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
         if not self._is_shared:  # a service remembers no endings: its store does
             self._wanted.add(request.execution_id)
@@ -173,6 +179,10 @@ class Server:
         self.submit(active, plan.retry(id, bundle.id), done)
         return id
 
+    def refuse(self, error: dict[str, Any], path: str, name: str = "") -> BadRequestError:
+        """Record that a request is refused, and return what to raise (S61)."""
+        return record_refusal(self.store, error, path, name=name, now=self._now(), ids=self._ids)
+
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
         active.inbox.append(WaitingInput(given, 0, done))
@@ -189,6 +199,9 @@ class Server:
             raise NotFoundError(f"there is no execution {execution_id}")
         program = self._bundle(row.bundle).program
         playbook = program.playbooks[row.path]
+        unoffered = unoffered_store(self.results, program)
+        if unoffered:
+            raise NotFoundError(unoffered)
         state = recovered(self.store, execution_id, row.bundle, row.seq)
         # What has ended needs no secrets any more.
         credentials = Credentials() if state.is_over else self._resolve(playbook.keychain)
@@ -283,7 +296,7 @@ class Server:
         return bool(self._waiting)
 
     def only_continues(self) -> bool:
-        """Tell whether all inputs that wait are decisions that were cut: those can wait for ever."""
+        """Return whether all inputs that wait are decisions that were cut: those can wait for ever."""
         return all(type(entry.input) is Continue for active in self._waiting for entry in active.inbox)
 
     @property
@@ -292,6 +305,8 @@ class Server:
 
     def _decide_inbox(self, active: Active) -> None:
         entries, active.inbox = active.inbox, []
+        if self._shuffle is not None:
+            entries = _shuffled(entries, self._shuffle)
         for position, entry in enumerate(entries):
             accepted = _is_current(entry.input, active.state)
             decision = self._decide(
@@ -355,7 +370,8 @@ class Server:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
             return False
         state = active.state
-        request = Request(id, active.row.bundle, payload, active.execution_id, state.depth + 1, state.trace)
+        family = (active.execution_id, state.depth + 1, state.trace)
+        request = Request(id, active.row.bundle, payload, *family, returns=child.returns)
         active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
 
@@ -422,7 +438,7 @@ class Server:
         now = self._decided_at
         blobs = active.offload.take_blobs()
         if blobs:
-            self.results.put(blobs)
+            store_for(self.results, active.playbook.executor).put(blobs)
         known = active.row.seq
         ids = self._ids(now, len(active.events))
         first = known + len(active.shared) + 1
@@ -553,7 +569,8 @@ class Server:
         return active
 
     def _close(self, active: Active) -> None:
-        del self.active[active.execution_id]
+        if self.active.get(active.execution_id) is active:  # a request to one that has ended is only acknowledged
+            del self.active[active.execution_id]
         if active.execution_id in self._wanted:
             self.endings[active.execution_id] = active.ending()
 
@@ -576,8 +593,18 @@ def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
         call(accepted)
 
 
+def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None]) -> list[WaitingInput]:
+    """Return inputs in another order that could have been that of their arrival: reports of a thread stay in order."""
+    if len(entries) < 2 or type(entries[0].input) in (Start, Refuse):
+        return entries
+    reports = [(one.input.run, one.input.iteration) if type(one.input) is WorkerReport else None for one in entries]
+    queues = {key: iter([one for one, of in zip(entries, reports, strict=True) if of == key]) for key in reports}
+    shuffle(reports)
+    return [next(queues[key]) for key in reports]
+
+
 def _is_current(given: Input, state: State) -> bool:
-    """Tell whether a report comes from the holder of its thread."""
+    """Return whether a report comes from the holder of its thread."""
     if type(given) is not WorkerReport:
         return True
     thread = state.thread(given.run, given.iteration)

@@ -12,12 +12,12 @@ from fastapi.responses import StreamingResponse
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import envelope
 from noetlvm.data.references import plain
+from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
-from noetlvm.server.retry import PreparedRetry, RefusedRetryError
-from noetlvm.server.server import BadRequestError
+from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.live import live_events
@@ -57,7 +57,13 @@ async def start_execution(
 ) -> Started:
     """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
     driver = driver_of(request)
-    bundle = await run_in_threadpool(_bundle, driver, wanted)
+    try:
+        bundle = await run_in_threadpool(_bundle, driver, wanted)
+    except ProblemError as problem:
+        name = wanted.path or wanted.bundle
+        if name:
+            await run_in_threadpool(driver.server.refuse, failure("playbook", str(problem)), name)
+        raise
     try:
         id = await driver.start(bundle, wanted.payload, wanted.ctx, idempotency_key or "")
     except BadRequestError as error:

@@ -131,7 +131,7 @@ class RemoteWorker:
             await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             for report in list(self._reports):
                 # It may be in the log or not: the log knows, and who takes the command over continues from there.
-                self._give_up(_part(report), report["lease"])
+                self.give_up(_part(report), report["lease"])
             self._results.clear()
             self._beats.clear()
             sender = asyncio.create_task(self._send(exchange))
@@ -202,7 +202,7 @@ class RemoteWorker:
                 self._begin(work, command["secrets"])
             except (OSError, LookupError) as error:
                 _LOG.warning("a command cannot begin here: %s", error)
-                self._give_up((work.execution_id, work.run, work.iteration), work.lease)
+                self.give_up((work.execution_id, work.run, work.iteration), work.lease)
 
     # ---- commands
 
@@ -231,7 +231,7 @@ class RemoteWorker:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _LOG.warning("a command cannot continue here: %s", error)
-            self._give_up((work.execution_id, work.run, work.iteration), work.lease)
+            self.give_up((work.execution_id, work.run, work.iteration), work.lease)
 
     def _stop(self, part: Part, lease: int) -> None:
         run = self._runs.get(part)
@@ -262,15 +262,19 @@ class RemoteWorker:
             if late:
                 _LOG.warning("leases could not be renewed: stopping %d pipelines", len(late))
             for part, run in late:
-                self._give_up(part, run.work.lease)
+                self.give_up(part, run.work.lease)
 
-    def _give_up(self, part: Part, lease: int) -> None:
+    def give_up(self, part: Part, lease: int) -> None:
         """Stop a pipeline, forget what it reported without an answer, and return its command."""
         self._stop(part, lease)
         forgotten = [report for report in self._reports if _part(report) == part and report["lease"] <= lease]
         self._reports = [report for report in self._reports if report not in forgotten]
         for report in forgotten:
             self._waiting.pop(report["number"], None)
+        self.release(part, lease)
+
+    def release(self, part: Part, lease: int) -> None:
+        """Return a command to the server: nothing more is accepted under its lease."""
         self._released.append(_lease(part, lease))
         self._news.set()
 

@@ -14,7 +14,7 @@ from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.sim.playbooks import FAILED, NEXT_ROUND, ROUNDS, SUCCEEDED, Document, tasks_in
 from noetlvm.sim.ports import SECRET
-from noetlvm.sim.world import History, Log, Scenario
+from noetlvm.sim.world import History, Scenario, StoredLog
 
 INVARIANTS = {
     "dense": "Events are numbered from 1 without a gap, and the execution's row has the number of the last.",
@@ -100,7 +100,9 @@ class _Run:
 class _LogModel:
     """One log while it is read."""
 
-    def __init__(self, id: str, document: Document, log: Log, ctx: dict[str, Any] | None, *, is_steady: bool) -> None:
+    def __init__(
+        self, id: str, document: Document, log: StoredLog, ctx: dict[str, Any] | None, *, is_steady: bool
+    ) -> None:
         self._id = id
         self._document = document
         self._log = log

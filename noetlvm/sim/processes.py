@@ -6,11 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from noetlvm.language.placement import DEFAULT_POOL
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
 from noetlvm.sim.ports import FaultyStore, SimulatedClock, SimulatedTools, resolve_secrets
-from noetlvm.store.interface import DEFAULT_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,7 @@ class SimulatedWorker:
             self._tools,
             id=f"worker-{self.number}-{self._generation}",
             pools=(DEFAULT_POOL,),
-            slots=around.random.randint(1, 4),
+            slots=around.random.choice((1, 1, 2, 4)),
             clock=self.clock,
             jitter=around.random.random,
         )

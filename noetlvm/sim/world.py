@@ -60,7 +60,7 @@ class Scenario(NamedTuple):
         )
 
 
-class Log(NamedTuple):
+class StoredLog(NamedTuple):
     """What the store has of an execution in the end."""
 
     row: Execution
@@ -70,7 +70,7 @@ class Log(NamedTuple):
 class History(NamedTuple):
     """What the checker reads."""
 
-    logs: dict[str, Log]
+    logs: dict[str, StoredLog]
     calls: list[CallRecord]
     ctx: dict[str, dict[str, Any]]
     """`ctx` of each execution in the state that its log makes."""
@@ -252,7 +252,7 @@ class World:
 
     def _history(self, ended: float, lines: list[str]) -> History:
         rows = self.store.executions()
-        logs = {row.execution_id: Log(row, list(self.store.events(row.execution_id))) for row in reversed(rows)}
+        logs = {row.execution_id: StoredLog(row, list(self.store.events(row.execution_id))) for row in reversed(rows)}
         left = [f"execution {row.execution_id} is {row.status}" for row in rows if row.ended is None]
         left += [f"a command of {command.part} is open" for command in self.store.commands()]
         left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]
@@ -276,7 +276,7 @@ class World:
     def _fetch(self, reference: Reference) -> bytes:
         return self._results.get(reference.key)
 
-    def _differences(self, logs: dict[str, Log]) -> dict[str, int]:
+    def _differences(self, logs: dict[str, StoredLog]) -> dict[str, int]:
         found: dict[str, int] = {}
         if self.scenario.seed % REPLAYED == 0:
             for id, log in logs.items():

@@ -90,7 +90,7 @@ def _of_executions(connection: sqlite3.Connection, path: Path, rows: dict[int, _
             repair = (("UPDATE executions SET counts = '{}' WHERE key = ?", (key,)),)
             yield Damage(str(problem).partition("; ")[0], "its counters are emptied", repair)
         rows[key] = _Row(execution.execution_id, execution.seq)
-        if execution.bundle not in known:
+        if execution.bundle and execution.bundle not in known:  # a refused request has none
             missing = f"the bundle {execution.bundle} of {execution.execution_id} is missing"
             yield Damage(missing, "the execution can be shown but not resumed")
 

@@ -12,20 +12,29 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from noetlvm.bridge import CompilationError
+from noetlvm.machine.messages import Request
+from noetlvm.machine.requests import invalid_playbook
+from noetlvm.machine.requests import refused as refusal_events
 from noetlvm.testing.log import fold_log, read_log, state_view, write_log
 from noetlvm.testing.result import RunResult
-from noetlvm.testing.run_playbook import run_playbook
+from noetlvm.testing.run_playbook import EXECUTION_ID, run_playbook
 from noetlvm.testing.script import ScriptError
 
-REFUSED = {"status": "refused", "events": [], "calls": []}
-"""The answer for a playbook that does not compile: nothing of it runs."""
+
+def refused(problem: CompilationError) -> dict[str, Any]:
+    """Return the answer for a playbook that does not compile: its log says why, and nothing of it runs."""
+    events = refusal_events(Request("test", "", {}), "playbook_1", invalid_playbook("", problem.findings))
+    return {"status": "refused", "events": [event._asdict() for event in events], "calls": []}
 
 
-def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = None) -> RunResult:
+def run_given(
+    texts: list[str], given: dict[str, Any], schedule: int | None = None, execution_id: str = EXECUTION_ID
+) -> RunResult:
     """Run playbooks, the main one first, as a case says."""
     main, *others = texts
     return run_playbook(
@@ -37,19 +46,20 @@ def run_given(texts: list[str], given: dict[str, Any], schedule: int | None = No
         controls=[(time, action) for time, action in given.get("controls", ())],
         schedule=schedule,
         others=others,
+        execution_id=execution_id,
     )
 
 
-def main() -> int:
-    """Answer one question of the suite."""
-    arguments = _arguments()
+def main(words: Sequence[str] | None = None) -> int:
+    """Answer one question of the suite; by default the one of the command line."""
+    arguments = _arguments(words)
     try:
         if arguments.stage == "replay":
             _print(state_view(fold_log(read_log(_text(arguments.files[0]).splitlines()))))
             return 0
         ran = run_given([_text(file) for file in arguments.files], _given(arguments.given))
-    except CompilationError:
-        _print(REFUSED)
+    except CompilationError as problem:
+        _print(refused(problem))
         return 1
     except ScriptError as error:
         print(error, file=sys.stderr)
@@ -62,13 +72,13 @@ def main() -> int:
     return 0 if ran.status == "success" else 1
 
 
-def _arguments() -> Namespace:
+def _arguments(words: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser("noetlvm.testing", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=("run", "replay", "record"))
     parser.add_argument("files", nargs="+", help="a playbook and its children, or a log")
     parser.add_argument("--given", help="a case's expectation: what it gives the run")
     parser.add_argument("--events", type=int, help="how many events of the log to print")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def _given(file: str | None) -> dict[str, Any]:

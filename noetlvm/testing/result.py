@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
+from noetlvm.machine.payload import whole
+from noetlvm.results.interface import ResultStore
+from noetlvm.results.memory import MemoryResults
+from noetlvm.server.recovery import folded
+from noetlvm.store.interface import Execution, StoreReader
+
+_SHORT_CHARS = 100
 
 
 class CallMade(NamedTuple):
@@ -43,6 +51,12 @@ class RunResult(NamedTuple):
     stored: dict[str, bytes]
     """Large results of all executions, by the keys of what refers to them."""
 
+    def __repr__(self) -> str:
+        """Return how it ended, in a line: its events would fill a page."""
+        failed = f", failed: {self.failures[0]['error']['message']}" if self.failures else ""
+        ran = f"{len(self.steps())} step runs, {len(self.calls)} calls, {len(self.events)} events"
+        return f"<{self.status} after {self.seconds:g} s: {ran}, result {_short(self.result)}{failed}>"
+
     @property
     def seconds(self) -> float:
         """How long it took, by its own clock."""
@@ -68,6 +82,45 @@ class RunResult(NamedTuple):
             "in_flight": self.in_flight,
             "children": [child.to_data() for child in self.children],
         }
+
+
+def read_result(
+    reader: StoreReader,
+    results: ResultStore,
+    row: Execution,
+    played: Callable[[str], tuple[list[CallMade], int]],
+    begin: float | None = None,
+) -> RunResult:
+    """Return how an execution of a store went.
+
+    `played` gives its calls, and how many tools ran at once at most. Times count from `begin`, by default its own.
+    """
+    id = row.execution_id
+    state = folded(reader, id)
+    log = list(reader.events(id))
+    if begin is None:
+        begin = log[0].timestamp if log else 0.0
+    calls, in_flight = played(id)
+    return RunResult(
+        execution_id=id,
+        status=row.status,
+        ctx=whole(state.ctx, results.get),
+        result=whole(state.result, results.get),
+        failures=list(state.failures),
+        events=[recorded.event for recorded in log],
+        times=[recorded.timestamp - begin for recorded in log],
+        calls=[call._replace(at=call.at - begin) for call in calls],
+        in_flight=in_flight,
+        children=[
+            read_result(reader, results, child, played, begin) for child in reversed(reader.executions(parent=id))
+        ],
+        stored=results.blobs if isinstance(results, MemoryResults) else {},
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHORT_CHARS else f"{text[: _SHORT_CHARS - 1]}…"
 
 
 def shown(value: Any) -> Any:

@@ -25,10 +25,9 @@ from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import Resolve
-from noetlvm.server.recovery import folded
-from noetlvm.store.interface import Action, Execution
+from noetlvm.store.interface import Action
 from noetlvm.store.memory import MemoryStore
-from noetlvm.testing.result import CallMade, RunResult, shown
+from noetlvm.testing.result import CallMade, RunResult, read_result, shown
 from noetlvm.testing.script import Script, ScriptError
 from noetlvm.tools.call import Outcome, ToolCall, ok
 
@@ -130,6 +129,10 @@ class ScriptedTools:
     async def close(self) -> None:
         """Nothing is open."""
 
+    def played(self, execution_id: str) -> tuple[list[CallMade], int]:
+        """Return the calls of an execution, and how many tools ran at once at most."""
+        return self.calls.get(execution_id, []), self.most.get(execution_id, 0)
+
     def _position(self, call: ToolCall) -> tuple[str, str, int, str]:
         """Return execution, step, run and iteration of a call."""
         execution, number, *iteration = call.key.rpartition("#")[0].split("/")
@@ -193,36 +196,8 @@ class Simulation:
         await engine.run()
         row = self._store.execution(execution_id)
         assert row is not None  # it was started
-        return self._result(row)
+        return read_result(self._store, self._results, row, self._tools.played)
 
     async def _control(self, engine: Engine, execution_id: str, time: float, action: Action) -> None:
         await self._clock.sleep(time)
         engine.control(execution_id, action)
-
-    def _result(self, row: Execution) -> RunResult:
-        id = row.execution_id
-        state = folded(self._store, id)
-        log = list(self._store.events(id))
-        children = list(reversed(self._store.executions(parent=id)))
-        return RunResult(
-            execution_id=id,
-            status=row.status,
-            ctx=self._plain(state.ctx),
-            result=self._plain(state.result),
-            failures=list(state.failures),
-            events=[recorded.event for recorded in log],
-            times=[recorded.timestamp for recorded in log],
-            calls=self._tools.calls.get(id, []),
-            in_flight=self._tools.most.get(id, 0),
-            children=[self._result(child) for child in children],
-            stored=self._results.blobs,
-        )
-
-    def _plain(self, value: Any) -> Any:
-        """Return data with everything in it that is stored elsewhere."""
-        value = Offload(fetch=lambda reference: self._results.get(reference.key)).read(value)
-        if isinstance(value, dict):
-            return {key: self._plain(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self._plain(item) for item in value]
-        return shown(value)

@@ -19,6 +19,11 @@ workload: { customer: "{{ args.customer }}" }
         Input("path", ("string",), "The child's `metadata.path`.", required=True),
         Input("version", ("string", "integer"), "The child's version; the newest if absent."),
         Input("workload", ("object",), "The request: merged over the child's workload defaults."),
+        Input(
+            "return_step",
+            ("string",),
+            "Step of the child whose result is the child's `result`; without it, that of the step that ran last.",
+        ),
     ),
     settings=(Setting("timeout", ("number",), "Seconds that the child may take; without it, as long as it needs."),),
     runs_on="server",

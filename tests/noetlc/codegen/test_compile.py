@@ -144,6 +144,13 @@ def test_a_child_that_is_not_among_the_files_is_left_to_the_catalogue() -> None:
     assert codes(compiled(called("a", child="b"), called("b"))) == []
 
 
+@pytest.mark.parametrize(("step", "found"), [("start", []), ("strat", ["C005"]), ('"{{ 1 }}"', [])])
+def test_a_step_to_return_must_be_one_of_the_child(step: str, found: list[str]) -> None:
+    parent = called("a", child="b").replace("path: b", f"path: b, return_step: {step}")
+    assert f"return_step: {step}" in parent
+    assert codes(compiled(parent, called("b"))) == found
+
+
 # ---- what it promises of its bytes
 
 

@@ -127,6 +127,7 @@ class _Run:
     ) -> tuple[str, Any, Any]:
         """Run the tasks with a program counter; return how they ended, the result and the error."""
         at, previous, attempts = 0, None, 1
+        scope = self.scope(args)
         iteration = dict(iteration) if iteration is not None else None
         while at < len(tasks):
             label, task = tasks[at]
@@ -147,16 +148,35 @@ class _Run:
             if do == "retry" and attempts >= _number(directive.get("attempts", 3)):
                 do = "fail"
             if do == "fail":
+                self.case_tasks(name, step, "call.error", {**scope, "error": outcome["error"]})
                 return _FAILED, None, outcome["error"]
             if do == "retry":
                 attempts += 1
                 continue
             attempts = 1
-            previous = self.value(directive["set_prev"], scope) if "set_prev" in directive else outcome["result"]
+            if not task.get("_sink"):  # what is stored stays the result
+                previous = self.value(directive["set_prev"], scope) if "set_prev" in directive else outcome["result"]
             if do == "break":
                 break
             at = [known for known, _ in tasks].index(directive["to"]) if do == "jump" else at + 1
-        return _DONE, previous, None
+        result = {"result": previous, "response": _wrapped(previous)}
+        error = self.case_tasks(name, step, "call.done", {**scope, **result})
+        return (_FAILED, None, error) if error else (_DONE, previous, None)
+
+    def case_tasks(self, name: str, step: dict[str, Any], event: str, scope: dict[str, Any]) -> dict[str, Any] | None:
+        """Run the tasks of the `case` entries that hold after the step's own tool; return the error of one."""
+        names = [event, "step.exit"] if event == "call.done" else [event]
+        for entry in step.get("case") or []:
+            for guard, then in _branches(entry):
+                if guard is None or "step.enter" in guard:
+                    continue
+                if any(self.holds(guard, {**scope, "event": {"name": each}}) for each in names):
+                    for label, task in _case_tasks(then):
+                        outcome = self.call(name, label, task, None)
+                        if outcome["status"] == "error":
+                            error: dict[str, Any] = outcome["error"]
+                            return error
+        return None
 
     def share(self, patch: dict[str, Any], scope: dict[str, Any]) -> None:
         for key, write in patch.items():
@@ -206,7 +226,9 @@ class _Run:
             for guard, then in _branches(entry):
                 acts = {key: value for key, value in then.items() if key in ("set", "retry", "collect", "fail")}
                 if acts and (guard is None or self.holds(guard, scope)):
-                    return self.act(acts, task, scope)
+                    found = self.act(acts, task, scope)
+                    handled = outcome["status"] == "error" and found["do"] == "continue"
+                    return {"do": "break"} if handled else found  # what follows is for a tool that has succeeded
         return None
 
     def act(self, acts: dict[str, Any], task: dict[str, Any], scope: dict[str, Any]) -> dict[str, Any]:
@@ -318,7 +340,7 @@ def _name(step: dict[str, Any]) -> str:
 
 
 def _tasks(step: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    tool = step.get("tool")
+    tool = step.get("tool", step.get("pipe", step.get("type")))
     if isinstance(tool, str):
         tool = {"kind": tool}
     if isinstance(tool, dict):
@@ -326,6 +348,8 @@ def _tasks(step: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         found = [(tool.get("name", label), {**tool, "_label": tool.get("name", label)})]
     else:
         found = [next(iter(entry.items())) for entry in tool or []]
+    found = [one for label, task in found for one in ((label, task), *_sinks(task, f"{label}_sink"))]
+    found += _sinks(step, "sink")
     for entry in step.get("case") or []:
         for _, then in _branches(entry):
             if "pipe" in then and "step.enter" in entry["when"]:
@@ -333,6 +357,18 @@ def _tasks(step: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
                 bodies = [one for task in then["pipe"] for one in task.items()]
                 found += [(label, {**body["tool"], "_catch": catch}) for label, body in bodies]
     return found
+
+
+def _sinks(holder: dict[str, Any], label: str) -> list[tuple[str, dict[str, Any]]]:
+    sink = holder.get("sink")
+    return [(label, {**sink.get("tool", sink), "_sink": True})] if sink else []
+
+
+def _case_tasks(then: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the tasks of an entry that are to run after the step's own tool."""
+    piped = [one for task in then.get("pipe") or [] for one in task.items()]
+    named = [(key, value) for key, value in then.items() if isinstance(value, dict) and "tool" in value]
+    return [(label, body["tool"]) for label, body in (*piped, *named)]
 
 
 def _pages(step: dict[str, Any]) -> bool:

@@ -44,11 +44,6 @@ CASES = {
   - step: start
     tool: { kind: python, args: { home: "{{ env.HOME }}" }, code: result = home }
 """,
-    "R906": """\
-  - step: start
-    loop: { in: "{{ workload.items }}", iterator: item, spec: { mode: parallel } }
-    tool: [{ one: { kind: noop, eval: [{ else: { do: continue, set_shared: { x: "{{ item }}" } } }] } }]
-""",
     "R907": """\
   - step: start
     tool: [{ one: { kind: noop, eval: [{ else: { do: break, set_prev: 1 } }] } }]
@@ -89,6 +84,17 @@ vars: { count: 0 }
   - step: start
     input: { n: 1 }
     tool: { kind: http, url: "https://api.example.com/{{ n }}" }
+""",
+    "R915": """\
+  - step: start
+    tool:
+      - count:
+          kind: python
+          args: { n: "{{ vars.n | default(0) }}" }
+          code: result = n + 1
+          eval: [{ else: { do: continue, set_vars: { n: "{{ outcome.result }}" } } }]
+    next:
+      - { step: start, when: "{{ ctx.more | default(false) }}" }
 """,
 }
 

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from noetlc.cli.migrate import migrate_bytes
+from noetlc.finding import Severity
+from noetlc.lint.check import check_source
 from noetlc.migrate.migration import migrate_text
+from noetlc.migrate.report import MigrationStatus
+from noetlc.settings import DialectChoice, Settings
+from noetlc.syntax.span import Source
 from noetlc.syntax.yaml_reader import read_document
 
 TEXTS = [file.read_text("utf-8") for file in sorted((Path(__file__).parents[3] / "conformance/migrate").glob("*.yaml"))]
 VALUES = ("[]", "{}", "null", "true", "3", "'x'", '"{{ a.b }}"', "*x", "&a", "|", "[[1], {a: b}]")
 WORDS = ("step", "when", "then", "next", "tool", "kind", "eval", "do", "case", "vars", "set", "loop", "else")
 MUTANTS = 60
+AS_V10 = Settings(dialect=DialectChoice.V10)
 
 
 def mutated(chance: random.Random) -> str:
@@ -41,6 +48,32 @@ def test_a_mutant_is_migrated_once_and_stays_readable(seed: int) -> None:
         if migration.changed:
             assert read_document(migration.after).problems == ()
             assert migrate_text(migration.after).after == migration.after
+
+
+def errors(text: str) -> int:
+    found = check_source(Source("x.yaml", text), AS_V10).findings
+    return sum(finding.severity is Severity.ERROR for finding in found)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_migrated_mutant_has_no_more_errors_than_before(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(MUTANTS):
+        text = mutated(chance)
+        report = migrate_bytes("x.yaml", text.encode(), AS_V10)
+        if report.migration.changed:
+            assert errors(report.migration.after) <= errors(text)
+
+
+def test_what_an_older_construct_hid_is_corrected_first() -> None:
+    steps = "    next:\n      - step: true\n        when: 3\n      - step: cleanup\n"
+    text = (
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: x, path: x}\n"
+        f"workflow:\n  - step: start\n    tool: {{kind: noop}}\n{steps}"
+    )
+    report = migrate_bytes("x.yaml", text.encode(), AS_V10)
+    assert (report.status, report.migration.changed) == (MigrationStatus.HAND, False)
+    assert {remark.code for remark in report.errors} == {"P021", "P102"}
 
 
 def comments(text: str) -> list[str]:

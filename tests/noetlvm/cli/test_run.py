@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,7 +211,6 @@ def test_a_playbook_with_errors_is_refused_with_its_findings(noetlvm: Command, t
     answer = noetlvm("run", "wrong.yaml")
     assert answer.code == 2
     assert "did you mean `noop`?" in answer.err
-    assert not (tmp_path / "executions.db").exists()
 
 
 def test_a_file_that_is_no_bundle_is_refused(noetlvm: Command, tmp_path: Path) -> None:
@@ -371,3 +371,46 @@ def test_every_command_has_help_with_an_example(noetlvm: Command, command: str) 
     assert answer.code == 0
     assert f"noetlvm {command}" in answer.out.replace("\n", " ")
     assert "Example" in answer.out
+
+
+def refused_log(noetlvm: Command) -> list[dict[str, Any]]:
+    log = [json.loads(line) for line in noetlvm("events", "--json", "--db", "x.db").out.splitlines()]
+    names = ["playbook.execution.requested", "playbook.request.evaluated", "playbook.processed"]
+    assert [event["name"] for event in log] == names
+    assert log[0]["data"]["payload"] == {}
+    return log
+
+
+def test_a_playbook_with_errors_leaves_them_in_the_log(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(COUNTING.replace("sum", "sums") + "  - step: start\n    tool: { kind: noop }\n")
+    answer = noetlvm("run", "bad.yaml", "--db", "x.db")
+    assert answer.code == 2
+    error = refused_log(noetlvm)[1]["data"]["error"]
+    assert error["kind"] == "validation"
+    assert error["message"].startswith("bad.yaml:")
+    assert {found["code"] for found in error["details"]["findings"]} == {"P021", "P101"}
+    assert error["details"]["count"] == 2
+    assert "P021" in noetlvm("show", "--db", "x.db").out
+    for command in ("list", "ctx", "fsck"):
+        assert noetlvm(command, "--db", "x.db").code == 0, command
+    assert "was refused before there was a bundle" in noetlvm("replay", "--db", "x.db").err
+
+
+def test_a_bundle_that_is_none_and_a_request_too_large_to_record_leave_a_log(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "no.nbc").write_bytes(b"nothing")
+    assert noetlvm("run", "no.nbc", "--db", "x.db").code == 2
+    assert "M001" in refused_log(noetlvm)[1]["data"]["error"]["message"]
+    (tmp_path / "good.yaml").write_text(COUNTING)
+    (tmp_path / "large.json").write_text(json.dumps({f"key_{number}": "x" * 90 for number in range(3_000)}))
+    answer = noetlvm("run", "good.yaml", "--payload", "large.json", "--db", "x.db")
+    assert answer.code == 2
+    assert "the request cannot be recorded" in refused_log(noetlvm)[1]["data"]["error"]["message"]
+
+
+def test_a_refusal_that_cannot_be_recorded_is_still_explained(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(COUNTING.replace("sum", "sums"))
+    (tmp_path / "other").mkdir()
+    answer = noetlvm("run", "bad.yaml", "--db", "other")
+    assert answer.code == 2
+    assert "P021" in answer.err
+    assert "the refusal is not recorded" in answer.err

@@ -11,10 +11,11 @@ import pytest
 from noetlvm.data.encoding import encode
 from noetlvm.data.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
+from noetlvm.record import changed
 from noetlvm.results.files import FileResults
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import Credentials, UnresolvedError
-from noetlvm.server.server import BadRequestError
+from noetlvm.server.requests import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
@@ -290,11 +291,20 @@ def test_fifty_megabytes_go_by_reference(tmp_path: Path) -> None:
     assert largest < EVENT_BYTES_MAX
 
 
-def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> None:
+def assert_refused(session: Session, why: str) -> None:
+    (row,) = session.store.executions()
+    assert row.status == "failed"
+    names = ["playbook.execution.requested", "playbook.request.evaluated", "playbook.processed"]
+    assert session.names(row.execution_id) == names
+    assert why in list(session.store.events(row.execution_id))[1].event.data["error"]["message"]
+    assert session.tools.calls == []
+
+
+def test_a_request_that_cannot_be_recorded_leaves_a_log_that_says_why() -> None:
     session = Session()
     with pytest.raises(BadRequestError, match="cannot be recorded"):
         session.run(NOOPS, payload={f"key_{number}": "x" * 40 for number in range(20_000)})
-    assert session.store.executions() == []
+    assert_refused(session, "cannot be recorded")
 
 
 @pytest.mark.parametrize(
@@ -305,11 +315,11 @@ def test_a_request_that_cannot_be_recorded_is_refused_before_anything_is() -> No
         ({"it": object()}, "cannot be recorded"),
     ],
 )
-def test_a_first_ctx_that_cannot_be_is_refused_before_anything_is_recorded(ctx: dict[str, Any], why: str) -> None:
+def test_a_first_ctx_that_cannot_be_leaves_a_log_that_says_why(ctx: dict[str, Any], why: str) -> None:
     session = Session()
     with pytest.raises(BadRequestError, match=why):
         session.engine().start(bundle_of(NOOPS), {}, ctx=ctx)
-    assert session.store.executions() == []
+    assert_refused(session, why)
 
 
 FAILING = """
@@ -344,3 +354,36 @@ def test_iterations_that_wait_go_on_if_their_loop_does_its_best() -> None:
     mode = "spec: { policy: { failure: { mode: best_effort } } }"
     assert session.run(FAILING.replace("MODE", mode), max_parallel=1).status == "success"
     assert len(session.tools.calls) == 10
+
+
+@pytest.mark.parametrize("version", ["noetl-runtime/3", "noetl-runtime/12.1"])
+def test_a_playbook_for_a_later_runtime_is_refused(version: str) -> None:
+    session = Session()
+    bundle = bundle_of("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: a, path: a }\n" + PLAIN)
+    main = changed(bundle.program.main, executor={"version": version})
+    later = bundle._replace(program=changed(bundle.program, main=main))
+    with pytest.raises(BadRequestError, match="the playbook needs"):
+        session.engine().start(later, {})
+    assert_refused(session, "update noetlvm, or change `executor.version`")
+
+
+PLAIN = """
+workflow:
+  - step: start
+    loop: { in: [1, 2], iterator: n, spec: { mode: parallel } }
+    tool: { kind: noop }
+"""
+
+
+@pytest.mark.parametrize(
+    ("profile", "more", "leased"),
+    [
+        ("local", "", 0),
+        ("distributed", "", 1),
+        ("local", ", policy: { exec: distributed }", 1),
+    ],
+)
+def test_the_local_profile_keeps_iterations_on_one_worker(profile: str, more: str, leased: int) -> None:
+    head = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: a, path: a }\n"
+    text = head + f"executor: {{ profile: {profile} }}" + PLAIN.replace("mode: parallel", f"mode: parallel{more}")
+    assert bundle_of(text).program.main.steps["start"].leased_levels == leased

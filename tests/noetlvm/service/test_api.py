@@ -75,6 +75,32 @@ def test_a_playbook_with_errors_is_refused_with_its_findings(service: Service) -
     assert [(row["severity"], row["line"]) for row in found if row["severity"] == "error"] == [("error", 7)]
 
 
+def refusals(service: Service) -> list[tuple[str, list[Any]]]:
+    """Return path and diagnostics of the requests whose log says that they were refused, the latest first."""
+    page = service.http.get("/api/v1/executions?status=failed", headers=service.as_("read")).json()
+    found = []
+    for row in page["executions"]:
+        path = f"/api/v1/executions/{row['execution_id']}/events"
+        events = service.http.get(path, headers=service.as_("read")).json()["events"]
+        names = ["playbook.execution.requested", "playbook.request.evaluated", "playbook.processed"]
+        assert [event["name"] for event in events] == names
+        error = events[1]["data"]["error"]
+        found.append((row["path"], [error["kind"], error["message"]]))
+    return found
+
+
+def test_a_request_that_is_refused_leaves_its_diagnostics_in_the_log(service: Service) -> None:
+    register(service)
+    assert start(service, json={"path": "tests/unknown"}).status_code == 404
+    assert start(service, json={"version": 99}).status_code == 404
+    assert start(service, json={"ctx": {"no name": 1}}).status_code == 422
+    assert refusals(service) == [
+        ("tests/hello", ["request", "the keys of `ctx` are plain names, and `no name` is none"]),
+        ("tests/hello", ["playbook", "no playbook is registered under `tests/hello` in version 99"]),
+        ("tests/unknown", ["playbook", "no playbook is registered under `tests/unknown`"]),
+    ]
+
+
 def test_equal_starts_with_one_key_are_one_execution(service: Service) -> None:
     register(service)
     with ThreadPoolExecutor(16) as pool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.lint.check import check_bytes
-from tests.whole.conformance.suite import Case, Place, as_listed, read_cases
+from noetlvm.conformance.suite import Case, Spot, as_listed
+from tests.whole.conformance.suite import read_cases
 
 if TYPE_CHECKING:
     from noetlc.finding import Finding
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 CASES = read_cases("lint")
 
 
-def place_of(source: Source, finding: Finding) -> Place:
-    return Place(finding.code, *source.position(finding.span.start), finding.severity.value)
+def place_of(source: Source, finding: Finding) -> Spot:
+    return Spot(finding.code, *source.position(finding.span.start), finding.severity.value)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_lint_answers_as_the_case_expects(case: Case) -> None:
     checked = check_bytes(case.path.name, case.data)
-    expected = case.places("findings")
+    expected = case.spots("findings")
     found = as_listed({place_of(checked.source, finding) for finding in checked.findings}, expected)
     absent = set(case.expect.get("absent", ()))
     judged = {

@@ -7,14 +7,15 @@ import json
 import pytest
 
 from noetlc.parse import parse_bytes
-from tests.whole.conformance.suite import Case, as_listed, place, read_cases
+from noetlvm.conformance.suite import Case, Spot, as_listed
+from tests.whole.conformance.suite import read_cases
 
 
 @pytest.mark.parametrize("case", read_cases("parse"), ids=lambda case: case.id)
 def test_parse_answers_as_the_case_expects(case: Case) -> None:
     answer = json.loads(parse_bytes(case.path.name, case.data).as_json())
-    listed = case.places("problems")
-    assert sorted(as_listed({place(problem) for problem in answer["problems"]}, listed)) == sorted(listed)
+    listed = case.spots("problems")
+    assert sorted(as_listed({Spot.of(problem) for problem in answer["problems"]}, listed)) == sorted(listed)
     assert answer["ok"] is case.expect["ok"]
     if "playbook" in case.expect:
         assert answer["playbook"] == case.expect["playbook"]

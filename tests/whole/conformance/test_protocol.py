@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.whole.conformance.suite import SUITE, Case, place, read_all_cases
+from noetlvm.conformance.suite import Spot
+from tests.whole.conformance.suite import SUITE, Case, read_all_cases
 from tests.whole.conformance.verdict import complaints
 
 CASES = {case.id: case for case in read_all_cases()}
@@ -34,8 +35,8 @@ def test_lint_prints_one_array_and_its_exit_code_tells_of_errors(case: Case) -> 
     exit_code, findings = ask(case)
     assert exit_code == case.expect["exit"]
     assert all(set(finding) >= FINDING_FIELDS for finding in findings)
-    errors = {place(finding) for finding in findings if finding["severity"] == "error"}
-    assert errors == case.places("findings")
+    errors = {Spot.of(finding) for finding in findings if finding["severity"] == "error"}
+    assert errors == case.spots("findings")
 
 
 @pytest.mark.parametrize("case", [CASES["yaml-duplicate-key"], CASES["parse-minimal-ok"]], ids=lambda case: case.id)
@@ -44,7 +45,7 @@ def test_parse_prints_one_object_and_its_exit_code_tells_of_problems(case: Case)
     assert exit_code == int(not case.expect["ok"])
     assert set(answer) == {"ok", "problems", "playbook"}
     assert all(set(problem) >= PROBLEM_FIELDS for problem in answer["problems"])
-    assert {place(problem) for problem in answer["problems"]} == case.places("problems")
+    assert {Spot.of(problem) for problem in answer["problems"]} == case.spots("problems")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ SECTIONS: dict[str, str] = {
     "8.1 8.2 8.3 9.1 9.2 10.1 10.2 10.3 11.1 11.2 12 13 A B",
     "brief": "intro 0 1.1 1.2 1.3 1.4 2 2.1 2.2 2.A 3.1 3.2 4.1 4.2 5.1 5.2 6 7.1 7.2 7.3 7.4 8 9 10 11 12 13 14",
     "step": "intro 1 2 2.1 3 3.1 3.2 4 5 5.1 5.2.1 5.2.2 5.3 5.4 5.5 6.1 6.2 6.3 6.4 7 7.1 8 9 9.1 10 11 12 13 14",
-    "semantics": " ".join(f"S{number}" for number in (*range(1, 47), 48, 51, 52, 55, *range(57, 62), 63, 64, 65)),
+    "semantics": " ".join(f"S{number}" for number in (*range(1, 47), 48, 51, 52, 55, 56, *range(57, 62), 63, 64, 65)),
 }
 """Every section that asks for something. Sections that only inform (step 15) have no rows."""
 
@@ -35,7 +35,7 @@ EXPECTATION_KEYS = {
     "canon": ({"requirement"}, set()),
     "compile": ({"requirement"}, set()),
     "verify": ({"requirement", "code"}, {"mutation"}),
-    "run": ({"requirement", "status"}, {"given", *WORDS}),
+    "run": ({"requirement", "status"}, {"given", "timed", *WORDS}),
     "replay": ({"requirement", "state"}, set()),
     "graph": (
         {"requirement", "reachable", "unreachable", "dead_arcs", "can_complete", "bounded", "max_tokens", "findings"},
@@ -106,8 +106,8 @@ def test_rows_of_stages_with_cases_have_one_of_their_own_stage() -> None:
 
 
 def is_refused(case: Case) -> bool:
-    """Tell whether a case is one in which something must be found wrong."""
-    return bool(case.places(LISTED[case.stage])) if case.stage in LISTED else case.expect.get("code") is not None
+    """Return whether a case is one in which something must be found wrong."""
+    return bool(case.spots(LISTED[case.stage])) if case.stage in LISTED else case.expect.get("code") is not None
 
 
 def test_every_refusal_is_shown_by_a_case_that_is_refused_and_one_that_is_not() -> None:
@@ -136,14 +136,14 @@ def test_an_expectation_has_the_shape_of_its_stage(case: Case) -> None:
     assert required <= set(case.expect) <= required | optional
     if case.stage not in LISTED:
         return
-    listed = case.places(LISTED[case.stage])
+    listed = case.spots(LISTED[case.stage])
     fails = any(place.severity == "error" for place in listed)
     assert fails == (not case.expect["ok"] if case.stage == "parse" else case.expect["exit"] == 1)
 
 
 def test_codes_are_in_the_catalogue() -> None:
     lint_cases = [case for case in CASES if case.stage == "lint"]
-    listed = {(case.id, place.what) for case in lint_cases for place in case.places("findings")}
+    listed = {(case.id, place.what) for case in lint_cases for place in case.spots("findings")}
     absent = {(case.id, code) for case in lint_cases for code in case.expect.get("absent", ())}
     assert sorted(pair for pair in listed | absent if pair[1] not in rules_by_code()) == []
 

@@ -7,20 +7,17 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import CompilationError
-from noetlvm.testing.__main__ import REFUSED, run_given
+from noetlvm.conformance.verdict import IN_ANY_ORDER, complaints
+from noetlvm.testing.__main__ import refused, run_given
 from tests.whole.conformance.suite import Case, read_cases
-from tests.whole.conformance.verdict import complaints
-
-IN_ANY_ORDER = {"status", "ctx", "result", "failures", "counts", "in_flight", "seconds", "children", "never"}
-"""What a case expects whatever the schedule is."""
 
 
 def told(case: Case, schedule: int | None = None) -> dict[str, Any]:
     texts = [path.read_text(encoding="utf-8") for path in (case.path, *case.companions)]
     try:
         return run_given(texts, case.expect.get("given", {}), schedule).to_data()
-    except CompilationError:
-        return REFUSED
+    except CompilationError as problem:
+        return refused(problem)
 
 
 @pytest.mark.parametrize("case", read_cases("run"), ids=lambda case: case.id)

@@ -16,7 +16,7 @@ from tests.noetlvm.machine.control.drive import Drive, Hand, ending, ok
 LOOP = """
 - step: start
   loop: { in: "{{ range(workload.n) }}", iterator: n, spec: { mode: parallel, max_in_flight: 7 } }
-  tool: { kind: noop }
+  tool: { kind: noop, reads: "{{ ctx.seen }}" }
 """
 NESTED = """
 - step: start

@@ -16,7 +16,7 @@ def loop_step(collection: str, spec: str = "{}", failure: str = "fail_fast", mor
 - step: start
   spec: {{ policy: {{ failure: {{ mode: {failure} }} }} }}
   loop: {{ in: {collection}, iterator: n, spec: {spec} }}
-  tool: {{ kind: noop }}
+  tool: {{ kind: noop, reads: "{{{{ ctx }}}}" }}
 {more}
 """
 
@@ -170,7 +170,7 @@ NESTED = """
       in: "{{ iter.city.hotels }}"
       iterator: n
       spec: { mode: INNER, policy: { reducers: { rooms: append } } }
-  tool: { kind: noop }
+  tool: { kind: noop, reads: "{{ ctx }}" }
 """
 CITIES = {"cities": [{"name": "a", "hotels": [1, 2]}, {"name": "b", "hotels": []}, {"name": "c", "hotels": [3]}]}
 

@@ -1,0 +1,110 @@
+"""What the code of a pipeline can read of its surroundings, so that a command carries that and nothing else.
+
+The answer may be too large, never too small: a namespace that is read in any other way than by a constant key counts as
+read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+from noetlvm.bytecode.isa import ControlFlow, Operand
+from noetlvm.bytecode.program import ExpressionCode, Instruction
+from noetlvm.bytecode.verify.operands import count_taken
+
+V = TypeVar("V")
+
+_AUTH = "auth"
+
+
+class Reads(NamedTuple):
+    """Keys of each namespace; None: all of them."""
+
+    ctx: frozenset[str] | None
+    workload: frozenset[str] | None
+    steps: frozenset[str] | None
+    keychain: frozenset[str] | None
+
+
+def reads_of(code: tuple[Instruction, ...]) -> Reads:
+    """Return what the expressions of a pipeline can read."""
+    found = _Found()
+    for instruction in code:
+        for kind, value in zip(instruction.opcode.operands, instruction.operands, strict=True):
+            if kind in (Operand.EXPR, Operand.OPTIONAL_EXPR) and isinstance(value, ExpressionCode):
+                found.add(value.code)
+    return Reads(*(found.keys_of(name) for name in ("ctx", "workload", "steps", "keychain")))
+
+
+def part(mapping: dict[str, V], keys: frozenset[str] | None) -> dict[str, V]:
+    """Return the entries of a mapping that these keys name; itself if these are all, or if it is stored elsewhere."""
+    if keys is None or type(mapping) is not dict or mapping.keys() <= keys:
+        return mapping
+    return {key: value for key, value in mapping.items() if key in keys}
+
+
+class _Found:
+    def __init__(self) -> None:
+        self._whole: set[str] = set()
+        self._keys: dict[str, set[str]] = {}
+        self._bare: set[str] = set()
+        self._texts: set[str] = set()
+        """Constant texts, and keys of mappings: an `auth` that names a keychain entry is among them."""
+
+    def keys_of(self, namespace: str) -> frozenset[str] | None:
+        if namespace in self._whole:
+            return None
+        more = self._texts if namespace == "keychain" else self._bare
+        return frozenset(self._keys.get(namespace, set()) | more)
+
+    def add(self, code: tuple[Instruction, ...]) -> None:
+        for at, instruction in enumerate(code):
+            name = instruction.opcode.name
+            if name == "BARE":
+                self._bare.add(str(instruction.operands[0]))
+            elif name == "NAME":
+                self._namespace(str(instruction.operands[0]), code[at + 1 : at + 3])
+            elif name in ("CONST", "RECORD"):
+                self._texts.update(_texts(instruction.operands[0]))
+        if _computes_auth(code):
+            self._whole.add("keychain")
+
+    def _namespace(self, namespace: str, after: tuple[Instruction, ...]) -> None:
+        names = [instruction.opcode.name for instruction in after]
+        is_by_key = names[:1] == ["ATTR"] or names == ["CONST", "ITEM"]
+        key = after[0].operands[0] if is_by_key else None
+        if isinstance(key, str):
+            self._keys.setdefault(namespace, set()).add(key)
+        else:
+            self._whole.add(namespace)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _computes_auth(code: tuple[Instruction, ...]) -> bool:
+    """Return whether the code makes a mapping whose `auth` is not constant, as far as it can be followed."""
+    is_constant: list[bool] = []
+    for instruction in code:
+        opcode = instruction.opcode
+        taken = count_taken(instruction)
+        if opcode.name == "RECORD":
+            words = instruction.operands[0]
+            assert isinstance(words, list)
+            values = is_constant[-taken:] if taken else []
+            if _AUTH in words and not (len(values) == taken and values[words.index(_AUTH)]):
+                return True
+        # Past a branch the stack is not followed: too few values are on it, and they count as computed.
+        del is_constant[max(len(is_constant) - taken, 0) if opcode.flow is ControlFlow.NEXT else 0 :]
+        is_constant += [opcode.name == "CONST"] * opcode.pushes
+    return False
