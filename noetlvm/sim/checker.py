@@ -578,6 +578,8 @@ def _children(history: History) -> Iterator[Violation]:
             continue
         for recorded in parent_log.events:
             details = (recorded.event.data.get("outcome") or {}).get("error") or {}
-            told = recorded.event.name == "child.finished" and (details.get("details") or {}).get("execution_id") == id
-            if told and log.row.status == "success":
+            is_own = (
+                recorded.event.name == "child.finished" and (details.get("details") or {}).get("execution_id") == id
+            )
+            if is_own and log.row.status == "success":
                 yield Violation("children", log.row.parent, recorded.seq, "the parent takes a success for a failure")

@@ -61,7 +61,7 @@ WORLD = Process("world")
 
 _OWNER: ContextVar[Process] = ContextVar("process", default=WORLD)
 
-_TICKS_AT_ONCE = 200_000
+_TICKS_AT_ONCE = 50_000
 """Callbacks without time passing: more is an endless loop."""
 
 

@@ -17,7 +17,7 @@ from noetlvm.results.memory import MemoryResults
 from noetlvm.server.recovery import folded
 from noetlvm.service.driver import Driver
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
-from noetlvm.sim.loop import WORLD, SimulatedLoop
+from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError
 from noetlvm.sim.network import Network, WakeUpBus
 from noetlvm.sim.playbooks import Document, random_playbooks
 from noetlvm.sim.ports import CallRecord, SimulatedClock, SimulatedTools, numbered_ids
@@ -108,7 +108,8 @@ class World:
         self.network.happened = self.wake_ups.happened = self.happened
         self._calls: list[CallRecord] = []
         self._answers: dict[int, set[str]] = {number: set() for number in range(len(scenario.starts))}
-        self._executions: list[str] = []
+        self._stuck: list[str] = []
+        """Why the simulation could not go on."""
 
     # ---- what faults use
 
@@ -197,15 +198,20 @@ class World:
         try:
             with self.loop:
                 self._set_up()
-                self.loop.run(self._is_over, FAULT_SECONDS)
-                self._end_faults()
-                self.loop.run(self._is_over, self.loop.time() + QUIET_SECONDS)
-                ended = self.loop.time()
-                self.loop.run(lambda: False, ended + _SETTLE_SECONDS)
-                return self._history(ended, lines.lines)
+                try:
+                    self._run_to_the_end()
+                except StuckLoopError as error:
+                    self._stuck = [str(error)]
+                return self._history(lines.lines)
         finally:
             logger.removeHandler(lines)
             logger.propagate = propagates
+
+    def _run_to_the_end(self) -> None:
+        self.loop.run(self._is_over, FAULT_SECONDS)
+        self._end_faults()
+        self.loop.run(self._is_over, self.loop.time() + QUIET_SECONDS)
+        self.loop.run(lambda: False, self.loop.time() + _SETTLE_SECONDS)
 
     def _set_up(self) -> None:
         scenario = self.scenario
@@ -250,12 +256,13 @@ class World:
         stored = self.store
         return not stored.has_unfinished()
 
-    def _history(self, ended: float, lines: list[str]) -> History:
+    def _history(self, lines: list[str]) -> History:
         rows = self.store.executions()
         logs = {row.execution_id: StoredLog(row, list(self.store.events(row.execution_id))) for row in reversed(rows)}
         left = [f"execution {row.execution_id} is {row.status}" for row in rows if row.ended is None]
         left += [f"a command of {command.part} is open" for command in self.store.commands()]
         left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]
+        left += self._stuck
         left += [f"start {number} has no answer" for number, ids in self._answers.items() if not ids]
         failures = [(name, error) for name, error in self.loop.failures if not isinstance(error, _EXPECTED)]
         ctx = {id: folded(self.store, id).ctx for id in logs}
@@ -269,7 +276,7 @@ class World:
             left,
             failures,
             self.counts,
-            ended,
+            self.loop.time(),
             lines,
         )
 

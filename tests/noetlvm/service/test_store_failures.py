@@ -242,3 +242,21 @@ def test_a_start_that_loses_the_race_for_its_key_leaves_no_slot_taken() -> None:
             assert (await first.command(worker)).execution_id == id
 
     asyncio.run(run())
+
+
+def test_a_driver_does_not_spin_while_the_store_fails_and_a_timer_is_due() -> None:
+    timed = CHILD.replace("step: start", "step: start\n    spec: { policy: { lifecycle: { deadline_s: 0.01 } } }")
+
+    async def run() -> None:
+        store = FailingStore()
+        async with Driven(store) as driven:
+            await driven.join()
+            store.failures_before = all_of_them = 1_000_000
+            starting = asyncio.create_task(driven.driver.start(one_playbook(timed), {}, {}))
+            await asyncio.sleep(0.5)
+            tries = all_of_them - store.failures_before
+            store.failures_before = 0
+            await asyncio.wait_for(starting, 30)
+            assert 0 < tries < 100  # polling every 20 ms
+
+    asyncio.run(run())
