@@ -15,7 +15,7 @@ RESULT, STORE = "result", "store"
 
 
 def names_pool(knob: MappingEntry) -> bool:
-    """Tell whether an entry of a `spec` outside of tasks names a worker pool."""
+    """Return whether an entry of a `spec` outside of tasks names a worker pool."""
     return knob.key.text == POOL and isinstance(knob.value, Scalar)
 
 

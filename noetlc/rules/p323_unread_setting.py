@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from noetlc.analysis.model import Model
 from noetlc.analysis.placement import RESULT, names_pool
 from noetlc.finding import Finding, Severity
+from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import MappingEntry
@@ -77,7 +78,8 @@ class UnreadSetting(Rule):
                 continue
             own = settings if not isinstance(struct, ast.RouterSpec) else set()
             for entry in struct.extra:
-                if not _is_read(entry, own, struct):
+                is_reserved = isinstance(struct, ast.ExecutorSpec) and entry.key.text in RESERVED_SETTINGS
+                if not is_reserved and not _is_read(entry, own, struct):
                     yield from self._unread(entry, struct, elsewhere, own, is_certain)
 
     def _unread(

@@ -23,6 +23,7 @@ from noetlvm.record import Record
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
     from noetlvm.server.active import Ending
+    from noetlvm.server.tracing import TraceWriter
     from noetlvm.store.interface import Durability, Store, StoreReader
 
 
@@ -98,13 +99,14 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
     from noetlvm.tools.runner import ToolRunner
 
     writer = ThreadPoolExecutor(1) if options.durability == "full" else None  # its thread begins when it is needed
+    tracing = _tracing(store)
     engine = Engine(
         store,
         results_of(options.database, options.durability),
         ToolRunner(options.keychain),
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
-        observers=(view.observe,),
+        observers=(view.observe, *([tracing.observe] if tracing else [])),
         writer=writer,
         records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
     )
@@ -112,8 +114,23 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
     if not options.quiet:
         view.recall(store, begun)
     _handle_signals(engine, view)
-    await engine.run(listens=True)
+    try:
+        await engine.run(listens=True)
+    finally:
+        if tracing is not None:
+            tracing.close()
     return [engine.ending(execution_id) for execution_id in begun]
+
+
+def _tracing(store: Store) -> TraceWriter | None:
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return None
+    from noetlvm.server.tracing import TracingError, tracing_of
+
+    try:
+        return tracing_of(store)
+    except TracingError as problem:
+        raise CommandError(str(problem)) from None
 
 
 def _handle_signals(engine: Engine, view: Quiet) -> None:
@@ -173,5 +190,5 @@ def exit_code(endings: Sequence[Ending]) -> int:
 
 
 def _was_refused(ending: Ending) -> bool:
-    """Tell whether it never began, for want of a credential."""
+    """Return whether it never began, for want of a credential."""
     return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])

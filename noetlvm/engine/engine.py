@@ -269,7 +269,7 @@ class Engine:
         return is_any
 
     def _may_wait(self) -> bool:
-        """Tell whether what was decided may be written together with what is decided next."""
+        """Return whether what was decided may be written together with what is decided next."""
         return self._holds_back and not self._tasks and monotonic() - self._written_at < HOLD_SECONDS
 
     def _write(self) -> None:

@@ -161,7 +161,7 @@ def find_kind(name: str) -> ToolKind | None:
 
 
 def gives_secret(name: str) -> bool:
-    """Tell whether the kind of that name does nothing but read a secret."""
+    """Return whether the kind of that name does nothing but read a secret."""
     kind = find_kind(name)
     return kind is not None and kind.gives_secret
 

@@ -331,7 +331,7 @@ def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
 
 
 def is_news(event: Event, thread: Thread) -> bool:
-    """Tell whether a worker may report an event, and has not done so before."""
+    """Return whether a worker may report an event, and has not done so before."""
     if event.name in _TASK_EVENTS:
         return (event.task, event.attempt, event.name == "task.done") > thread.reported
     return event.name in (_IN_LOOP if event.iteration else _OUTSIDE_LOOP)

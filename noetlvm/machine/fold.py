@@ -13,7 +13,7 @@ from typing import Any
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY
 from noetlvm.machine.payload import rough_bytes
-from noetlvm.machine.state import FAILURES_KEPT, Child, LoopRun, Run, State, Thread, Token, View
+from noetlvm.machine.state import FAILURES_LISTED, Child, LoopRun, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
@@ -113,7 +113,7 @@ def _test_gates(state: State) -> None:
 def _fail(state: State, failure: dict[str, Any]) -> None:
     state.failure_count += 1
     insort(state.failures, failure, key=_failure_position)
-    del state.failures[FAILURES_KEPT:]
+    del state.failures[FAILURES_LISTED:]
 
 
 def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
@@ -229,7 +229,7 @@ def _replace_lease(state: State, event: Event) -> None:
 
 
 def covers(unit: str, path: str) -> bool:
-    """Tell whether a unit, the part of a run that one lease covers, contains an iteration."""
+    """Return whether a unit, the part of a run that one lease covers, contains an iteration."""
     return not unit or path == unit or path.startswith(f"{unit}.")
 
 

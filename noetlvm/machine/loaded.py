@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.codec.container import bundle_id
@@ -26,7 +26,7 @@ from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
 from noetlvm.language.placement import executor_pool
 from noetlvm.language.tool_kinds import NO_TIME_KIND
-from noetlvm.limits import Limits
+from noetlvm.limits import Limits, guards_success
 from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
@@ -304,11 +304,6 @@ class LoadedProgram(Record):
     places: Places
 
 
-def _executor_setting(executor: Mapping[str, Any], key: str) -> Any:
-    spec = executor.get("spec")
-    return spec.get(key) if isinstance(spec, Mapping) else None
-
-
 class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
 
@@ -330,7 +325,7 @@ class _Setting(Record):
             entry_step=playbook.entry_step,
             final_step=playbook.final_step,
             no_next_is_error=playbook.no_next_is_error,
-            guards_success=_executor_setting(playbook.executor, "unguarded_arcs") == "success",
+            guards_success=guards_success(playbook.executor),
             workload=playbook.workload,
             keychain=playbook.keychain,
             steps=steps,

@@ -151,7 +151,7 @@ class OpenWork(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Tell whether other iterations belong to the same unit, and to the same worker."""
+        """Return whether other iterations belong to the same unit, and to the same worker."""
         return self.unit != self.iteration
 
 

@@ -30,7 +30,7 @@ class TooLargeError(Exception):
 
 
 def fits_event(data: dict[str, Any]) -> bool:
-    """Tell whether an event may hold this."""
+    """Return whether an event may hold this."""
     try:
         return len(encode(data)) <= EVENT_BYTES_MAX
     except UnencodableError:
@@ -89,7 +89,7 @@ class Offload:
 
     @property
     def redacts(self) -> bool:
-        """Tell whether secrets are taken out of what goes into events."""
+        """Return whether secrets are taken out of what goes into events."""
         return self._redact is not None
 
     def redact_with(self, redact: Callable[[Any], Any] | None) -> None:
@@ -253,7 +253,7 @@ _SHORT = 1_024
 
 
 def _is_small(value: Any) -> bool:
-    """Tell whether a value is certainly small and encodable, without encoding it."""
+    """Return whether a value is certainly small and encodable, without encoding it."""
     kind = type(value)
     if kind in _SCALARS:
         return True
@@ -270,7 +270,7 @@ def rough_bytes(value: Any) -> int:
 
 
 def _is_plain(mapping: dict[str, Any]) -> bool:
-    """Tell whether a mapping has short names and small values only."""
+    """Return whether a mapping has short names and small values only."""
     for key, value in mapping.items():
         if type(key) is not str or not _is_small(key) or not _is_small(value):
             return False

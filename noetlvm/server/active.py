@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, Recorded
-from noetlvm.limits import ARGS_BYTES_MAX
+from noetlvm.limits import ARGS_BYTES_MAX, runtime_objection
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.loops import deep_merge
 from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
@@ -105,7 +105,7 @@ class Active:
 
     @property
     def has_news(self) -> bool:
-        """Tell whether anything waits for a write."""
+        """Return whether anything waits for a write."""
         return bool(self.events or self.acknowledged or self.opened or self.closed or self.sent)
 
     def open(self, work: OpenWork) -> None:
@@ -188,7 +188,10 @@ def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Ou
 
 
 def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[str, Any]) -> str:
-    """Return why a request cannot be recorded; empty: it can."""
+    """Return why a request cannot be run or recorded; empty: it can."""
+    objection = runtime_objection(playbook.executor.get("version", ""))
+    if objection:
+        return f"{objection}; update noetlvm, or change `executor.version`"
     offload = Offload(playbook.limits.max_payload_bytes)
     odd = [key for key in ctx if not isinstance(key, str) or not key.isidentifier()]
     if odd:

@@ -300,7 +300,7 @@ class Server:
         return bool(self._waiting)
 
     def only_continues(self) -> bool:
-        """Tell whether all inputs that wait are decisions that were cut: those can wait for ever."""
+        """Return whether all inputs that wait are decisions that were cut: those can wait for ever."""
         return all(type(entry.input) is Continue for active in self._waiting for entry in active.inbox)
 
     @property
@@ -617,7 +617,7 @@ def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None])
 
 
 def _is_current(given: Input, state: State) -> bool:
-    """Tell whether a report comes from the holder of its thread."""
+    """Return whether a report comes from the holder of its thread."""
     if type(given) is not WorkerReport:
         return True
     thread = state.thread(given.run, given.iteration)

@@ -88,7 +88,7 @@ class Snapshot(NamedTuple):
 class QueuedCommand(NamedTuple):
     """A unit of work in the outbox: one part of a step run, under a lease number that only grows.
 
-    A lease number is claimed at most once. Whoever gets the part after a lost or released lease gets it under a higher
+    A lease number is claimed at most once. After a lost or released lease the part gets a higher
     number, which the log assigns; so a report that names an old number is recognised as stale.
     """
 

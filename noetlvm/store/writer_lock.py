@@ -55,7 +55,7 @@ def leave(inode: Inode) -> None:
 
 
 def is_locked(database: Path) -> bool:
-    """Tell whether a process has a database open for writing; one that cannot be examined may have."""
+    """Return whether a process has a database open for writing; one that cannot be examined may have."""
     try:
         inode = use(database)
     except OSError:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """Tells the time and lets it pass."""
+    """The time, and waits."""
 
     def now(self) -> float:
         """Return seconds since 1970."""
@@ -42,7 +42,7 @@ class Clock(Protocol):
         """Come back when that time has passed."""
 
     def rest(self, waiting: int) -> None:
-        """Hear that nothing moves but so many tasks of the event loop, those that sleep among them."""
+        """Note that nothing moves but so many tasks of the event loop, those that sleep among them."""
 
 
 class SystemClock:

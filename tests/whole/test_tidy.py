@@ -20,7 +20,8 @@ THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli", "noetlvm/tools"})
 """Packages of one file a rule, a command or a tool kind, however short."""
 
 STORYTELLING = re.compile(
-    r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])"
+    r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])",
+    re.IGNORECASE,
 )
 """Words that hide the technical term: record, report, receive, request, acknowledge, store, caller."""
 
