@@ -194,7 +194,7 @@ class LoadedPipeline:
 
     @property
     def calls_first(self) -> bool:
-        """Tell whether it begins with a call of a tool that takes time."""
+        """Return whether it begins with a call of a tool that takes time."""
         if self._calls_first is None:
             names = [instruction.opcode.name for instruction in self._code[:2]]
             kind = self._code[1].operands[0] if names == ["ENTER", "CALL"] else NO_TIME_KIND
@@ -259,7 +259,7 @@ class LoadedStep(Record):
 
     @property
     def calls_first(self) -> bool:
-        """Tell whether nothing is decided before its first task calls a tool that takes time."""
+        """Return whether nothing is decided before its first task calls a tool that takes time."""
         return self.pipeline is not None and self.pipeline.calls_first
 
     def unit(self, iteration: str) -> str:
