@@ -49,6 +49,7 @@ def main() -> None:
         built = [path.name for name in ("playbook", "expression") for path in (place / "cache").glob(f"{name}-*.json")]
         if built:
             sys.exit(f"the wheel has no ready parse tables: it built {built}")
+        run(python.with_name("noetlvm"), "conformance", "--stage", "run", cwd=place)
         version = run(noetlc, "--version", cwd=place).strip()
         run(python.with_name("noetlvm"), "--version", cwd=place)
         print(f"wheel smoke test: {wheel.name} lints from a clean environment ({version})")

@@ -65,7 +65,7 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Tell whether the goal is met; None where there is none, or nothing to compare with."""
+        """Return whether the goal is met; None where there is none, or nothing to compare with."""
         if self.goal is None or self.share is None:
             return None
         return self.share <= self.goal.share_max

@@ -160,7 +160,7 @@ def arguments(row: Signature) -> str:
 
 def events_page() -> str:
     page = "# Events\n\nWhat an execution records, and who reports it. The envelope is that of formal §10.1; `data` "
-    page += "holds the fields below. A status of *as told* is success, unless the event tells of a failure.\n\n"
+    page += "holds the fields below. A status of *varies* is success, unless the event reports a failure.\n\n"
     page += table(
         ("event", "CamelCase", "reported by", "about", "status", "meaning"),
         (
@@ -169,8 +169,8 @@ def events_page() -> str:
                 f"`{event.camel}`",
                 event.plane.value,
                 event.entity.value,
-                event.status.value if event.status else "*as told*",
-                event.summary + (f" Not recorded: `{event.folded_into}` tells it." if event.folded_into else ""),
+                event.status.value if event.status else "*varies*",
+                event.summary + (f" Not recorded: `{event.folded_into}` has its data." if event.folded_into else ""),
             )
             for event in EVENTS.values()
         ),

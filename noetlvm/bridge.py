@@ -61,7 +61,9 @@ def compile_source(path: str, data: bytes) -> tuple[bytes, list[dict[str, Any]]]
     compiled = compile_playbooks([(path, data)])
     findings = _findings(compiled)
     if compiled.program is None:
-        raise CompilationError("the playbook has errors", findings)
+        errors = [one for one in findings if one["severity"] == "error"]
+        lines = [f"{one['path']}:{one['line']}:{one['column']}: {one['code']} {one['message']}" for one in errors]
+        raise CompilationError("\n".join(("the playbook has errors", *lines)), findings)
     return compiled.data, findings
 
 

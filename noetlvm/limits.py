@@ -1,4 +1,7 @@
-"""Every limit of a run, in one place. A playbook may set some of them under `executor.spec.policy.limits`."""
+"""Every limit of a run, in one place, and what else the `executor` section of a playbook sets (brief §2.2).
+
+A playbook may set some limits under `executor.spec.policy.limits`.
+"""
 
 from __future__ import annotations
 
@@ -114,3 +117,34 @@ class Limits(NamedTuple):
         limits = cls(**given)
         payload = max(min(limits.max_payload_bytes, INLINE_BYTES), INLINE_BYTES_MIN)
         return limits._replace(max_payload_bytes=payload)
+
+
+# ---- profile, version and arcs
+
+LOCAL, DISTRIBUTED = "local", "distributed"
+
+PROFILES = (LOCAL, DISTRIBUTED)
+"""`local`: iterations of a loop stay on one worker unless the loop says otherwise. `distributed`: the default (S22)."""
+
+_NAME, _MAJOR = "noetl-runtime", 2
+
+RUNTIME = f"{_NAME}/{_MAJOR}"
+"""What this runtime calls itself: the version of the language that it runs, `noetl.io/v2`."""
+
+
+def runtime_objection(version: Any) -> str:
+    """Return why a playbook that names this runtime version cannot run; empty: it can, or names another runtime.
+
+    An earlier version of the runtime is accepted: every language that it ran is migrated or checked by `apiVersion`.
+    """
+    name, _, number = str(version).partition("/")
+    major = number.partition(".")[0]
+    if name != _NAME or not major.isdecimal() or int(major) <= _MAJOR:
+        return ""
+    return f"the playbook needs `{version}`, and this is `{RUNTIME}`"
+
+
+def guards_success(executor: Mapping[str, Any]) -> bool:
+    """Return whether arcs without `when` hold on success only: `spec.unguarded_arcs: success` (S55)."""
+    spec = executor.get("spec")
+    return isinstance(spec, Mapping) and spec.get("unguarded_arcs") == "success"

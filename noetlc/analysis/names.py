@@ -29,7 +29,7 @@ FOR_LOOP = "loop"
 """What `{% for %}` binds besides its own target."""
 
 _PROVIDES_DEFAULT = frozenset({"default", "d"})
-_ASKS_FOR_EXISTENCE = frozenset({"defined", "undefined", "none"})
+_EXISTENCE_TESTS = frozenset({"defined", "undefined", "none"})
 
 _Scope: TypeAlias = frozenset[str]
 
@@ -205,7 +205,7 @@ class _Walk:
                 self._optional.add(id(node.node))
         elif isinstance(node, t.Test):
             self._tests.append(node)
-            if node.name in _ASKS_FOR_EXISTENCE:
+            if node.name in _EXISTENCE_TESTS:
                 self._tested.add(id(node.node))
         elif isinstance(node, t.Compare):
             self._compares.append(node)

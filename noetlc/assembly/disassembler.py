@@ -65,7 +65,7 @@ def disassemble(program: Program, *, source_lines: bool = True) -> str:
 
 
 def _fits(debug: DebugMap, program: Program) -> bool:
-    """Tell whether every address has its entry, so that the entries can be written where their code stands."""
+    """Return whether every address has its entry, so that the entries can be written where their code stands."""
     places = [(address.name, address.marks) for address in addresses(program)]
     return places == [(entry.address, len(entry.marks)) for entry in debug.entries]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from noetlc.analysis.placement import placing_knobs
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
 from noetlc.canon.expansion import TaskOrigin, expand_pipeline, outer_layers
 from noetlc.canon.flow import keys, scalar
@@ -21,7 +22,7 @@ from noetlc.syntax.span import Source
 from noetlc.syntax.tree import Rewriter, in_field_order, without
 from noetlvm.record import Record, changed
 
-_LAYER = "part of the effective spec of each task inside (S38)"
+_LAYER = "part of the effective spec of each task inside (S38), unless it says where work is done"
 _FLOW = "becomes labelled tasks and jumps (S39)"
 
 EXPANDED: Mapping[type[ast.Struct], Mapping[str, str]] = {
@@ -36,7 +37,8 @@ EXPANDED: Mapping[type[ast.Struct], Mapping[str, str]] = {
 }
 """Attributes that the canonical form does not have at their place, and what becomes of them. All others survive."""
 
-_OMITTED_IF_EMPTY = (ast.Executor, ast.ExecutorSpec, ast.StepSpec, ast.LoopSpec)
+_SCOPES = (ast.ExecutorSpec, ast.StepSpec, ast.LoopSpec)
+_OMITTED_IF_EMPTY = (ast.Executor, *_SCOPES)
 
 
 class CanonicalPlaybook(Record):
@@ -107,7 +109,11 @@ class _Canonical(Rewriter):
     """Everything of the canonical form but the pipelines."""
 
     def struct(self, struct: ast.Struct) -> ast.Struct | None:
+        placing = placing_knobs(struct) if isinstance(struct, _SCOPES) else ()
         struct = without(struct, EXPANDED.get(type(struct), {}))
+        if placing:
+            named = {knob.key.text: knob.key.span for knob in placing}
+            struct = changed(struct, keys={**struct.keys, **named}, extra=placing)
         if isinstance(struct, ast.Playbook | ast.Step):
             return in_field_order(struct)
         if isinstance(struct, ast.Router):

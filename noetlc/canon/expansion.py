@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
+from noetlc.analysis.placement import placing_knobs
 from noetlc.canon.arguments import ArgumentInliner, Arguments
 from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls
 from noetlc.canon.flow import (
@@ -219,9 +220,15 @@ Knobs: TypeAlias = tuple[MappingEntry, ...]
 def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[Knobs, ...]:
     """Return the knobs around a step's tasks, outermost first."""
     executor = playbook.executor.spec if playbook.executor else None
-    literal = tuple(MappingEntry(knob.key, _literal(knob.value)) for knob in executor.extra) if executor else ()
-    loops = (loop.spec.extra for loop in step.loops if loop.spec)
-    return (literal, step.spec.extra if step.spec else (), *loops)
+    literal = tuple(MappingEntry(knob.key, _literal(knob.value)) for knob in _knobs(executor))
+    loops = (_knobs(loop.spec) for loop in step.loops)
+    return (literal, _knobs(step.spec), *loops)
+
+
+def _knobs(spec: ast.Struct | None) -> Knobs:
+    """Return the knobs of a `spec` around tasks that are for them."""
+    placing = placing_knobs(spec) if spec else ()
+    return tuple(knob for knob in spec.extra if knob not in placing) if spec else ()
 
 
 def effective_knobs(task: ast.Task, outer: Iterable[Knobs]) -> Knobs:

@@ -16,7 +16,7 @@ from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.scalar_offsets import scalar_offsets
 from noetlc.syntax.span import Span
-from noetlc.syntax.template_parser import TEMPLATES_KEPT, parse_template
+from noetlc.syntax.template_parser import TEMPLATES_CACHED, parse_template
 from noetlvm.bytecode.isa import NAMES
 from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.record import Record
@@ -68,7 +68,7 @@ def lower_guard(scalar: nodes.Scalar, text: str, visible: frozenset[str]) -> Low
     return Lowered(guard.expression, tuple([offsets[at] for at in guard.offsets]))
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
+@lru_cache(maxsize=TEMPLATES_CACHED)
 def _guard(text: str, visible: frozenset[str]) -> Lowered:
     """Return the code of a template as a guard. Cached: playbooks repeat the same few guards."""
     return lower_template(parse_template(text), visible=visible, guard=True)
@@ -157,7 +157,7 @@ class _Values:
         self._code.splice(piece, offsets)
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
+@lru_cache(maxsize=TEMPLATES_CACHED)
 def _piece(text: str, visible: frozenset[str], require: str | None) -> CodeBlock:
     """Return code that pushes a template's value. Cached: playbooks repeat their templates."""
     code = StackCode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from noetlc.analysis.placement import pool_of
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
 from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
 from noetlc.syntax import ast, nodes
@@ -25,6 +26,7 @@ from noetlvm.bytecode.program import (
     addresses,
 )
 from noetlvm.language.scopes import TemplatePosition, visible_names
+from noetlvm.limits import LOCAL
 from noetlvm.record import Record, changed
 
 FIRST_STEP = "start"
@@ -63,6 +65,7 @@ def lower_playbook(unit: Unit) -> LoweredPlaybook:
     metadata, executor = playbook.metadata, playbook.executor
     spec = executor.spec if executor else None
     steps = playbook.workflow or ()
+    is_local = _is(executor.profile if executor else None, LOCAL)
     lowered = PlaybookCode(
         name=_text(metadata.name if metadata else None),
         path=unit.path,
@@ -73,7 +76,7 @@ def lower_playbook(unit: Unit) -> LoweredPlaybook:
         no_next_is_error=bool(spec and spec.no_next_is_error and spec.no_next_is_error.value is True),
         workload=entries_data(playbook.workload.entries) if playbook.workload else {},
         keychain=tuple(_credential(credential) for credential in playbook.keychain or ()),
-        steps=tuple(lower_step(step, _text(step.step), sources) for step in steps),
+        steps=tuple(lower_step(step, _text(step.step), sources, is_local=is_local) for step in steps),
     )
     return LoweredPlaybook(unit, lowered, sources.by_address)
 
@@ -165,8 +168,11 @@ class SourceMap:
         return lowered.expression
 
 
-def lower_step(step: ast.Step, name: str, sources: SourceMap) -> Transition:
-    """Return a step's transition; `name` is the step's address."""
+def lower_step(step: ast.Step, name: str, sources: SourceMap, *, is_local: bool = False) -> Transition:
+    """Return a step's transition; `name` is the step's address.
+
+    `is_local`: the iterations of its loops stay on one worker, unless a loop says otherwise.
+    """
     assert step.step is not None  # lint: every step has a name
     sources.add(name, "step", step.step.span.start)
     policy = step.spec.policy if step.spec else None
@@ -178,7 +184,7 @@ def lower_step(step: ast.Step, name: str, sources: SourceMap) -> Transition:
         name=step.step.text,
         admit=_admit(admit, f"{name}/admit", sources),
         drops_denied=_is(admit.on_deny if admit else None, "drop"),
-        loops=tuple(_loop(loop, level, name, sources) for level, loop in enumerate(step.loops, 1)),
+        loops=tuple(_loop(loop, level, name, sources, is_local) for level, loop in enumerate(step.loops, 1)),
         best_effort=_is(failure.mode if failure else None, "best_effort"),
         pipeline=_pipeline(step, f"{name}/tool", sources),
         inclusive=_is(mode, "inclusive"),
@@ -210,7 +216,7 @@ def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> Express
     return sources.expression(address, "admit", lower_verdict(choices, admit.span, sources.text, visible))
 
 
-def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap) -> LoopHeader:
+def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap, is_local: bool) -> LoopHeader:
     assert loop.in_ is not None  # lint: a loop has both
     assert loop.iterator is not None
     spec = loop.spec
@@ -226,7 +232,7 @@ def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap) -> LoopHead
         iterator=loop.iterator.text,
         parallel=is_parallel,
         width=_width(width) if is_parallel else 1,
-        distributed=_is(policy.exec, "distributed") if policy and policy.exec else is_parallel,
+        distributed=_is(policy.exec, "distributed") if policy and policy.exec else is_parallel and not is_local,
         reducers=_reducers(policy.reducers if policy else None),
     )
 
@@ -280,6 +286,9 @@ def _settings(step: ast.Step) -> dict[str, Value]:
         "router": _router_hints(step.next),
         "arcs": _hints([node_data(arc.spec) if arc.spec else {} for arc in _arcs(step)]),
     }
+    pool = pool_of(step)
+    if pool is not None:
+        hints["pool"] = pool.text
     return found | {key: value for key, value in hints.items() if value}
 
 

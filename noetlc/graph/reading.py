@@ -60,7 +60,7 @@ def _read_source(file: str, with_pipelines: bool, config: str | None) -> Drawabl
     silenced = frozenset((finding.code, finding.message) for finding in checked.silenced)
     errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
     session.report([changed(checked, findings=tuple(errors))])
-    net = _net(checked)
+    net = net_of(checked)
     if net is not None and with_pipelines and not errors:
         program = session.compile().program
         if program is not None:
@@ -70,7 +70,8 @@ def _read_source(file: str, with_pipelines: bool, config: str | None) -> Drawabl
     return Drawable(file, (net,) if net else (), sources, bool(errors), silenced)
 
 
-def _net(checked: CheckedFile) -> Net | None:
+def net_of(checked: CheckedFile) -> Net | None:
+    """Return the net of a playbook; None if its errors leave none."""
     from noetlc.analysis.model import Model
     from noetlc.net.source import source_net
     from noetlc.syntax.playbook_parser import parse_playbook

@@ -67,9 +67,9 @@ _ROWS = (
     ),
     Construct(
         "R105",
-        "`executor.kind`, `executor.spec.pool`",
-        "`executor.profile`, `executor.spec.policy.placement`",
-        "the same hints, where v10 has them",
+        "`executor.kind`",
+        "`executor.profile`",
+        "the same profile, under its name in v10; `executor.spec.pool` stays",
     ),
     Construct("R106", "`workbook` as a list", "`workbook.tasks`, a mapping by name", "tasks are found by their name"),
     Construct(

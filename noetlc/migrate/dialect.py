@@ -68,7 +68,7 @@ class Recognised(Record):
 
     @property
     def is_foreign(self) -> bool:
-        """Tell whether the file as a whole is of another dialect."""
+        """Return whether the file as a whole is of another dialect."""
         total = sum(count for _, count in self.marks)
         return self.dialect is not Dialect.V10 and total >= MANY and (self.canonical == 0 or self.dialect is Dialect.IO)
 

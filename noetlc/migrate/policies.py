@@ -324,7 +324,7 @@ def then_of(rule: Map) -> Map | None:
 
 
 def handles_errors(rules: Seq) -> bool:
-    """Tell whether the rules decide about every error."""
+    """Return whether the rules decide about every error."""
     for rule in rules.values:
         if isinstance(rule, Map):
             guard = rule.leaf("when")

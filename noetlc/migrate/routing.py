@@ -207,7 +207,7 @@ def condition_of(guard: Leaf | None, log: RewriteLog) -> str:
 
 
 def reads_event(text: str) -> bool:
-    """Tell whether a template reads the boundary event."""
+    """Return whether a template reads the boundary event."""
     return any(path[0] == "event" for path in paths_read(text))
 
 

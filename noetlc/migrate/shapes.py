@@ -59,11 +59,6 @@ def _executor(root: Map, log: RewriteLog) -> None:
     if kind and not executor.pair("profile"):
         log.add("R105", kind.span, "`executor.kind` is `executor.profile`")
         kind.key = "profile"
-    spec = executor.map("spec")
-    pool = spec.remove("pool") if spec else None
-    if spec and pool:
-        log.add("R105", pool.span, "`executor.spec.pool` is a hint on placement")
-        spec.nested("policy", "placement").pairs.append(pool)
 
 
 def _workbook(root: Map, log: RewriteLog) -> None:

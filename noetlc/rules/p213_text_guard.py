@@ -66,11 +66,11 @@ class TextGuard(Rule):
                 yield self.finding(guard.span, message, help, fix=_fix(model, guard, mended))
 
 
-_Told = tuple[str, str, str]
+_Explanation = tuple[str, str, str]
 """A message, a help, and the whole guard as it was probably meant, or an empty string."""
 
 
-def _plain(model: Model, site: Site) -> _Told | None:
+def _plain(model: Model, site: Site) -> _Explanation | None:
     text = site.scalar.text.strip()
     if text.lower() in _BOOLEANS:
         return None
@@ -86,7 +86,7 @@ def _plain(model: Model, site: Site) -> _Told | None:
     return "this `when` is a text without `{{ … }}`, so it always holds", help, mended
 
 
-def _template(guard: Scalar) -> _Told | None:
+def _template(guard: Scalar) -> _Explanation | None:
     template = parse_template(guard.text)
     if (
         template.problems
@@ -103,7 +103,7 @@ def _template(guard: Scalar) -> _Told | None:
     return "this `when` is a text with values in it, so it always holds", help, mended
 
 
-def _padded(guard: Scalar, output: t.Output) -> _Told | None:
+def _padded(guard: Scalar, output: t.Output) -> _Explanation | None:
     """Blanks around the marks make the value a text; only `true` and `false` survive that (S9)."""
     if _gives_boolean(output.expression):
         return None

@@ -43,6 +43,15 @@ _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
 }
 """By object, the keys without effect, and what to write instead."""
 
+RESERVED_SETTINGS = {
+    "resources": "write the setting itself, such as `memory_mb` in `executor.spec.python`",
+    "sandbox": "a `python` task always runs in a sandbox; its limits are settings of `executor.spec.python`",
+    "telemetry": "every event has `trace_id` and a time; `noetlvm events --json` prints them",
+    "timeouts": "write `timeout` in `executor.spec`, or in `executor.spec.http` for one kind of tool",
+    "tracing": "every event has `trace_id` and a time; `noetlvm events --json` prints them",
+}
+"""Keys of `executor.spec` that the definition names as defaults (brief §2.2), and what to write instead."""
+
 
 class ReservedKey(Rule):
     code = "P322"
@@ -50,7 +59,7 @@ class ReservedKey(Rule):
     severity = Severity.NOTE
     summary = "A key is reserved by the language and has no effect."
     why = (
-        "The language names these keys without saying what they do, so nothing obeys them. Whoever reads `quotas` or "
+        "The language names these keys without saying what they do, so nothing obeys them. A reader of `quotas` or "
         "`finally` believes that something is limited or cleaned up, and it is not."
     )
     bad = """
@@ -65,7 +74,7 @@ class ReservedKey(Rule):
       tool:
         - get: {kind: http, url: "https://example.org/items"}
     """
-    covers = ("step spec §5.1", "step spec §5.2.2", "step spec §5.3", "step spec §5.4", "step spec §5.5")
+    covers = ("brief §2.2", "step spec §5.1", "step spec §5.2.2", "step spec §5.3", "step spec §5.4", "step spec §5.5")
 
     claims = frozenset({("executor", "requires")})
 
@@ -74,6 +83,11 @@ class ReservedKey(Rule):
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
                 help = "the tools that a playbook needs are known from its tasks; `noetlc inspect` lists them"
                 yield self.finding(problem.span, f"`{problem.key}` has no effect", help)
+        spec = model.playbook.executor.spec if model.playbook.executor else None
+        for entry in spec.extra if spec else ():
+            if entry.key.text in RESERVED_SETTINGS and _says_something(entry.value):
+                message = f"`{entry.key.text}` in `executor.spec` changes nothing"
+                yield self.finding(entry.key.span, message, RESERVED_SETTINGS[entry.key.text])
         for struct in structs(model.playbook):
             for key, instead in _RESERVED.get(type(struct), {}).items():
                 if _says_something(getattr(struct, ast.attribute(key))):

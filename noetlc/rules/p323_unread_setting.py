@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from noetlc.analysis.model import Model
+from noetlc.analysis.placement import RESULT, names_pool
 from noetlc.finding import Finding, Severity
+from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import MappingEntry
@@ -76,7 +78,8 @@ class UnreadSetting(Rule):
                 continue
             own = settings if not isinstance(struct, ast.RouterSpec) else set()
             for entry in struct.extra:
-                if not _is_read(entry, own, struct):
+                is_reserved = isinstance(struct, ast.ExecutorSpec) and entry.key.text in RESERVED_SETTINGS
+                if not is_reserved and not _is_read(entry, own, struct):
                     yield from self._unread(entry, struct, elsewhere, own, is_certain)
 
     def _unread(
@@ -100,6 +103,10 @@ class UnreadSetting(Rule):
 
 
 def _is_read(entry: MappingEntry, settings: set[str], struct: ast.Struct) -> bool:
-    """True for a setting of some task inside, and for the settings of one kind under its name."""
+    """True for a setting of some task inside, for those of one kind under its name, and for where work is done."""
     name = entry.key.text
+    if isinstance(struct, ast.ExecutorSpec) and name == RESULT:
+        return True
+    if names_pool(entry) and not isinstance(struct, ast.RouterSpec):
+        return True
     return name in settings or (not isinstance(struct, ast.RouterSpec) and find_kind(name) is not None)

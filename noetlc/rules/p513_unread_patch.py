@@ -1,4 +1,4 @@
-"""P513: a `set_ctx` key that nobody reads."""
+"""P513: a `set_ctx` key that is never read."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ class UnreadPatch(Rule):
                         reported.add(key)
                         meant = nearest(key, read - model.definitions.ctx)
                         help = f"did you mean `{meant}`, which is read?" if meant else "read it somewhere, or remove it"
-                        yield self.finding(entry.key.span, f"nobody reads `ctx.{key}`", help)
+                        yield self.finding(entry.key.span, f"`ctx.{key}` is never read", help)

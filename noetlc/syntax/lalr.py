@@ -80,7 +80,7 @@ class Parser:
         self._values: list[Any] = []
 
     def accepts(self, terminal: str) -> bool:
-        """Tell whether `terminal` would really be shifted.
+        """Return whether `terminal` would really be shifted.
 
         LALR tables merge look-aheads, so a reduction may be on offer that leads to a dead end: follow it.
         """

@@ -82,7 +82,7 @@ def _needs_quotes(scalar: Scalar) -> bool:
 
 
 def _reads_otherwise(text: str) -> bool:
-    """Tell whether a text without quotes would be a number, a boolean, null or a merge key."""
+    """Return whether a text without quotes would be a number, a boolean, null or a merge key."""
     return plain_value(text) != text or text == "<<"
 
 

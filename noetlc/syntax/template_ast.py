@@ -286,7 +286,7 @@ class Template(Node):
 
     @property
     def is_single(self) -> bool:
-        """Tell whether the whole text is one `{{ … }}`, whose value then keeps its type (S8).
+        """Return whether the whole text is one `{{ … }}`, whose value then keeps its type (S8).
 
         The line break that ends a block scalar does not count. Blanks and comments around the marks do.
         """
@@ -324,7 +324,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def same_tree(left: Node, right: Node) -> bool:
-    """Tell whether two trees are equal but for their spans (and, for templates, text and problems)."""
+    """Return whether two trees are equal but for their spans (and, for templates, text and problems)."""
     waiting: list[tuple[object, object]] = [(left, right)]
     while waiting:
         a, b = waiting.pop()

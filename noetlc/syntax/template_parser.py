@@ -27,7 +27,7 @@ from noetlc.syntax.template_ast import (
 from noetlc.syntax.template_builder import TreeBuilder, normalised
 from noetlc.syntax.template_lexer import ENDS, OUTPUT_CLOSE, TAG_CLOSE, Opening, TemplateLexer, TemplateToken, Trouble
 
-TEMPLATES_KEPT = 4096
+TEMPLATES_CACHED = 4096
 """Parsed templates in memory; playbooks repeat themselves."""
 
 PROBLEMS_MAX = 100
@@ -47,7 +47,7 @@ _END_TAGS = {"if": "TAG_ENDIF", "for": "TAG_ENDFOR", "set": "TAG_ENDSET"}
 _SPELLED_LIKE_ELIF = frozenset({"elseif", "elsif"})
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
+@lru_cache(maxsize=TEMPLATES_CACHED)
 def parse_template(text: str) -> Template:
     """Return the tree of a template, with everything that is wrong with it."""
     whole = Span(0, len(text))
@@ -227,7 +227,7 @@ class _Reading:
         return (token if token.terminal in ENDS else _last(rest)), problem
 
     def _runs_away(self, token: TemplateToken) -> bool:
-        """Tell whether a string holds the end of a mark, so that its opening quote may be a slip."""
+        """Return whether a string holds the end of a mark, so that its opening quote may be a slip."""
         if token.terminal != "STRING":
             return False
         return any(self._text.find(mark, *token.span) >= 0 for mark in ("}}", "%}"))

@@ -89,7 +89,7 @@ class Document(Record):
 
     @property
     def is_damaged(self) -> bool:
-        """Tell whether part of the text could not be read, so that what is missing may only be unread."""
+        """Return whether part of the text could not be read, so that what is missing may only be unread."""
         return any(problem.kind in _DAMAGING for problem in self.problems)
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from noetlvm.cli.database import database_path, find_execution, reading, results_of, writing
+from noetlvm.cli.database import database_path, find_execution, options_given, reading, results_of, writing
 from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import CommandError
 from noetlvm.store.interface import Action, LockedError
@@ -23,7 +23,7 @@ def control_execution(text: str, action: Action, db: str | None, server: str | N
         return _control_remotely(text, action, server)
     path = database_path(db)
     with reading(db) as reader:
-        row = find_execution(reader, text)
+        row = find_execution(reader, text, options_given(db, server))
     if row.ended is not None:
         raise CommandError(f"{row.execution_id} has ended as {row.status}; there is nothing to {action}")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from noetlvm.cli.database import find_execution, reading
+from noetlvm.cli.database import find_execution, options_given, reading
 from noetlvm.cli.request import Database, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS, CommandError
@@ -24,7 +24,7 @@ def ctx(
     from noetlvm.server.recovery import recovered
 
     with reading(db, server) as reader:
-        row = find_execution(reader, execution)
+        row = find_execution(reader, execution, options_given(db, server))
         if at is not None and at > row.seq:
             raise CommandError(f"{row.execution_id} has {row.seq:,} events; --at takes 0 to {row.seq}")
         state = recovered(reader, row.execution_id, row.bundle, at)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, cast
 
 from noetlvm.cli.remote import remote_client, uses_server
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from noetlvm.store.sqlite import SqliteStore
 
 VARIABLE = "NOETLVM_DB"
+STOPPED = "stopped"
+"""Status of an execution that has not ended and that no process runs."""
 _NAMED = 3
 """Executions that are named where an identifier is not clear."""
 _SLIPS = 2
@@ -80,19 +83,40 @@ def remote_reading(server: str | None, token_file: str | None = None) -> Iterato
             raise CommandError(str(error)) from None
 
 
+def options_given(db: str | None, server: str | None = None) -> str:
+    """Return the options that a suggested command needs to find the same executions."""
+    if server is not None:
+        return f" --server {quote(server)}"
+    return f" --db {quote(db)}" if db is not None else ""
+
+
+def with_standing(rows: Sequence[Execution], db: str | None, server: str | None) -> list[Execution]:
+    """Return rows as they stand: an execution whose process has gone is `stopped`, not running."""
+    if not any(row.status == "running" for row in rows) or uses_server(db, server):
+        return list(rows)
+    from noetlvm.store.writer_lock import is_locked
+
+    if is_locked(database_path(db)):
+        return list(rows)
+    return [row._replace(status=STOPPED) if row.status == "running" else row for row in rows]
+
+
 def results_of(path: Path, durability: Durability = "full") -> FileResults:
     """Return the result store that belongs to a database."""
     from noetlvm.results.files import FileResults
 
-    return FileResults(path.with_name(f"{path.name}.results"), durability)
+    return FileResults.of_database(path, durability)
 
 
-def find_execution(reader: StoreReader, text: str | None) -> Execution:
-    """Return the execution that an identifier, or its beginning or end, names; without one, the latest."""
+def find_execution(reader: StoreReader, text: str | None, options: str = "") -> Execution:
+    """Return the execution that an identifier, or its beginning or end, names; without one, the latest.
+
+    `options` are those that a suggested command repeats.
+    """
     if text is None:
         latest = [row for row in reader.executions(limit=20) if not row.parent] or reader.executions(limit=1)
         if not latest:
-            raise CommandError("the database has no execution yet; `noetlvm run playbook.yaml` makes one")
+            raise CommandError(f"the database has no execution yet; `noetlvm run playbook.yaml{options}` makes one")
         return latest[0]
     found = reader.find(text, _NAMED + 1)
     if len(found) == 1:
@@ -101,14 +125,14 @@ def find_execution(reader: StoreReader, text: str | None) -> Execution:
         several = f"{len(found)}" if len(found) <= _NAMED else f"more than {_NAMED}"
         ids = ", ".join(row.execution_id for row in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
         raise CommandError(f"`{text}` may be any of {several} executions; write more of the identifier: {ids}")
-    raise CommandError(f"there is no execution `{text}`; {_hint(reader, text)}")
+    raise CommandError(f"there is no execution `{text}`; {_hint(reader, text, options)}")
 
 
-def _hint(reader: StoreReader, text: str) -> str:
+def _hint(reader: StoreReader, text: str, options: str) -> str:
     """Say what was probably meant: an identifier that is nearly the same, or a playbook's latest execution."""
     rows = reader.executions()
     for row in rows:
         if text in (row.name, row.path):
             return f"the latest of `{text}` is {row.execution_id}"
     near = nearest(text, [row.execution_id for row in rows], slips=_SLIPS)
-    return f"did you mean `{near}`?" if near else "`noetlvm list` lists the executions"
+    return f"did you mean `{near}`?" if near else f"`noetlvm list{options}` lists the executions"

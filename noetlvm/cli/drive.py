@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.cli.data_text import counted
-from noetlvm.cli.database import database_path, results_of, writing
+from noetlvm.cli.database import database_path, options_given, results_of, writing
 from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
@@ -23,7 +23,7 @@ from noetlvm.record import Record
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
     from noetlvm.server.active import Ending
-    from noetlvm.server.credentials import Credentials, Resolve
+    from noetlvm.server.tracing import TraceWriter
     from noetlvm.store.interface import Durability, Store, StoreReader
 
 
@@ -43,6 +43,8 @@ class RunOptions(Record):
     keychain: tuple[str, ...] = ()
     as_json: bool = False
     quiet: bool = False
+    given: str = ""
+    """Options that a suggested command repeats."""
 
     @classmethod
     def of(
@@ -57,7 +59,7 @@ class RunOptions(Record):
     ) -> RunOptions:
         """Read the options of a command line."""
         level: Durability = "relaxed" if durability is DurabilityLevel.RELAXED else "full"
-        return cls(database_path(db), level, max_parallel, tuple(keychain or ()), as_json=as_json, quiet=quiet)
+        return cls(database_path(db), level, max_parallel, tuple(keychain or ()), as_json, quiet, options_given(db))
 
 
 def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
@@ -69,7 +71,7 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
         with view_for(shows=not (options.quiet or options.as_json)) as view:
             endings = _endings(options, store, begin, view)
         for ending in endings:
-            print_ending(store, ending, folder, as_json=options.as_json, quiet=options.quiet)
+            print_ending(store, ending, folder, options.given, as_json=options.as_json, quiet=options.quiet)
     return exit_code(endings)
 
 
@@ -77,8 +79,7 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
     from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
     from noetlvm.server.credentials import UnresolvedError
-    from noetlvm.server.refusals import BadRequestError
-    from noetlvm.server.retry import RefusedRetryError
+    from noetlvm.server.requests import BadRequestError, RefusedRetryError
     from noetlvm.server.server import NotFoundError
 
     settle()
@@ -91,22 +92,45 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
 
 
 async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
+    from concurrent.futures import ThreadPoolExecutor
+
     from noetlvm.engine.engine import MAX_PARALLEL, Engine
+    from noetlvm.server.credentials import resolver
     from noetlvm.tools.runner import ToolRunner
 
+    writer = ThreadPoolExecutor(1) if options.durability == "full" else None  # its thread begins when it is needed
+    tracing = _tracing(store)
     engine = Engine(
         store,
         results_of(options.database, options.durability),
         ToolRunner(options.keychain),
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
-        observers=(view.observe,),
+        observers=(view.observe, *([tracing.observe] if tracing else [])),
+        writer=writer,
         records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
     )
     begun = begin(engine)
+    if not options.quiet:
+        view.recall(store, begun)
     _handle_signals(engine, view)
-    await engine.run(listens=True)
+    try:
+        await engine.run(listens=True)
+    finally:
+        if tracing is not None:
+            tracing.close()
     return [engine.ending(execution_id) for execution_id in begun]
+
+
+def _tracing(store: Store) -> TraceWriter | None:
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return None
+    from noetlvm.server.tracing import TracingError, tracing_of
+
+    try:
+        return tracing_of(store)
+    except TracingError as problem:
+        raise CommandError(str(problem)) from None
 
 
 def _handle_signals(engine: Engine, view: Quiet) -> None:
@@ -125,33 +149,15 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
             loop.add_signal_handler(number, stop, number)
 
 
-def resolver(options: tuple[str, ...]) -> Resolve:
-    """Return what gets the credentials that playbooks declare, as `--keychain` says."""
-    from noetlvm.server.credentials import Credentials, KnownSecrets, UnresolvedError
-
-    known = KnownSecrets()
-
-    def resolve(declared: Any) -> Credentials:
-        if not declared:
-            return Credentials(known=known)
-        from noetlvm.keychain.resolve import MissingEntryError, resolve
-
-        try:
-            keychain = resolve(declared, options)
-        except MissingEntryError as problem:
-            raise UnresolvedError(str(problem)) from None
-        return Credentials(keychain.entries, keychain.secrets, known)
-
-    return resolve
-
-
 # ---- the end
 
 
-def print_ending(reader: StoreReader, ending: Ending, folder: Path | None, *, as_json: bool, quiet: bool) -> None:
+def print_ending(
+    reader: StoreReader, ending: Ending, folder: Path | None, options: str, *, as_json: bool, quiet: bool
+) -> None:
     """Print how an execution ended: as one JSON object, as text, or nothing if all is well and nobody wants to know."""
     if type(ending.result) is Reference and not quiet:
-        print(f"the result is stored: `noetlvm result {ending.execution_id}` prints it", file=sys.stderr)
+        print(f"the result is stored: `noetlvm result {ending.execution_id}{options}` prints it", file=sys.stderr)
     if as_json:
         print(references.as_json(_as_data(ending)), flush=True)
         return
@@ -159,7 +165,7 @@ def print_ending(reader: StoreReader, ending: Ending, folder: Path | None, *, as
     if row is None or (quiet and ending.status == "success"):
         return
     stream = sys.stderr if quiet else sys.stdout
-    for line in summary(row, ending, first_failure(reader, ending), folder):
+    for line in summary(row, ending, first_failure(reader, ending), folder, options):
         print(line, file=stream)
 
 
@@ -184,5 +190,5 @@ def exit_code(endings: Sequence[Ending]) -> int:
 
 
 def _was_refused(ending: Ending) -> bool:
-    """Tell whether it never began, for want of a credential."""
+    """Return whether it never began, for want of a credential."""
     return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])

@@ -13,6 +13,10 @@ _SECONDS_BETWEEN = 1.0
 """How often a loop reports its progress."""
 
 
+_FAILURES_LISTED = 10
+"""Failed iterations of a step run that are listed."""
+
+
 class StepProgress:
     """One step run."""
 
@@ -21,6 +25,7 @@ class StepProgress:
         "done",
         "ended",
         "failed",
+        "failures",
         "parents",
         "retries",
         "said",
@@ -40,6 +45,8 @@ class StepProgress:
         """Iterations, as far as they are known; 0: no loop."""
         self.done = 0
         self.failed = 0
+        self.failures: list[tuple[str, str]] = []
+        """The first failed iterations, with their messages."""
         self.parents: set[str] = set()
         """Iterations that hold a loop: they are counted by what is in them."""
         self.tasks = 0
@@ -131,6 +138,8 @@ class Progress:
         run.done += 1
         run.failed += has_failed
         if has_failed:
+            if len(run.failures) < _FAILURES_LISTED:
+                run.failures.append((event.iteration, _one_line(event.data["error"]["message"])))
             yield f"{run.step}[{event.iteration}]: failed: {_one_line(event.data['error']['message'])}"
         if self.now - run.said >= _SECONDS_BETWEEN:
             run.said = self.now

@@ -15,7 +15,7 @@ SERVER, TOKEN = "NOETLVM_SERVER", "NOETLVM_TOKEN"
 
 
 def uses_server(db: str | None, server: str | None) -> bool:
-    """Tell whether a command works with a server: one is named, or the environment names one and no database is."""
+    """Return whether a command works with a server: one is named, or the environment names one and no database is."""
     return server is not None or (db is None and bool(os.environ.get(SERVER)))
 
 

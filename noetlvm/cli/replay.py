@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from noetlvm.cli.data_text import shortened, visible
-from noetlvm.cli.database import find_execution, reading_results
+from noetlvm.cli.database import find_execution, options_given, reading_results
 from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
@@ -49,7 +49,7 @@ def replay(
     Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json
     """
     with reading_results(db, server) as (reader, fetch):
-        row = find_execution(reader, execution)
+        row = find_execution(reader, execution, options_given(db, server))
         decided_with = _given(bundle) if bundle else _stored(reader, row)
         recorded_with = _stored(reader, row) if decided_with.id != row.bundle else None
         found = [

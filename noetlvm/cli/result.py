@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
-from noetlvm.cli.database import find_execution, reading_results
+from noetlvm.cli.database import find_execution, options_given, reading_results
 from noetlvm.cli.request import Database, ServerUrl
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
@@ -38,7 +38,7 @@ def result(
         if name is not None and len(name) == KEY_CHARS and set(name) <= set("0123456789abcdef"):
             _print(_stored(fetch, name), fetch)
             return SUCCESS
-        row = find_execution(reader, name)
+        row = find_execution(reader, name, options_given(db, server))
         state = recovered(reader, row.execution_id, row.bundle)
         if step is not None and step not in state.results:
             known = ", ".join(state.results) or "none"

@@ -58,7 +58,7 @@ def resume(
     if not options.database.exists():
         raise CommandError(f"there is no database {options.database}; --db names another")
     with reading(str(options.database)) as reader:
-        chosen = _chosen(reader, execution)
+        chosen = _chosen(reader, execution, options.given)
     if not chosen:
         print("noetlvm: nothing is unfinished", file=sys.stderr)
         return 0
@@ -90,13 +90,13 @@ def _resume_remotely(
     return max(codes, default=0)
 
 
-def _chosen(reader: StoreReader, text: str | None) -> list[Execution]:
+def _chosen(reader: StoreReader, text: str | None, options: str) -> list[Execution]:
     """Return what to go on with. A child comes with its parent, which waits for it, unless that has ended."""
     from noetlvm.server.recovery import is_orphan
 
     if text is None:
         return [row for row in reader.unfinished() if not row.parent or is_orphan(reader, row)]
-    row: Execution = find_execution(reader, text)
+    row: Execution = find_execution(reader, text, options)
     while row.parent and not is_orphan(reader, row):
         parent = reader.execution(row.parent)
         if parent is None:

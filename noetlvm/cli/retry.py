@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from noetlvm.cli.database import find_execution, reading
+from noetlvm.cli.database import find_execution, options_given, reading
 from noetlvm.cli.drive import RunOptions, drive
 from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.cli.request import (
@@ -62,7 +62,7 @@ def retry(
     options = RunOptions.of(db, durability, max_parallel, keychain, as_json=as_json, quiet=quiet)
     other = bundle_of([bundle], quiet=quiet) if bundle else None
     with reading(str(options.database)) as reader:
-        row = find_execution(reader, execution)
+        row = find_execution(reader, execution, options_given(db))
     folder = Path(bundle).parent if bundle else None
     return drive(options, lambda engine: [engine.retry(row.execution_id, other)], folder)
 

@@ -18,6 +18,15 @@ def server(
         str | None, Option(metavar="nats://…", help="NATS that carries wake-ups. [default: PostgreSQL's, or none]")
     ] = None,
     lease: Annotated[int, Option(min=1, metavar="SECONDS", help="How long a command stays with a silent worker.")] = 15,
+    results: Annotated[
+        list[str] | None,
+        Option(
+            "--results",
+            metavar="STORE",
+            help="Further store of large results that playbooks may choose: files:FOLDER or nats://HOST:PORT/BUCKET; "
+            "repeatable.",
+        ),
+    ] = None,
     keychain: Keychain = None,
     log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     as_json: Json = False,
@@ -30,11 +39,19 @@ def server(
     Examples: noetlvm server --store sqlite:noetl.db, noetlvm server --store postgresql://noetl@db/noetl --listen
     0.0.0.0:8080
     """
-    from noetlvm.cli.drive import resolver
+    from noetlvm.server.credentials import resolver
     from noetlvm.service.process import log_to_stderr, serve
 
     def ready(url: str) -> None:
         print(json.dumps({"url": url}) if as_json else f"noetlvm serves {store} on {url}", flush=True)
 
     log_to_stderr(log_level)
-    return serve(store, listen, resolver(tuple(keychain or ())), wake=wake, on_ready=ready, lease_seconds=lease)
+    return serve(
+        store,
+        listen,
+        resolver(tuple(keychain or ())),
+        wake=wake,
+        on_ready=ready,
+        lease_seconds=lease,
+        results=results or (),
+    )

@@ -113,5 +113,5 @@ def _watched(client: Client, id: str, after: int, folder: Path | None, *, as_jso
             view.observe(row, [recorded])
     stored = cast("StoreReader", reader)
     ending = standing(stored, reader.row(row.execution_id))
-    print_ending(stored, ending, folder, as_json=as_json, quiet=quiet)
+    print_ending(stored, ending, folder, "", as_json=as_json, quiet=quiet)
     return exit_code([ending])

@@ -54,8 +54,13 @@ def _with(found: FirstFailure, event: Event) -> FirstFailure:
     return found
 
 
-def summary(row: Execution, ending: Ending, failed: FirstFailure | None, folder: Path | None) -> list[str]:
-    """Return the lines that end a run. `folder` is where the playbook's files are, if that is known."""
+def summary(
+    row: Execution, ending: Ending, failed: FirstFailure | None, folder: Path | None, options: str = ""
+) -> list[str]:
+    """Return the lines that end a run.
+
+    `folder` is where the playbook's files are, if that is known; `options` are those that a suggested command repeats.
+    """
     took = f" in {duration(row.ended - row.started)}" if row.ended is not None else ""
     lines = [f"{row.name}: {_STATUS.get(ending.status, ending.status)}{took}  (execution {row.execution_id})"]
     steps = row.counts.get("ok", 0) + row.counts.get("failed", 0)
@@ -70,7 +75,7 @@ def summary(row: Execution, ending: Ending, failed: FirstFailure | None, folder:
     if failed:
         lines += _failure_lines(failed, ending, folder)
     if row.ended is None:
-        lines.append(f"  to go on: noetlvm resume {row.execution_id}")
+        lines.append(f"  to go on: noetlvm resume {row.execution_id}{options}")
     return [visible(line) for line in lines]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from noetlvm.cli.data_text import duration, visible
 from noetlvm.cli.progress import Progress, StepProgress
 from noetlvm.data.event import Recorded
-from noetlvm.store.interface import Execution
+from noetlvm.store.interface import Execution, StoreReader
 
 _OTHER_ROWS = 5
 """Rows of a terminal that a live table leaves to its head, its frame and the cursor."""
@@ -45,6 +45,17 @@ class Quiet:
         for one in recorded:
             for line in progress.observe(one):
                 self.show_line(execution, line)
+
+    def recall(self, reader: StoreReader, execution_ids: Sequence[str]) -> None:
+        """Count what happened in executions before this process continues them."""
+        for execution_id in execution_ids:
+            row = reader.execution(execution_id)
+            if row is None:
+                continue
+            progress = self.executions[execution_id] = Progress(row.name)
+            for recorded in reader.events(execution_id, 0, row.seq):
+                for _ in progress.observe(recorded):
+                    pass
 
     def show_line(self, execution: Execution, line: str) -> None:
         """Show one line about an execution."""

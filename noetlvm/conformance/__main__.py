@@ -18,19 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.bytecode.program import KeychainEntry
-from noetlvm.conformance.scripted import HostedTools, Part, SharedClock
+from noetlvm.conformance.scripted import CLOCK, HOST, HostedTools, Part, SharedClock
 from noetlvm.keychain.shapes import secret_texts
+from noetlvm.language.placement import DEFAULT_POOL
 from noetlvm.machine.messages import Work
 from noetlvm.results.interface import ResultStore
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.service.process import log_to_stderr, open_store, serve
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.service.server_link import WebSocketLink
-from noetlvm.store.interface import DEFAULT_POOL, Store
+from noetlvm.store.interface import Store
 from noetlvm.tools.runner import ToolRunner
 
-CLOCK, HOST = "clock", "host"
-"""Files in the home folder: the shared clock, and the socket of the script host."""
 LEASE_SECONDS = 1e9
 """On the shared clock, which may be fast: a lease ends by its release only."""
 POLL_SECONDS = 0.05

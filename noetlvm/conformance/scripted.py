@@ -23,6 +23,9 @@ from noetlvm.testing.script import Answer, Script, ScriptError, Scripts
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error, ok
 from noetlvm.tools.inputs import plain
 
+CLOCK, HOST = "clock", "host"
+"""Files in the home folder of a cluster: the shared clock, and the socket of the script host."""
+
 _TICK_SECONDS = 0.05
 """Longest real wait before the clock's speed is read again."""
 _KEY = b"noetlvm conformance"

@@ -22,11 +22,10 @@ from typing import Any
 from noetlvm.bridge import CompilationError, compile_texts
 from noetlvm.client import Client, ServiceError
 from noetlvm.command_line.process import CommandError
-from noetlvm.conformance.__main__ import CLOCK, HOST
 from noetlvm.conformance.cluster import Cluster, running
 from noetlvm.conformance.databases import nats_server, postgres_server
 from noetlvm.conformance.log_comparison import ExecutionLog, differences
-from noetlvm.conformance.scripted import ScriptHost, SharedClock
+from noetlvm.conformance.scripted import CLOCK, HOST, ScriptHost, SharedClock
 from noetlvm.conformance.suite import Case
 from noetlvm.conformance.verdict import IN_ANY_ORDER, complaints
 from noetlvm.results.interface import ResultStore
@@ -52,7 +51,7 @@ REST_SECONDS = 0.5
 _JUDGED = (IN_ANY_ORDER | {"absent", "depth", "event_bytes"}) - {"seconds", "in_flight"}
 
 
-class Mode:
+class ServiceMode:
     """A cluster with scripted tools, its store, and the clock of all."""
 
     def __init__(
@@ -82,9 +81,9 @@ class Mode:
         if scripted:
             self.host.play(id, given.get("tools", {}))
         execution = self.client.start(bundle=id, payload=given.get("payload", {}), ctx=given.get("ctx", {}))
-        begin = next(iter(self.reader.events(execution))).timestamp
+        (first,) = self.reader.events(execution, until=1)
         for seconds, action in given.get("controls", ()):
-            self.clock.sleep_until(begin + seconds)
+            self.clock.sleep_until(first.timestamp + seconds)
             self.client.control(execution, action)
         self._wait(execution, expected)
         row = self.reader.execution(execution)
@@ -112,7 +111,7 @@ class Mode:
 
 
 @contextmanager
-def started(mode: str, folder: Path, store: str | None = None, wake: str | None = None) -> Iterator[Mode]:
+def started(mode: str, folder: Path, store: str | None = None, wake: str | None = None) -> Iterator[ServiceMode]:
     """Start the servers and workers of a mode, and a database unless one is named. Raises CommandError."""
     servers, workers = MODES[mode]
     with ExitStack() as stack:
@@ -134,14 +133,15 @@ def started(mode: str, folder: Path, store: str | None = None, wake: str | None 
             worker_options=options,
         )
         stack.enter_context(running(cluster, servers=servers, workers=workers))
-        reader, results = _opened_for_reading(store)
+        reader, results = opened_for_reading(store)
         stack.callback(reader.close)
-        made = Mode(cluster, host, clock, reader, results)
+        made = ServiceMode(cluster, host, clock, reader, results)
         stack.callback(made.close)
         yield made
 
 
-def _opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
+def opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
+    """Open a store that servers write to."""
     from noetlvm.service.process import SQLITE, open_store
 
     if not store.startswith(SQLITE):
@@ -153,7 +153,7 @@ def _opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
     return SqliteReader(path), FileResults(path.with_name(f"{path.name}.results"))
 
 
-def judge_all(mode: Mode, cases: Sequence[Case], done: Callable[[Case, list[str]], None]) -> None:
+def judge_all(mode: ServiceMode, cases: Sequence[Case], done: Callable[[Case, list[str]], None]) -> None:
     """Run all cases, those of one speed at once, and give what is wrong with each to `done`."""
     groups: dict[tuple[float, bool], list[Case]] = {}
     for case in cases:
@@ -170,7 +170,7 @@ def judge_all(mode: Mode, cases: Sequence[Case], done: Callable[[Case, list[str]
             done(case, problems)
 
 
-def judge_run(mode: Mode, case: Case) -> list[str]:
+def judge_run(mode: ServiceMode, case: Case) -> list[str]:
     """Return what is wrong with a run of a case."""
     if case.expect["status"] == "refused":
         return list(_judge_refusal(mode, case))
@@ -193,7 +193,7 @@ def judge_run(mode: Mode, case: Case) -> list[str]:
     return [*problems, *found]
 
 
-def _judge_refusal(mode: Mode, case: Case) -> Iterator[str]:
+def _judge_refusal(mode: ServiceMode, case: Case) -> Iterator[str]:
     """A service refuses a playbook that does not compile when it is registered, with the compiler's diagnostics."""
     try:
         compile_texts(case.texts)

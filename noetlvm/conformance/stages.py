@@ -132,9 +132,9 @@ def _compile(case: Case, implementation: Implementation, _folder: Path) -> Itera
 
 
 def _verify(case: Case, implementation: Implementation, folder: Path) -> Iterator[str]:
-    bundle = folder / "case.nbc"
+    bundle = folder / f"{case.id}.nbc"
     made = implementation.call("asm", str(case.path), "--unverified", "-o", str(bundle))
-    if made.exit_code != 0:
+    if made.exit_code != 0 or not bundle.is_file():
         yield "the assembly cannot be assembled"
         return
     bundle.write_bytes(_mutated(bundle.read_bytes(), str(case.expect.get("mutation", ""))))

@@ -324,7 +324,7 @@ BINARY: dict[OpcodeName, Callable[[Fuel, Data, Data], Data]] = {
 
 
 def equal(fuel: Fuel, left: Data, right: Data) -> bool:
-    """Tell whether two values are equal."""
+    """Return whether two values are equal."""
     if isinstance(left, CONTAINERS) and isinstance(right, CONTAINERS):
         if len(left) != len(right):
             return False
@@ -336,7 +336,7 @@ def equal(fuel: Fuel, left: Data, right: Data) -> bool:
 
 
 def unequal(fuel: Fuel, left: Data, right: Data) -> bool:
-    """Tell whether two values differ."""
+    """Return whether two values differ."""
     return not equal(fuel, left, right)
 
 
@@ -365,7 +365,7 @@ def search_steps(length: int, sought: int, *, backwards: bool = False) -> int:
 
 
 def contains(fuel: Fuel, item: Data, holder: Data) -> bool:
-    """Tell whether `item in holder`."""
+    """Return whether `item in holder`."""
     if type(holder) is str:
         if type(item) is not str:
             raise wrong_type(item, "text to look for in text")
@@ -387,7 +387,7 @@ def contains(fuel: Fuel, item: Data, holder: Data) -> bool:
 
 
 def lacks(fuel: Fuel, item: Data, holder: Data) -> bool:
-    """Tell whether `item not in holder`."""
+    """Return whether `item not in holder`."""
     return not contains(fuel, item, holder)
 
 

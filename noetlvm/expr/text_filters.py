@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
 from noetlvm.data.references import Reference
@@ -241,7 +242,11 @@ def _json_size(value: Data) -> int:
         return 2 + len(value) * (1 if plain else 12)
     if type(value) is int:
         return 2 + (value.bit_length() * 1_234 >> 12)  # a bit is 0.3010 digits
-    return len(repr(value)) if type(value) is float else 5
+    if type(value) is float:
+        if not isfinite(value):
+            raise ExpressionError(ErrorKind.VALUE, f"JSON has no number `{value}`; replace it before `tojson`")
+        return len(repr(value))
+    return 5
 
 
 def _with(pay: Callable[[int], None], plain: str, escapes: tuple[tuple[str, str], ...]) -> str:

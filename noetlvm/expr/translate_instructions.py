@@ -262,7 +262,7 @@ def _unpack(w: Writer, at: int, count: int) -> None:
 
 
 def _is_cheap(op: str, left: StackEntry, right: StackEntry) -> bool:
-    """Tell whether a comparison neither fails nor costs more than the instruction, so that Python may do it."""
+    """Return whether a comparison neither fails nor costs more than the instruction, so that Python may do it."""
     if op in ("==", "!="):
         return left.is_short or right.is_short
     return op in ("in", "not in") and isinstance(right.constant, list) and right.is_short

@@ -54,7 +54,7 @@ class StackEntry(Record):
 
     @property
     def is_short(self) -> bool:
-        """Tell whether it is a constant that anything can be compared with at once, or a short list of such."""
+        """Return whether it is a constant that anything can be compared with at once, or a short list of such."""
         if isinstance(self.constant, list):
             return len(self.constant) <= SHORT and all(_is_short(value) for value in self.constant)
         return _is_short(self.constant)

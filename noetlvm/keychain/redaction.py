@@ -45,7 +45,7 @@ _SIFTED_BYTES = 4096
 _BETWEEN = b"\xff"
 """Stands between texts. UTF-8 never has it."""
 _IGNORED = bytes(byte for byte in range(128) if not chr(byte).isalnum()) + _BETWEEN
-_KEPT = re.compile(rb"[0-9A-Za-z\x80-\xfe]+")
+_SEARCHED = re.compile(rb"[0-9A-Za-z\x80-\xfe]+")
 _LOWER = bytes(range(256)).lower()
 _MASK = MASK.encode()
 
@@ -282,7 +282,7 @@ def _in_stream(stream: bytes, spans: list[Span]) -> list[Span]:
     wanted = [position for start, end in spans for position in (start, end - 1)]
     found: list[int] = []
     passed = 0
-    for run in _KEPT.finditer(stream):
+    for run in _SEARCHED.finditer(stream):
         start, end = run.span()
         while len(found) < len(wanted) and wanted[len(found)] < passed + end - start:
             found.append(start + wanted[len(found)] - passed)

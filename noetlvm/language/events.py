@@ -155,7 +155,7 @@ _ROWS = (
         "TokenRejected",
         _SERVER,
         Entity.STEP,
-        "A token was not let in: it is dropped, its gate cannot be tested, or nothing is left that could open it.",
+        "A token was not admitted: it is dropped, its gate cannot be tested, or nothing is left that could open it.",
         None,
         _payload(
             token="Number of the token.",
@@ -215,7 +215,7 @@ _ROWS = (
             answered="?What the tool returned, if a rule that skips or cannot be evaluated replaced it.",
             masked="?A secret was taken out of the result that it hands on.",
             bound="?The result is readable under the task's label.",
-            again="?Whoever takes the pipeline over runs it again for that secret.",
+            again="?A worker that takes over the pipeline runs it again for that secret.",
         ),
     ),
     EventKind(
@@ -377,7 +377,7 @@ _ROWS = (
         "ExecutionCancelled",
         _SERVER,
         Entity.PLAYBOOK,
-        "Somebody stopped the execution.",
+        "A request cancelled the execution.",
         _BADLY,
         _payload(children="Keys of the child executions that stop with it, the first hundred (S43)."),
     ),

@@ -164,5 +164,5 @@ def given_fields(path: str) -> frozenset[str]:
 
 
 def is_open(path: str) -> bool:
-    """Tell whether anything at all may stand under `path`; if not, only its given fields exist."""
+    """Return whether anything at all may stand under `path`; if not, only its given fields exist."""
     return path not in FIELDS or FIELDS[path].shape is Shape.DATA

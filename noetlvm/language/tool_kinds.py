@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
+NO_TIME_KIND = "noop"
+"""The kind that answers at once and has no effect."""
+
 
 Type = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
 """A type of data, by its name in JSON Schema."""
@@ -158,7 +161,7 @@ def find_kind(name: str) -> ToolKind | None:
 
 
 def gives_secret(name: str) -> bool:
-    """Tell whether the kind of that name does nothing but read a secret."""
+    """Return whether the kind of that name does nothing but read a secret."""
     kind = find_kind(name)
     return kind is not None and kind.gives_secret
 

@@ -73,7 +73,7 @@ def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
     found: list[Effect] = []
     for number, run in state.runs.items():
         for path, thread in run.threads.items():
-            found += _needed(net, state, (number, path), thread)
+            found += _needed(net, state, (number, path), thread, again=True)
     return [*found, *_wake(net, state)]
 
 
@@ -311,7 +311,9 @@ def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: 
         yield (CloseWork if by_itself else StopWork)(*position, lease)
 
 
-def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Thread) -> Iterator[Effect]:
+def _needed(
+    net: LoadedPlaybook, state: State, position: Position, thread: Thread, *, again: bool = False
+) -> Iterator[Effect]:
     """Yield the effects for what a thread needs now."""
     run, iteration = position
     lease, key = thread.offer
@@ -320,7 +322,7 @@ def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Threa
         yield StartChild(run, iteration, thread.child)
         return
     step = net.steps[state.runs[run].step]
-    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before)
+    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before, again)
 
 
 def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
@@ -329,7 +331,7 @@ def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
 
 
 def is_news(event: Event, thread: Thread) -> bool:
-    """Tell whether a worker may report an event, and has not done so before."""
+    """Return whether a worker may report an event, and has not done so before."""
     if event.name in _TASK_EVENTS:
         return (event.task, event.attempt, event.name == "task.done") > thread.reported
     return event.name in (_IN_LOOP if event.iteration else _OUTSIDE_LOOP)

@@ -13,7 +13,7 @@ from typing import Any
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY
 from noetlvm.machine.payload import rough_bytes
-from noetlvm.machine.state import FAILURES_KEPT, Child, LoopRun, Run, State, Thread, Token, View
+from noetlvm.machine.state import FAILURES_LISTED, Child, LoopRun, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
@@ -113,7 +113,7 @@ def _test_gates(state: State) -> None:
 def _fail(state: State, failure: dict[str, Any]) -> None:
     state.failure_count += 1
     insort(state.failures, failure, key=_failure_position)
-    del state.failures[FAILURES_KEPT:]
+    del state.failures[FAILURES_LISTED:]
 
 
 def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
@@ -207,7 +207,7 @@ def _touch(state: State, number: int, path: str, thread: Thread | None) -> None:
 
 def _open_thread(state: State, number: int, run: Run, path: str, view: View) -> None:
     _touch(state, number, path, None)
-    lease = max((lease for unit, lease in run.leases.items() if _covers(unit, path)), default=1)
+    lease = max((lease for unit, lease in run.leases.items() if covers(unit, path)), default=1)
     run.threads[path] = Thread(view, lease)
 
 
@@ -223,13 +223,13 @@ def _replace_lease(state: State, event: Event) -> None:
     run, unit, lease = state.runs[event.run], event.iteration, event.data["lease"]
     run.leases[unit] = lease
     for path, thread in run.threads.items():
-        if _covers(unit, path):
+        if covers(unit, path):
             _touch(state, event.run, path, thread)
             thread.lease = lease
 
 
-def _covers(unit: str, path: str) -> bool:
-    """Tell whether a unit, the part of a run that one lease covers, contains an iteration."""
+def covers(unit: str, path: str) -> bool:
+    """Return whether a unit, the part of a run that one lease covers, contains an iteration."""
     return not unit or path == unit or path.startswith(f"{unit}.")
 
 

@@ -192,7 +192,7 @@ class Frame:
         self._recorded = {"status": "ok", "meta": meta} if meta else {"status": "ok"}
 
     def end_task(self, do: str, target: int, **more: Any) -> None:
-        """Tell how the attempt ended and where the pipeline goes on."""
+        """Record how the attempt ended and where the pipeline continues."""
         data: dict[str, Any] = {"outcome": self._recorded, "do": do, "pc": target, **self._patches, **more}
         if self._rounds_moved:
             data["rounds"] = list(self.rounds)

@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.codec.container import bundle_id
@@ -24,7 +24,9 @@ from noetlvm.bytecode.program import Transition as Step
 from noetlvm.bytecode.verify.verifier import load
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
-from noetlvm.limits import Limits
+from noetlvm.language.placement import executor_pool
+from noetlvm.language.tool_kinds import NO_TIME_KIND
+from noetlvm.limits import Limits, guards_success
 from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
@@ -32,10 +34,6 @@ from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
-
-
-DEFAULT_POOL = "default"
-"""Workers of steps that name no pool."""
 
 Names = dict[str, Any]
 Evaluation = Callable[[Names, Fuel], Any]
@@ -155,11 +153,12 @@ def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
 class LoadedPipeline:
     """A step's tasks."""
 
-    __slots__ = ("_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
+    __slots__ = ("_calls_first", "_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
 
     def __init__(self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting) -> None:
         self._code = pipeline.code
         self._performs: tuple[Perform, ...] | None = None
+        self._calls_first: bool | None = None
         self._reads: Reads | None = None
         self._setting = setting
         self.address = address
@@ -192,6 +191,15 @@ class LoadedPipeline:
         if not isinstance(expression, ExpressionCode):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
+
+    @property
+    def calls_first(self) -> bool:
+        """Return whether it begins with a call of a tool that takes time."""
+        if self._calls_first is None:
+            names = [instruction.opcode.name for instruction in self._code[:2]]
+            kind = self._code[1].operands[0] if names == ["ENTER", "CALL"] else NO_TIME_KIND
+            self._calls_first = kind not in (NO_TIME_KIND, "playbook")
+        return self._calls_first
 
     def tasks(self) -> Iterator[tuple[str, str, int]]:
         """Yield each task's label, the kind of its tool, and its first instruction."""
@@ -245,9 +253,14 @@ class LoadedStep(Record):
     leased_levels: int
     """Down to which level of the loop iterations are handed out one by one: the innermost distributed one (S22)."""
     pool: str
-    """Workers that may run it: `spec.pool` of the step."""
+    """Workers that may run it: `pool` of its innermost loop that names one, of the step or of the executor."""
     position: int
     """In the workflow, from 1."""
+
+    @property
+    def calls_first(self) -> bool:
+        """Return whether nothing is decided before its first task calls a tool that takes time."""
+        return self.pipeline is not None and self.pipeline.calls_first
 
     def unit(self, iteration: str) -> str:
         """Return the part of a run that one lease covers: a local loop's iterations share the lease around them."""
@@ -291,11 +304,6 @@ class LoadedProgram(Record):
     places: Places
 
 
-def _executor_setting(executor: Mapping[str, Any], key: str) -> Any:
-    spec = executor.get("spec")
-    return spec.get(key) if isinstance(spec, Mapping) else None
-
-
 class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
 
@@ -303,9 +311,9 @@ class _Setting(Record):
     is_checked: bool
 
     def playbook(self, playbook: PlaybookCode, prefix: str) -> LoadedPlaybook:
-        limits = Limits.of(playbook.executor)
+        limits, pool = Limits.of(playbook.executor), executor_pool(playbook.executor)
         steps = {
-            step.name: self._step(step, prefix + step.name, limits, position)
+            step.name: self._step(step, prefix + step.name, limits, pool, position)
             for position, step in enumerate(playbook.steps, 1)
         }
         return LoadedPlaybook(
@@ -317,7 +325,7 @@ class _Setting(Record):
             entry_step=playbook.entry_step,
             final_step=playbook.final_step,
             no_next_is_error=playbook.no_next_is_error,
-            guards_success=_executor_setting(playbook.executor, "unguarded_arcs") == "success",
+            guards_success=guards_success(playbook.executor),
             workload=playbook.workload,
             keychain=playbook.keychain,
             steps=steps,
@@ -326,7 +334,7 @@ class _Setting(Record):
             places=self.places,
         )
 
-    def _step(self, step: Step, address: str, limits: Limits, position: int) -> LoadedStep:
+    def _step(self, step: Step, address: str, limits: Limits, pool: str, position: int) -> LoadedStep:
         leased = max((level for level, loop in enumerate(step.loops, 1) if loop.distributed), default=0)
         return LoadedStep(
             name=step.name,
@@ -339,7 +347,7 @@ class _Setting(Record):
             arcs=tuple(self._arc(arc, f"{address}/arc.{number}") for number, arc in enumerate(step.arcs, 1)),
             limits=TimeLimits.of(step.settings),
             leased_levels=leased,
-            pool=str(step.settings.get("pool") or DEFAULT_POOL),
+            pool=str(step.settings.get("pool") or pool),
             position=position,
         )
 

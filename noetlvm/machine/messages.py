@@ -146,6 +146,13 @@ class OpenWork(NamedTuple):
     step: str
     pool: str
     not_before: float = 0.0
+    again: bool = False
+    """It may be open under this lease already: the execution is resumed."""
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether other iterations belong to the same unit, and to the same worker."""
+        return self.unit != self.iteration
 
 
 class CloseWork(NamedTuple):

@@ -30,7 +30,7 @@ class TooLargeError(Exception):
 
 
 def fits_event(data: dict[str, Any]) -> bool:
-    """Tell whether an event may hold this."""
+    """Return whether an event may hold this."""
     try:
         return len(encode(data)) <= EVENT_BYTES_MAX
     except UnencodableError:
@@ -46,6 +46,17 @@ def schema_hint(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"list of {len(value)}"
     return f"text of {len(value)}" if isinstance(value, str) else type_name(value)
+
+
+def whole(value: Any, fetch: Callable[[str], bytes]) -> Any:
+    """Return data with everything in it that is stored elsewhere; `fetch` gives the bytes of a key."""
+    if type(value) is Reference:
+        value = decode(fetch(value.key))
+    if isinstance(value, dict):
+        return {key: whole(item, fetch) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [whole(item, fetch) for item in value]
+    return value
 
 
 # ---- what goes elsewhere
@@ -78,7 +89,7 @@ class Offload:
 
     @property
     def redacts(self) -> bool:
-        """Tell whether secrets are taken out of what goes into events."""
+        """Return whether secrets are taken out of what goes into events."""
         return self._redact is not None
 
     def redact_with(self, redact: Callable[[Any], Any] | None) -> None:
@@ -242,7 +253,7 @@ _SHORT = 1_024
 
 
 def _is_small(value: Any) -> bool:
-    """Tell whether a value is certainly small and encodable, without encoding it."""
+    """Return whether a value is certainly small and encodable, without encoding it."""
     kind = type(value)
     if kind in _SCALARS:
         return True
@@ -259,7 +270,7 @@ def rough_bytes(value: Any) -> int:
 
 
 def _is_plain(mapping: dict[str, Any]) -> bool:
-    """Tell whether a mapping has short names and small values only."""
+    """Return whether a mapping has short names and small values only."""
     for key, value in mapping.items():
         if type(key) is not str or not _is_small(key) or not _is_small(value):
             return False

@@ -86,7 +86,7 @@ class LogReplay:
         return self._difference(more[0]) if more and not is_cut else None
 
     def _is_cut(self, made: int) -> bool:
-        """Tell whether the log has another input after so many events of this decision: then it was cut there."""
+        """Return whether the log has another input after so many events of this decision: then it was cut there."""
         at = self._at + made
         return at < len(self._log) and self._input(at) is not None
 
@@ -143,7 +143,7 @@ class LogReplay:
         return event._replace(data=event.data | {"ctx": after.data["patch"]})
 
     def _is_same(self, recorded: Event, made: Event) -> bool:
-        """Tell whether an event is the recorded one; that went through the encoding of the log."""
+        """Return whether an event is the recorded one; that went through the encoding of the log."""
         if recorded == made:
             return True
         try:

@@ -38,7 +38,7 @@ class RetryPlan:
 
     @property
     def has_tokens(self) -> bool:
-        """Tell whether there is anything to run again; not so if the request itself was refused."""
+        """Return whether there is anything to run again; not so if the request itself was refused."""
         return bool(self._lost)
 
     def _watch(self, event: Event) -> None:

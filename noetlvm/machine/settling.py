@@ -40,7 +40,7 @@ MOVES_MAX = 1_024
 """Moves of one decision."""
 
 IsSpent = Callable[[int], bool]
-"""Tells whether a decision that has made so many events must be cut."""
+"""Whether a decision that has made so many events must be cut."""
 
 NOBODY = Event("", {})
 """Stands for a request, which writes to `ctx` before any run."""

@@ -15,7 +15,7 @@ from noetlvm.machine.payload import CtxSize
 LAYOUT = 6
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
-FAILURES_KEPT = 100
+FAILURES_LISTED = 100
 """Unhandled failures that are listed one by one; all are counted."""
 
 Position = tuple[int, str]

@@ -141,7 +141,7 @@ _PLACE = re.compile(r"^\S+:\d+:\d+: ")
 
 
 def _was_rejected(event: Event) -> bool:
-    """Tell whether the server refused what a worker reported of a task, because it was too large."""
+    """Return whether the server refused what a worker reported of a task, because it was too large."""
     outcome = event.data.get("outcome", {})
     return "meta" not in outcome and (outcome.get("error") or {}).get("kind") == "limit"
 

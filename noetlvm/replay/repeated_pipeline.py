@@ -141,7 +141,7 @@ def objection(call: CallTool, recorded: RecordedCall | None, frame: Frame) -> st
 
 
 def is_same_masked(recorded: Any, made: Any) -> bool:
-    """Tell whether data may be what was recorded: a text with a mask may have been anything."""
+    """Return whether data may be what was recorded: a text with a mask may have been anything."""
     if isinstance(recorded, str) and MASK in recorded:
         return True
     if isinstance(recorded, dict) and isinstance(made, dict):

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from math import inf
 from pathlib import Path
+from typing import Self
 
 from noetlvm.results.interface import Collected, ResultMissingError, checked, is_key, require_key
 from noetlvm.store.interface import Durability
@@ -24,6 +25,11 @@ class FileResults:
     def __init__(self, folder: Path, durability: Durability = "full") -> None:
         self.folder = folder
         self._syncs = durability == "full"
+
+    @classmethod
+    def of_database(cls, path: Path, durability: Durability = "full") -> Self:
+        """Return the result store that belongs to a database."""
+        return cls(path.with_name(f"{path.name}.results"), durability)
 
     def put(self, blobs: Iterable[tuple[str, bytes]]) -> None:
         wanted = list(blobs)

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, Recorded
-from noetlvm.limits import ARGS_BYTES_MAX
+from noetlvm.limits import ARGS_BYTES_MAX, runtime_objection
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.loops import deep_merge
 from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.machine.state import Child, Position, State
 from noetlvm.nearest import suggestion
+from noetlvm.results.interface import ResultStore
+from noetlvm.results.offered import UnofferedStoreError, store_for
 from noetlvm.server.credentials import Credentials
 from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand
 from noetlvm.tools.call import Outcome, error, ok
@@ -103,7 +105,7 @@ class Active:
 
     @property
     def has_news(self) -> bool:
-        """Tell whether anything waits for a write."""
+        """Return whether anything waits for a write."""
         return bool(self.events or self.acknowledged or self.opened or self.closed or self.sent)
 
     def open(self, work: OpenWork) -> None:
@@ -117,12 +119,23 @@ class Active:
     def commands(
         self, assign: Callable[[Active, OpenWork], tuple[str, float]]
     ) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
-        """Return the commands to open, claimed for the workers that are assigned to them, and those to close."""
+        """Return the commands to open, claimed for the workers that are assigned to them, and those to close.
+
+        Of a local unit whose worker is not chosen yet, one command waits in the step's pool, and who claims it claims
+        the others from the unit's own (S22).
+        """
         id = self.row.execution_id
-        opened = [
-            QueuedCommand(id, run, iteration, work.lease, work.step, work.pool, work.not_before, *assign(self, work))
-            for (run, iteration), work in self.opened.items()
-        ]
+        opened: list[QueuedCommand] = []
+        waiting: set[Position] = set()
+        for (run, iteration), work in self.opened.items():
+            worker, until = assign(self, work)
+            pool = work.pool
+            if work.is_local and not worker:
+                pool = unit_pool(id, run, work.unit) if (run, work.unit) in waiting else pool
+                waiting.add((run, work.unit))
+            opened.append(
+                QueuedCommand(id, run, iteration, work.lease, work.step, pool, work.not_before, worker, until)
+            )
         return opened, [QueuedCommand(id, *position, lease) for position, lease in self.closed.items()]
 
     def project(self, now: float) -> Execution:
@@ -143,6 +156,21 @@ class Active:
         return "paused" if state.paused else state.status if state.is_over else "running"
 
 
+def unit_pool(execution_id: str, run: int, unit: str) -> str:
+    """Return the pool of commands that go to the worker that has another command of the same unit."""
+    return f"{execution_id}/{run}/{unit}"
+
+
+def unoffered_store(results: ResultStore, program: LoadedProgram) -> str:
+    """Return why the large results of a program cannot be stored; empty: they can."""
+    try:
+        for playbook in program.playbooks.values():
+            store_for(results, playbook.executor)
+    except UnofferedStoreError as problem:
+        return str(problem)
+    return ""
+
+
 def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Outcome:
     """Return why a child cannot be started, as the outcome of the task that starts it; empty: it can."""
     playbook = program.playbooks.get(child.path)
@@ -160,7 +188,10 @@ def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Ou
 
 
 def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[str, Any]) -> str:
-    """Return why a request cannot be recorded; empty: it can."""
+    """Return why a request cannot be run or recorded; empty: it can."""
+    objection = runtime_objection(playbook.executor.get("version", ""))
+    if objection:
+        return f"{objection}; update noetlvm, or change `executor.version`"
     offload = Offload(playbook.limits.max_payload_bytes)
     odd = [key for key in ctx if not isinstance(key, str) or not key.isidentifier()]
     if odd:

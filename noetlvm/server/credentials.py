@@ -90,3 +90,21 @@ def no_credentials(declared: tuple[KeychainEntry, ...]) -> Credentials:
     if declared:
         raise UnresolvedError(f"the keychain entry `{declared[0].name}` cannot be looked up: there is no keychain")
     return Credentials()
+
+
+def resolver(options: tuple[str, ...]) -> Resolve:
+    """Return what gets the credentials that playbooks declare, as `--keychain` says."""
+    known = KnownSecrets()
+
+    def resolve(declared: Any) -> Credentials:
+        if not declared:
+            return Credentials(known=known)
+        from noetlvm.keychain.resolve import MissingEntryError, resolve
+
+        try:
+            keychain = resolve(declared, options)
+        except MissingEntryError as problem:
+            raise UnresolvedError(str(problem)) from None
+        return Credentials(keychain.entries, keychain.secrets, known)
+
+    return resolve

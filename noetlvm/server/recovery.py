@@ -44,11 +44,11 @@ def fold(reader: StoreReader, execution_id: str, state: State, until: int | None
 
 
 def is_orphan(reader: StoreReader, row: Execution) -> bool:
-    """Tell whether the parent of an execution has ended before it."""
+    """Return whether the parent of an execution has ended before it."""
     parent = reader.execution(row.parent) if row.parent else None
     return parent is not None and parent.ended is not None
 
 
 def wants_snapshot(seq: int, last: int) -> bool:
-    """Tell whether one is due: the longer the log, the rarer, so that all of them together cost in proportion to it."""
+    """Return whether one is due: the longer the log, the rarer; their total cost is proportional to it."""
     return seq - last >= max(SNAPSHOT_EVENTS, last // _SNAPSHOT_SHARE)

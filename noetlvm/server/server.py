@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
@@ -43,12 +43,21 @@ from noetlvm.machine.messages import (
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, outcome_of, payload_of, refusal
+from noetlvm.results.offered import store_for
+from noetlvm.server.active import (
+    Active,
+    Ending,
+    WaitingInput,
+    objection_to,
+    outcome_of,
+    payload_of,
+    refusal,
+    unoffered_store,
+)
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import recovered, wants_snapshot
-from noetlvm.server.refusals import BadRequestError, record_refusal
-from noetlvm.server.retry import PreparedRetry, prepare_retry
+from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
 
@@ -66,6 +75,10 @@ _CHILDREN_COUNTED_HERE = 100
 
 _COUNTS_CACHED = 1_000
 """Requests whose children are counted in memory."""
+
+
+WriteBatch: TypeAlias = dict[str, tuple[Active, Append]]
+"""Executions by identifier, and what is to be written of each."""
 
 
 class NotFoundError(LookupError):
@@ -140,7 +153,7 @@ class Server:
         """
         ctx = ctx or {}
         self._use(bundle)
-        objection = objection_to(bundle.program.main, payload, ctx)
+        objection = objection_to(bundle.program.main, payload, ctx) or unoffered_store(self.results, bundle.program)
         if objection:
             raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
@@ -190,6 +203,9 @@ class Server:
             raise NotFoundError(f"there is no execution {execution_id}")
         program = self._bundle(row.bundle).program
         playbook = program.playbooks[row.path]
+        unoffered = unoffered_store(self.results, program)
+        if unoffered:
+            raise NotFoundError(unoffered)
         state = recovered(self.store, execution_id, row.bundle, row.seq)
         # What has ended needs no secrets any more.
         credentials = Credentials() if state.is_over else self._resolve(playbook.keychain)
@@ -284,7 +300,7 @@ class Server:
         return bool(self._waiting)
 
     def only_continues(self) -> bool:
-        """Tell whether all inputs that wait are decisions that were cut: those can wait for ever."""
+        """Return whether all inputs that wait are decisions that were cut: those can wait for ever."""
         return all(type(entry.input) is Continue for active in self._waiting for entry in active.inbox)
 
     @property
@@ -293,6 +309,8 @@ class Server:
 
     def _decide_inbox(self, active: Active) -> None:
         entries, active.inbox = active.inbox, []
+        if self._shuffle is not None:
+            entries = _shuffled(entries, self._shuffle)
         for position, entry in enumerate(entries):
             accepted = _is_current(entry.input, active.state)
             decision = self._decide(
@@ -395,10 +413,20 @@ class Server:
 
     def write(self) -> None:
         """Make durable what was decided, and notify observers."""
-        if not self._unwritten:
-            return
-        batch = {active.execution_id: (active, self._append(active)) for active in self._unwritten}
-        conflicts = self.store.write([append for _, append in batch.values()], self._new_bundles)
+        batch = self.take_batch()
+        if batch:
+            self.finish_write(batch, self.write_batch(batch))
+
+    def take_batch(self) -> WriteBatch:
+        """Return what waits for a write. Nothing may be decided before `finish_write`."""
+        return {active.execution_id: (active, self._append(active)) for active in self._unwritten}
+
+    def write_batch(self, batch: WriteBatch) -> set[str]:
+        """Make a batch durable, in any thread; return the executions that lost a race."""
+        return self.store.write([append for _, append in batch.values()], self._new_bundles)
+
+    def finish_write(self, batch: WriteBatch, conflicts: set[str]) -> None:
+        """Take note of what has become durable, and notify observers."""
         self._unwritten = {}
         self._new_bundles = {}
         done: list[tuple[Callable[[bool], None], bool]] = []
@@ -424,7 +452,7 @@ class Server:
         now = self._decided_at
         blobs = active.offload.take_blobs()
         if blobs:
-            self.results.put(blobs)
+            store_for(self.results, active.playbook.executor).put(blobs)
         known = active.row.seq
         ids = self._ids(now, len(active.events))
         first = known + len(active.shared) + 1
@@ -578,8 +606,18 @@ def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
         call(accepted)
 
 
+def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None]) -> list[WaitingInput]:
+    """Return inputs in another order that could have been that of their arrival: reports of a thread stay in order."""
+    if len(entries) < 2 or type(entries[0].input) in (Start, Refuse):
+        return entries
+    reports = [(one.input.run, one.input.iteration) if type(one.input) is WorkerReport else None for one in entries]
+    queues = {key: iter([one for one, of in zip(entries, reports, strict=True) if of == key]) for key in reports}
+    shuffle(reports)
+    return [next(queues[key]) for key in reports]
+
+
 def _is_current(given: Input, state: State) -> bool:
-    """Tell whether a report comes from the holder of its thread."""
+    """Return whether a report comes from the holder of its thread."""
     if type(given) is not WorkerReport:
         return True
     thread = state.thread(given.run, given.iteration)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from noetlvm.data.event import Event, Recorded
@@ -18,10 +18,11 @@ from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active
+from noetlvm.results.offered import store_for
+from noetlvm.server.active import Active, unit_pool
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
-from noetlvm.server.retry import PreparedRetry
+from noetlvm.server.requests import PreparedRetry
 from noetlvm.server.server import Decide, NotFoundError, Server
 from noetlvm.service.hub import ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
@@ -31,6 +32,9 @@ LEASE_SECONDS = 15.0
 """How long a command stays with a worker that does not renew it."""
 POLL_SECONDS = 1.0
 """How often to look for rows that no wake-up announced."""
+
+UNIT_COMMANDS = 1_000
+"""Commands of local units that a worker claims at once, whatever its slots: they wait for them there."""
 
 _LOG = logging.getLogger("noetlvm.server")
 
@@ -139,6 +143,7 @@ class Driver:
             for active in decided:
                 for effect in self.server.take_effects(active):
                     _PERFORMED[type(effect)](self, active, effect)
+            self.hub.drop_assigned()
 
     def _poll(self) -> None:
         """Take up what other processes left: requests, timers, commands of lost workers, commands that wait."""
@@ -147,7 +152,7 @@ class Driver:
         for row in self.store.due(now):
             self._submit(row.execution_id, TimerDue())
         for command in self.store.expired(now):
-            self.hub.withdrawn(command.part, command.lease)
+            self.hub.expired(command.part, command.lease)
             self._submit(command.execution_id, LeaseLost(command.run, command.unit, command.lease))
         for worker in list(self.hub.workers.values()):
             self.claim_for(worker)
@@ -174,10 +179,10 @@ class Driver:
 
     def _open(self, active: Active, work: OpenWork) -> None:
         part = (active.execution_id, work.run, work.iteration)
-        for worker in self.hub.workers.values():
-            if worker.held.get(part) == work.lease:
-                self._hand_out(worker, part, work.lease)
-                return
+        worker = self.hub.take_assigned(part, work.lease)
+        if worker is not None:
+            self._hand_out(worker, part, work.lease)
+            return
         self.announce(pool_topic(work.pool), active.execution_id)
 
     def _stop_work(self, active: Active, work: StopWork) -> None:
@@ -185,11 +190,16 @@ class Driver:
 
     def claim_for(self, worker: ConnectedWorker) -> None:
         """Give a worker what waits for one of its pools."""
-        if not worker.free:
-            return
+        if worker.free:
+            self._claim(worker, worker.pools, worker.free)
+        pools = worker.unit_pools
+        if pools:
+            self._claim(worker, pools, UNIT_COMMANDS)
+
+    def _claim(self, worker: ConnectedWorker, pools: Iterable[str], limit: int) -> None:
         now = self.store.now()
         until = now + self.lease_seconds
-        for command in self.store.claim(worker.id, worker.pools, until, worker.free, now):
+        for command in self.store.claim(worker.id, pools, until, limit, now):
             worker.held[command.part] = command.lease
             if not self._hand_out(worker, command.part, command.lease):
                 self._hand_back(worker, command)
@@ -206,10 +216,15 @@ class Driver:
             return False
         entries = active.credentials.entries
         named = {name: entries[name] for name in work.keychain if name in entries}
-        worker.readable |= set(referenced(work))
-        worker.bundles.add(work.bundle)
+        self._grant(worker, active, work)
         worker.send(command={"work": to_data(work), "secrets": named})
         return True
+
+    def _grant(self, worker: ConnectedWorker, active: Active, work: Work) -> None:
+        """Let a worker read what its command refers to."""
+        unit = active.playbook.steps[work.step].unit(work.iteration)
+        pool = unit_pool(work.execution_id, work.run, unit) if unit != work.iteration else ""
+        worker.grant(work.bundle, referenced(work), (work.execution_id, work.run, work.iteration), pool)
 
     def _work(self, active: Active, run: int, iteration: str, lease: int) -> Work | None:
         """Return the work of a command; if another server has moved the execution on, after reading it again."""
@@ -239,7 +254,7 @@ class Driver:
         """Let a worker go: what it held is open again at once."""
         if self.hub.workers.get(worker.id) is worker:
             del self.hub.workers[worker.id]
-        held = [QueuedCommand(*part, lease) for part, lease in worker.held.items()]
+        held = [QueuedCommand(*part, lease) for part, lease in (worker.held | worker.leaving).items()]
         worker.held.clear()
         self._release(worker, held)
 
@@ -268,24 +283,39 @@ class Driver:
         renewed = {(command.part, command.lease) for command in self.store.renew(worker.id, held, until)}
         for command in held:
             if (command.part, command.lease) in renewed:
-                worker.held[command.part] = command.lease
+                self._take_over(worker, command)
             elif worker.held.get(command.part, 0) <= command.lease:
                 worker.held.pop(command.part, None)
                 worker.refuse(command.part, command.lease)
+
+    def _take_over(self, worker: ConnectedWorker, command: QueuedCommand) -> None:
+        """Note a command that a worker holds; one of an earlier connection may refer to results that it still needs."""
+        if worker.held.get(command.part) != command.lease:
+            worker.held[command.part] = command.lease
+            with contextlib.suppress(NotFoundError, UnresolvedError):
+                active = self.server.activate(command.execution_id)
+                work = self._work(active, command.run, command.unit, command.lease)
+                if work is not None:
+                    self._grant(worker, active, work)
+
+    def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
+        """Store results that reports of these executions refer to, where their playbooks want them."""
+        for execution_id in execution_ids:
+            with contextlib.suppress(NotFoundError, UnresolvedError):  # its report is refused
+                active = self.server.activate(execution_id)
+                store_for(self.results, active.playbook.executor).put(results)
 
     def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
         """Let an execution decide on a worker's report; the answer is sent once that is durable."""
         execution_id, run, iteration = part
 
         def done(accepted: bool) -> None:
-            if worker.held.get(part) == lease and not (accepted and self._is_open(part, lease)):
-                del worker.held[part]
-            worker.send(answer=[number, accepted])
+            is_open = accepted and self._is_open(part, lease)
+            worker.answer(number, part, lease, accepted=accepted, is_open=is_open)
 
-        if worker.held.get(part) != lease or not self._submit(
-            execution_id, WorkerReport(run, iteration, lease, events), done
-        ):
-            worker.send(answer=[number, False])
+        is_held = worker.report(part, lease, is_last=bool(events) and _is_last(events[-1]))
+        if not is_held or not self._submit(execution_id, WorkerReport(run, iteration, lease, events), done):
+            done(accepted=False)
 
     def _is_open(self, part: Part, lease: int) -> bool:
         """Return whether a pipeline still runs under a lease: it may have ended, or wait for a child or a retry."""
@@ -339,6 +369,13 @@ def referenced(work: Work) -> list[str]:
 
     return list(references_in(encode(to_data(work))))
 
+
+def _is_last(event: Event) -> bool:
+    """Return whether a worker leaves its command with an event: at its end, or while a child or a long wait lasts."""
+    return event.name in _ENDINGS or bool(event.data.get("child") or event.data.get("suspended"))
+
+
+_ENDINGS = frozenset({"step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"})
 
 _PERFORMED: dict[type, Callable[[Driver, Active, Any], None]] = {
     OpenWork: Driver._open,

@@ -17,8 +17,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
-from noetlvm.server.refusals import BadRequestError
-from noetlvm.server.retry import PreparedRetry, RefusedRetryError
+from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.live import live_events

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from noetlvm.machine.fold import covers
 from noetlvm.machine.messages import OpenWork
 
 Part = tuple[str, int, str]
@@ -42,16 +43,56 @@ class ConnectedWorker:
         self.slots = slots
         self.held: dict[Part, int] = {}
         """Leases by command."""
+        self.leaving: dict[Part, int] = {}
+        """Leases of commands whose last report is being decided: the worker has done with them."""
+        self._unit_pools: dict[Part, str] = {}
+        """By command of a local unit, the pool of the unit's other commands."""
         self.readable: set[str] = set()
         """Keys of stored results that its commands refer to."""
         self.bundles: set[str] = set()
         """Bundles that its commands name."""
+        self.is_silent = False
+        """A lease of it has ended, and it has sent nothing since: it gets no commands."""
         self.notify = notify
         self._outbound = Outbound([], [], [])
 
     @property
     def free(self) -> int:
-        return max(0, self.slots - len(self.held))
+        return 0 if self.is_silent else max(0, self.slots - len(self.held))
+
+    def grant(self, bundle: str, results: Iterable[str], part: Part, unit_pool: str = "") -> None:
+        """Let a worker read what a command that it holds refers to, and claim the other commands of its unit."""
+        self.bundles.add(bundle)
+        self.readable.update(results)
+        if unit_pool:
+            self._unit_pools[part] = unit_pool
+
+    @property
+    def unit_pools(self) -> set[str]:
+        """The pools of the local units that it has commands of."""
+        self._unit_pools = {part: pool for part, pool in self._unit_pools.items() if part in self.held}
+        return set(self._unit_pools.values()) if self.slots and not self.is_silent else set()
+
+    def has_of_unit(self, part: Part, unit: str) -> bool:
+        """Return whether it has a command of the unit that a part belongs to."""
+        held = (*self.held, *self.leaving)
+        return any(other[:2] == part[:2] and covers(unit, other[2]) for other in held)
+
+    def report(self, part: Part, lease: int, *, is_last: bool) -> bool:
+        """Take note of a report; return False if the worker does not hold the command."""
+        if self.held.get(part) != lease:
+            return False
+        if is_last:
+            self.leaving[part] = self.held.pop(part)
+        return True
+
+    def answer(self, number: int, part: Part, lease: int, *, accepted: bool, is_open: bool) -> None:
+        """Answer a report, now that it is decided; `is_open`: the command stays with the worker."""
+        if self.leaving.get(part) == lease:
+            del self.leaving[part]
+        if not is_open and self.held.get(part) == lease:
+            del self.held[part]
+        self.send(answer=[number, accepted])
 
     def send(self, *, command: dict[str, Any] | None = None, answer: list[Any] | None = None) -> None:
         if command is not None:
@@ -65,10 +106,13 @@ class ConnectedWorker:
         self._outbound = self._outbound._replace(beat=beat, lease_seconds=lease_seconds)
         self.notify()
 
-    def stop(self, part: Part, lease: int) -> None:
-        """Let the worker leave a command that is withdrawn."""
-        if self.held.get(part, 0) <= lease and self.held.pop(part, None) is not None:
-            self.refuse(part, lease)
+    def stop(self, part: Part, lease: int) -> bool:
+        """Let the worker leave a command that is withdrawn; return whether it had it."""
+        if part not in self.held or self.held[part] > lease:
+            return False
+        del self.held[part]
+        self.refuse(part, lease)
+        return True
 
     def refuse(self, part: Part, lease: int) -> None:
         """Let the worker leave a command that it does not hold."""
@@ -86,21 +130,50 @@ class Hub:
 
     def __init__(self) -> None:
         self.workers: dict[str, ConnectedWorker] = {}
+        self._assigned: dict[tuple[Part, int], str] = {}
+        """Workers of commands that the next write opens."""
 
     def assign(self, execution_id: str, work: OpenWork, now: float) -> str:
         """Choose a worker for work that a decision opens, so that one transaction opens and claims it; empty: none."""
-        if work.not_before > now:
+        if work.not_before > now or work.again:
             return ""
         part = (execution_id, work.run, work.iteration)
-        holders = [worker for worker in self.workers.values() if part in worker.held]
-        for worker in (*holders, *self._by_free_slots()):
-            if worker.free and work.pool in worker.pools:
-                worker.held[part] = work.lease
-                return worker.id
-        return ""
+        chosen = self.workers.get(self._assigned.get((part, work.lease), "")) or self._choose(part, work)
+        if chosen is None:
+            return ""
+        chosen.held[part] = work.lease
+        self._assigned[part, work.lease] = chosen.id
+        return chosen.id
 
-    def _by_free_slots(self) -> list[ConnectedWorker]:
-        return sorted(self.workers.values(), key=lambda worker: -worker.free)
+    def _choose(self, part: Part, work: OpenWork) -> ConnectedWorker | None:
+        """Choose the worker that has the unit, whether it has a free slot or not; else the one with most of them."""
+        awake = [worker for worker in self.workers.values() if worker.slots and not worker.is_silent]
+        able = [worker for worker in awake if work.pool in worker.pools]
+        if work.is_local:
+            for worker in able:
+                if any(
+                    worker_part[:2] == part[:2] and covers(work.unit, worker_part[2]) for worker_part in worker.held
+                ):
+                    return worker
+        return max((worker for worker in able if worker.free), key=lambda worker: worker.free, default=None)
+
+    def take_assigned(self, part: Part, lease: int) -> ConnectedWorker | None:
+        """Return the worker that a command was assigned to, now that this is written."""
+        return self.workers.get(self._assigned.pop((part, lease), ""))
+
+    def drop_assigned(self) -> None:
+        """Forget assignments that were not written: another server has decided."""
+        for (part, lease), id in self._assigned.items():
+            worker = self.workers.get(id)
+            if worker is not None and worker.held.get(part) == lease:
+                del worker.held[part]
+        self._assigned.clear()
+
+    def expired(self, part: Part, lease: int) -> None:
+        """Withdraw a command whose lease has ended; its worker gets nothing until it sends something."""
+        for worker in self.workers.values():
+            if worker.stop(part, lease):
+                worker.is_silent = True
 
     def withdrawn(self, part: Part, lease: int) -> None:
         """Let the worker that holds a command leave it."""

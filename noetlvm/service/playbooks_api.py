@@ -10,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from noetlvm.bridge import CompilationError, compile_source
 from noetlvm.bytecode.program import BundleError
 from noetlvm.machine.loaded import Bundle
+from noetlvm.server.active import unoffered_store
 from noetlvm.service.access import Caller, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (
@@ -69,6 +70,9 @@ def _register(driver: Driver, body: bytes, *, is_yaml: bool) -> Registration:
         bundle = Bundle.of(body)
     except BundleError as error:
         raise ProblemError(422, f"the bundle is refused: {error}") from None
+    unoffered = unoffered_store(driver.results, bundle.program)
+    if unoffered:
+        raise ProblemError(422, unoffered)
     entry = driver.store.register(bundle.program.main.path, bundle.id, bundle.data, driver.store.now())
     return Registration(**entry._asdict(), diagnostics=diagnostics)
 

@@ -6,17 +6,21 @@ import json
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from noetlvm.command_line.process import CommandError
+from noetlvm.language.placement import StoreName
 from noetlvm.results.interface import ResultStore
+from noetlvm.results.offered import OfferedResults
 from noetlvm.server.credentials import Resolve
 from noetlvm.store.interface import Store
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
 
 SQLITE = "sqlite:"
+FILES = "files:"
+NATS = ("nats://", "tls://")
 POSTGRESQL = ("postgresql://", "postgres://")
 SHUTDOWN_SECONDS = 5
 """How long open connections may last after a signal: workers and watchers connect again elsewhere."""
@@ -39,10 +43,34 @@ def open_store(name: str) -> tuple[Store, ResultStore]:
     raise CommandError(f"`{name}` is no store: give sqlite:FILE or postgresql://USER@HOST/DATABASE")
 
 
+def offered_results(store_name: str, own: ResultStore, names: Sequence[str]) -> OfferedResults:
+    """Return the store of results that belongs to `--store`, and those that `--results` names. Raises CommandError."""
+    stores = {StoreName("files" if store_name.startswith(SQLITE) else "postgres"): own}
+    for name in names:
+        kind, opened = _opened_results(name)
+        if kind in stores:
+            raise CommandError(f"--results {name}: the server has the store `{kind}` already")
+        stores[kind] = opened
+    return OfferedResults(stores)
+
+
+def _opened_results(name: str) -> tuple[StoreName, ResultStore]:
+    if name.startswith(FILES) and len(name) > len(FILES):
+        from noetlvm.results.files import FileResults
+
+        return StoreName("files"), FileResults(Path(name[len(FILES) :]))
+    address, _, bucket = name.rpartition("/")
+    if address.startswith(NATS) and address not in ("nats:/", "tls:/") and bucket:
+        from noetlvm.results.nats_object import NatsObjectResults
+
+        return StoreName("nats_object", bucket), NatsObjectResults(address, bucket)
+    raise CommandError(f"`{name}` is no store of results: give files:FOLDER or nats://HOST:PORT/BUCKET")
+
+
 async def connect_wake_ups(store_name: str, wake: str | None) -> WakeUps:
     """Return what carries wake-ups between servers: NATS if one is named, else PostgreSQL, else the process."""
     if wake is not None:
-        if not wake.startswith(("nats://", "tls://")):
+        if not wake.startswith(NATS):
             raise CommandError(f"`{wake}` carries no wake-ups: give nats://HOST:PORT")
         from noetlvm.wake.nats import NatsWakeUps
 
@@ -74,12 +102,14 @@ def serve(
     wake: str | None,
     on_ready: Callable[[str], None],
     lease_seconds: float,
+    results: Sequence[str] = (),
     poll_seconds: float = 1.0,
     opened: Callable[[str], tuple[Store, ResultStore]] = open_store,
 ) -> int:
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
     import uvicorn
 
+    from noetlvm.server.tracing import TracingError, tracing_of
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver
 
@@ -97,14 +127,14 @@ def serve(
                 signal.signal(number, self.handle_exit)
             yield
 
-    store, results = opened(store_name)
+    store, own = opened(store_name)
     try:
         bound = bound_socket(listen)
         host, port = bound.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         driver = Driver(
             store,
-            results,
+            offered_results(store_name, own, results),
             resolve,
             connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
             lease_seconds=lease_seconds,
@@ -118,7 +148,14 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
+        tracing = tracing_of(store)
+        if tracing is not None:
+            driver.listeners.add(tracing.observe)
         Process(config).run(sockets=[bound])
+        if tracing is not None:
+            tracing.close()
+    except TracingError as problem:
+        raise CommandError(str(problem)) from None
     finally:
         store.close()
     return 0

@@ -140,7 +140,7 @@ def _clock_drift(world: World, fault: Fault) -> None:
 
 
 def _lease_expiry(world: World, fault: Fault) -> None:
-    """End the first lease that somebody holds, within the next seconds, while its task runs."""
+    """End the first lease that a worker holds, within the next seconds, while its task runs."""
     held = [one for one in world.store.expired(float("inf")) if one.until]
     if held:
         command = held[fault.target % len(held)]

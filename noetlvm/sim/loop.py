@@ -22,7 +22,7 @@ class KilledError(BaseException):
     """Ends the code of a process that dies within a call. No handler of the process may catch it."""
 
 
-class EndlessError(Exception):
+class StuckLoopError(Exception):
     """Something runs without letting time pass."""
 
 
@@ -199,7 +199,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if ready:
                 ticks += 1
                 if ticks > _TICKS_AT_ONCE:
-                    raise EndlessError(f"at {self._now:.3f} s something runs without end")
+                    raise StuckLoopError(f"at {self._now:.3f} s something runs without end")
                 self._run_entry(ready.popleft())
                 continue
             ticks = 0

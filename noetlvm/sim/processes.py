@@ -6,11 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from noetlvm.language.placement import DEFAULT_POOL
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
 from noetlvm.sim.ports import FaultyStore, SimulatedClock, SimulatedTools, resolve_secrets
-from noetlvm.store.interface import DEFAULT_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -54,7 +54,7 @@ class Scenario(NamedTuple):
         )
 
 
-class Log(NamedTuple):
+class StoredLog(NamedTuple):
     """What the store has of an execution in the end."""
 
     row: Execution
@@ -64,7 +64,7 @@ class Log(NamedTuple):
 class History(NamedTuple):
     """What the checker reads."""
 
-    logs: dict[str, Log]
+    logs: dict[str, StoredLog]
     calls: list[CallRecord]
     answers: dict[int, set[str]]
     """Identifiers that the client got for each of its starts."""
@@ -242,7 +242,7 @@ class World:
 
     def _history(self, ended: float, lines: list[str]) -> History:
         rows = self.store.executions()
-        logs = {row.execution_id: Log(row, list(self.store.events(row.execution_id))) for row in reversed(rows)}
+        logs = {row.execution_id: StoredLog(row, list(self.store.events(row.execution_id))) for row in reversed(rows)}
         left = [f"execution {row.execution_id} is {row.status}" for row in rows if row.ended is None]
         left += [f"a command of {command.part} is open" for command in self.store.commands()]
         left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]

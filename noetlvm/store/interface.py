@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from noetlvm.data.event import Recorded
+from noetlvm.language.placement import DEFAULT_POOL
 
 Durability: TypeAlias = Literal["full", "relaxed"]
 """How much may be lost.
@@ -26,9 +27,6 @@ and readers see only what is written."""
 
 Action: TypeAlias = Literal["cancel", "pause", "resume"]
 """What a person may request of an execution."""
-
-DEFAULT_POOL = "default"
-"""Pool of commands that name none."""
 
 PAGE_ROWS = 100
 """Rows of a page, unless the caller says otherwise."""
@@ -90,7 +88,7 @@ class Snapshot(NamedTuple):
 class QueuedCommand(NamedTuple):
     """A unit of work in the outbox: one part of a step run, under a lease number that only grows.
 
-    A lease number is claimed at most once. Whoever gets the part after a lost or released lease gets it under a higher
+    A lease number is claimed at most once. After a lost or released lease the part gets a higher
     number, which the log assigns; so a report that names an old number is recognised as stale.
     """
 

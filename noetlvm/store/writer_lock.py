@@ -54,6 +54,27 @@ def leave(inode: Inode) -> None:
                 os.close(_DESCRIPTORS.pop(inode))
 
 
+def is_locked(database: Path) -> bool:
+    """Return whether a process has a database open for writing; one that cannot be examined may have."""
+    try:
+        inode = use(database)
+    except OSError:
+        return False
+    try:
+        with _REGISTRY:
+            if inode in _LOCKED:
+                return True
+            if inode not in _DESCRIPTORS:
+                _DESCRIPTORS[inode] = os.open(database, os.O_RDONLY)
+            fcntl.flock(_DESCRIPTORS[inode], fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(_DESCRIPTORS[inode], fcntl.LOCK_UN)
+    except OSError:
+        return True
+    finally:
+        leave(inode)
+    return False
+
+
 class WriterLock:
     """Held from its making until `release`. Makes the database file, empty, where there is none."""
 

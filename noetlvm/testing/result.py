@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
-from noetlvm.machine.payload import Offload
+from noetlvm.machine.payload import whole
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.recovery import folded
 from noetlvm.store.interface import Execution, StoreReader
+
+_SHORT_CHARS = 100
 
 
 class CallMade(NamedTuple):
@@ -48,6 +50,12 @@ class RunResult(NamedTuple):
     """Child executions, in the order in which they were started."""
     stored: dict[str, bytes]
     """Large results of all executions, by the keys of what refers to them."""
+
+    def __repr__(self) -> str:
+        """Return how it ended, in a line: its events would fill a page."""
+        failed = f", failed: {self.failures[0]['error']['message']}" if self.failures else ""
+        ran = f"{len(self.steps())} step runs, {len(self.calls)} calls, {len(self.events)} events"
+        return f"<{self.status} after {self.seconds:g} s: {ran}, result {_short(self.result)}{failed}>"
 
     @property
     def seconds(self) -> float:
@@ -88,7 +96,6 @@ def read_result(
     `played` gives its calls, and how many tools ran at once at most. Times count from `begin`, by default its own.
     """
     id = row.execution_id
-    offload = Offload(fetch=lambda reference: results.get(reference.key))
     state = folded(reader, id)
     log = list(reader.events(id))
     if begin is None:
@@ -97,8 +104,8 @@ def read_result(
     return RunResult(
         execution_id=id,
         status=row.status,
-        ctx=_loaded(state.ctx, offload),
-        result=_loaded(state.result, offload),
+        ctx=whole(state.ctx, results.get),
+        result=whole(state.result, results.get),
         failures=list(state.failures),
         events=[recorded.event for recorded in log],
         times=[recorded.timestamp - begin for recorded in log],
@@ -111,14 +118,9 @@ def read_result(
     )
 
 
-def _loaded(value: Any, offload: Offload) -> Any:
-    """Return data with everything in it that is stored elsewhere."""
-    value = offload.read(value)
-    if isinstance(value, dict):
-        return {key: _loaded(item, offload) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_loaded(item, offload) for item in value]
-    return shown(value)
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHORT_CHARS else f"{text[: _SHORT_CHARS - 1]}…"
 
 
 def shown(value: Any) -> Any:

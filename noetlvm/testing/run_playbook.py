@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
+from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import Bundle, LoadedProgram, load_program
@@ -21,7 +24,7 @@ CONTROLS = ("pause", "resume", "cancel")
 
 
 def run_playbook(
-    playbook: str | bytes | LoadedProgram,
+    playbook: str | bytes | PathLike[str] | LoadedProgram,
     scripts: Scripts | None = None,
     *,
     payload: dict[str, Any] | None = None,
@@ -29,16 +32,17 @@ def run_playbook(
     schedule: int | None = None,
     keychain: Mapping[str, Any] | None = None,
     controls: Iterable[tuple[float, str]] = (),
-    others: Iterable[str] = (),
+    others: Iterable[str | PathLike[str]] = (),
     execution_id: str = EXECUTION_ID,
 ) -> RunResult:
     """Run a playbook to its end, with what its tools answer taken from a script.
 
-    `playbook` is YAML text, a bundle or a program; `others` are playbooks that it runs as children. `schedule` is a
-    seed that orders what happens at the same moment; without one, things happen in the order in which they came up.
-    `keychain` holds the credentials, `ctx` is what it begins with. `controls` are pairs of a time and `pause`, `resume`
-    or `cancel`. Raises ScriptError for a tool that the script forgot, and NotTheFoldError if the machine's state
-    ever differs from its log.
+    `playbook` is YAML text, a bundle, the path of a file with either, or a program; `others` are playbooks that it runs
+    as children. `schedule` is a seed that orders what happens at the same moment, and what arrives together; without
+    one, things happen in the order in which they came up. `keychain` holds the credentials, `ctx` is what it begins
+    with. `controls` are pairs of a time and `pause`, `resume` or `cancel`. Raises ScriptError for a tool that the
+    script forgot, CompilationError for a playbook with errors, EndlessError for one that does not end, and
+    NotTheFoldError if the machine's state ever differs from its log.
     """
     requested = [(time, _action(action)) for time, action in controls]
     bundle = Bundle("bundle", b"", _program(playbook, others))
@@ -62,14 +66,23 @@ def _action(text: str) -> Action:
     return cast("Action", text)
 
 
-def _program(playbook: str | bytes | LoadedProgram, others: Iterable[str]) -> LoadedProgram:
+def _program(
+    playbook: str | bytes | PathLike[str] | LoadedProgram, others: Iterable[str | PathLike[str]]
+) -> LoadedProgram:
     if isinstance(playbook, LoadedProgram):
         return playbook
+    if isinstance(playbook, PathLike):
+        data = Path(playbook).read_bytes()
+        playbook = data if data.startswith(MAGIC) else data.decode()
     if isinstance(playbook, str):
         from noetlvm.bridge import compile_texts
 
-        playbook = compile_texts([playbook, *others])
+        playbook = compile_texts([playbook, *map(_text, others)])
     return load_program(playbook)
+
+
+def _text(playbook: str | PathLike[str]) -> str:
+    return playbook if isinstance(playbook, str) else Path(playbook).read_text(encoding="utf-8")
 
 
 def _resolver(keychain: Mapping[str, Any]) -> Resolve:

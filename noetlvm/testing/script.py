@@ -48,7 +48,7 @@ class Script:
         return None if key is None else read_answer(self._next(key), call)
 
     def knows(self, step: str, iteration: str, label: str) -> bool:
-        """Tell whether the script says anything of a task."""
+        """Return whether the script says anything of a task."""
         return self._key(step, iteration, label) is not None
 
     def _key(self, step: str, iteration: str, label: str) -> str | None:

@@ -7,11 +7,10 @@ whose tools answer at once never becomes a task of the event loop.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
@@ -26,9 +25,12 @@ from noetlvm.record import Record
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
 from noetlvm.tools.inputs import InputError, prepared
 
+if TYPE_CHECKING:
+    import asyncio
+
 
 class Clock(Protocol):
-    """Tells the time and lets it pass."""
+    """The time, and waits."""
 
     def now(self) -> float:
         """Return seconds since 1970."""
@@ -40,7 +42,7 @@ class Clock(Protocol):
         """Come back when that time has passed."""
 
     def rest(self, waiting: int) -> None:
-        """Hear that nothing moves but so many tasks of the event loop, those that sleep among them."""
+        """Note that nothing moves but so many tasks of the event loop, those that sleep among them."""
 
 
 class SystemClock:
@@ -59,7 +61,9 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        from asyncio import sleep  # a replay reads pipelines without an event loop
+
+        await sleep(seconds)
 
     def rest(self, waiting: int) -> None:
         """Real time passes by itself."""
@@ -86,7 +90,9 @@ class FakeClock:
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
             return
-        woken = asyncio.get_running_loop().create_future()
+        from asyncio import get_running_loop
+
+        woken = get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._sleepers, (self._now + seconds, self._count, woken))
         await woken

@@ -20,7 +20,8 @@ THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli", "noetlvm/tools"})
 """Packages of one file a rule, a command or a tool kind, however short."""
 
 STORYTELLING = re.compile(
-    r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])"
+    r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])",
+    re.IGNORECASE,
 )
 """Words that hide the technical term: record, report, receive, request, acknowledge, store, caller."""
 
@@ -52,9 +53,22 @@ def _files_of(package: str) -> list[Path]:
     return [file for file in _sources() if _package(file) == package]
 
 
+def _pages() -> list[Path]:
+    """Return the pages that people read, but the one that lists these words."""
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "conformance/README.md", *(ROOT / "docs").glob("*.md")]
+    return [page for page in pages if page.name != "style.md"]
+
+
 @pytest.mark.parametrize("package", _packages())
 def test_comments_docstrings_and_names_use_technical_terms(package: str) -> None:
     found = [place for file in _files_of(package) for place in _storytelling(file)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", sorted(page.relative_to(ROOT).as_posix() for page in _pages()))
+def test_pages_use_technical_terms(page: str) -> None:
+    lines = enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1)
+    found = [f"{page}:{number}: {match[0]!r}" for number, line in lines if (match := STORYTELLING.search(line))]
     assert not found, "\n".join(found)
 
 

@@ -8,7 +8,7 @@ from noetlc.graph.layout.shapes import Link
 
 
 def leads_back(count: int, links: Sequence[Link]) -> list[bool]:
-    """Tell for each link whether it closes a cycle, walking from the first box in the order of the links."""
+    """Return for each link whether it closes a cycle, walking from the first box in the order of the links."""
     ways: list[list[int]] = [[] for _ in range(count)]
     for number, link in enumerate(links):
         ways[link.source].append(number)

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from noetlvm.bytecode.codec import layout
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.isa import BACKOFFS, BY_NUMBER, COMPARISONS, NAMES, OPCODES, Area, Operand
 from noetlvm.bytecode.limits import (
@@ -81,7 +81,7 @@ class Pools:
             # Equal bytes are equal constants; a text stands for itself, which saves a copy.
             key = value if type(value) is str else reader.data[at : reader.at]
             if key in seen:
-                reader.fail(Fault.CONSTANT_TWICE, f"the constant {len(self.constants)} is there before", at)
+                reader.fail(MalformedCode.CONSTANT_TWICE, f"the constant {len(self.constants)} is there before", at)
             seen.add(key)
             self.constants.append(value)
 
@@ -97,9 +97,9 @@ class Pools:
     def check_all_used(self) -> None:
         """Insist that there is nothing in a pool that nobody uses."""
         if self._constants_used < len(self.constants):
-            self.reader.fail(Fault.CONSTANT_UNUSED, f"the constant {self._constants_used} is never used")
+            self.reader.fail(MalformedCode.CONSTANT_UNUSED, f"the constant {self._constants_used} is never used")
         if self._expressions_used < len(self.expressions):
-            self.reader.fail(Fault.EXPRESSION_UNUSED, f"the expression {self._expressions_used} is never used")
+            self.reader.fail(MalformedCode.EXPRESSION_UNUSED, f"the expression {self._expressions_used} is never used")
 
     # -- code
 
@@ -115,7 +115,7 @@ class Pools:
             if area is Area.EXPRESSION:
                 key = reader.data[start:end]
                 if key in seen:
-                    reader.fail(Fault.EXPRESSION_TWICE, f"the expression {len(pieces)} is there before", at)
+                    reader.fail(MalformedCode.EXPRESSION_TWICE, f"the expression {len(pieces)} is there before", at)
                 seen.add(key)
             pieces.append(self._surveyed(start, end, area))
         for piece in pieces:
@@ -125,12 +125,12 @@ class Pools:
         """Find out how many instructions there are, and how many new ones, at C's speed; spend the memory for them."""
         reader, words = self.reader, self._words
         if end - start > CODE_BYTES_MAX:
-            reader.fail(Fault.TOO_LONG, f"code has at most {CODE_BYTES_MAX} bytes, not {end - start}", start)
+            reader.fail(MalformedCode.TOO_LONG, f"code has at most {CODE_BYTES_MAX} bytes, not {end - start}", start)
         # As if each byte were an instruction; what they turn out not to be is given back.
         reader.spend((end - start) * INSTRUCTION_COST, "code")
         slots, at = reader.varint(start, end)
         if slots > SLOTS_MAX:
-            reader.fail(Fault.OUT_OF_RANGE, f"code has at most {SLOTS_MAX} slots, not {slots}", start)
+            reader.fail(MalformedCode.OUT_OF_RANGE, f"code has at most {SLOTS_MAX} slots, not {slots}", start)
         before = len(words)
         cut = self._cut(at, end, area)
         words.update(cut)
@@ -174,9 +174,11 @@ class Pools:
             at = word.end()
         opcode = BY_NUMBER.get(reader.data[at])
         if opcode is None:
-            reader.fail(Fault.UNKNOWN_OPCODE, f"no instruction has the number {reader.data[at]}", at)
+            reader.fail(MalformedCode.UNKNOWN_OPCODE, f"no instruction has the number {reader.data[at]}", at)
         if opcode.area is not area:
-            reader.fail(Fault.WRONG_MACHINE, f"{opcode.name} is {opcode.area} code and stands in {area} code", at)
+            reader.fail(
+                MalformedCode.WRONG_MACHINE, f"{opcode.name} is {opcode.area} code and stands in {area} code", at
+            )
         place = at + 1
         while True:
             # One of the operands is cut off or too long, so this ends.
@@ -188,10 +190,10 @@ class Pools:
         """Return a constant; one that was not used before must be the next."""
         if number >= self._constants_used:
             if number >= len(self.constants):
-                self.reader.fail(Fault.NO_SUCH_CONSTANT, f"there is no constant {number}", at)
+                self.reader.fail(MalformedCode.NO_SUCH_CONSTANT, f"there is no constant {number}", at)
             if number > self._constants_used:
                 expected = self._constants_used
-                self.reader.fail(Fault.CONSTANT_ORDER, f"the constant {number} is used before {expected}", at)
+                self.reader.fail(MalformedCode.CONSTANT_ORDER, f"the constant {number} is used before {expected}", at)
             self._constants_used += 1
         return self.constants[number]
 
@@ -199,7 +201,7 @@ class Pools:
         """Return a constant that is a text."""
         value = self.constant(number, at)
         if type(value) is not str:
-            self.reader.fail(Fault.CONSTANT_TYPE, f"the constant {number} must be a text here", at)
+            self.reader.fail(MalformedCode.CONSTANT_TYPE, f"the constant {number} must be a text here", at)
         return value
 
     def optional_text(self, number: int, at: int) -> str | None:
@@ -210,7 +212,7 @@ class Pools:
         """Return a constant that is a mapping."""
         value = self.constant(number, at)
         if type(value) is not dict:
-            self.reader.fail(Fault.CONSTANT_TYPE, f"the constant {number} must be a mapping here", at)
+            self.reader.fail(MalformedCode.CONSTANT_TYPE, f"the constant {number} must be a mapping here", at)
         return value
 
     def words(self, number: int, at: int) -> Value:
@@ -218,7 +220,7 @@ class Pools:
         value = self.constant(number, at)
         if number not in self._word_lists:
             if type(value) is not list or not all(type(word) is str for word in value):
-                self.reader.fail(Fault.CONSTANT_TYPE, f"the constant {number} must be a list of texts here", at)
+                self.reader.fail(MalformedCode.CONSTANT_TYPE, f"the constant {number} must be a list of texts here", at)
             self._word_lists.add(number)
         return value
 
@@ -226,10 +228,12 @@ class Pools:
         """Return an expression; one that was not used before must be the next."""
         if number >= self._expressions_used:
             if number >= len(self.expressions):
-                self.reader.fail(Fault.NO_SUCH_EXPRESSION, f"there is no expression {number}", at)
+                self.reader.fail(MalformedCode.NO_SUCH_EXPRESSION, f"there is no expression {number}", at)
             if number > self._expressions_used:
                 expected = self._expressions_used
-                self.reader.fail(Fault.EXPRESSION_ORDER, f"the expression {number} is used before {expected}", at)
+                self.reader.fail(
+                    MalformedCode.EXPRESSION_ORDER, f"the expression {number} is used before {expected}", at
+                )
             self._expressions_used += 1
         return self.expressions[number]
 
@@ -242,14 +246,14 @@ class Pools:
 
     def _spread(self, number: int, at: int) -> int:
         if number > layout.SPREAD_BITS:
-            self.reader.fail(Fault.NO_SUCH_WORD, f"a spread is at most {layout.SPREAD_BITS}, not {number}", at)
+            self.reader.fail(MalformedCode.NO_SUCH_WORD, f"a spread is at most {layout.SPREAD_BITS}, not {number}", at)
         return number
 
 
 def _word_of(words: tuple[str, ...]) -> Callable[[Pools, int, int], str]:
     def word(pools: Pools, number: int, at: int) -> str:
         if number >= len(words):
-            pools.reader.fail(Fault.NO_SUCH_WORD, f"{number} stands for none of {', '.join(words)}", at)
+            pools.reader.fail(MalformedCode.NO_SUCH_WORD, f"{number} stands for none of {', '.join(words)}", at)
         return words[number]
 
     return word

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
@@ -68,14 +68,14 @@ def sections(data: bytes) -> tuple[Section, ...]:
     _check_header(reader)
     count = reader.count("the number of sections")
     if count > SECTIONS_MAX:
-        reader.fail(Fault.TOO_MUCH, f"a bundle has at most {SECTIONS_MAX} sections, not {count}", len(HEADER))
+        reader.fail(MalformedCode.TOO_MUCH, f"a bundle has at most {SECTIONS_MAX} sections, not {count}", len(HEADER))
     found: dict[int, Section] = {}
     for _ in range(count):
         _find_section(reader, found)
     reader.close()
     missing = [id for id in REQUIRED if SECTIONS[id] not in found]
     if missing:
-        reader.fail(Fault.SECTION_MISSING, f"the section `{missing[0]}` is missing")
+        reader.fail(MalformedCode.SECTION_MISSING, f"the section `{missing[0]}` is missing")
     return tuple(found.values())
 
 
@@ -101,18 +101,20 @@ def _frames_without_debug(data: bytes) -> list[bytes]:
 def _check_header(reader: ByteReader) -> None:
     data = reader.data
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
-        reader.fail(Fault.NOT_A_BUNDLE, "a bundle begins with the bytes 7f 4e 42 43; was it made by `noetlc compile`?")
+        reader.fail(
+            MalformedCode.NOT_A_BUNDLE, "a bundle begins with the bytes 7f 4e 42 43; was it made by `noetlc compile`?"
+        )
     if len(data) > BUNDLE_BYTES_MAX:
-        reader.fail(Fault.TOO_LARGE, f"a bundle has at most {BUNDLE_BYTES_MAX} bytes")
+        reader.fail(MalformedCode.TOO_LARGE, f"a bundle has at most {BUNDLE_BYTES_MAX} bytes")
     if len(data) < len(HEADER):
-        reader.fail(Fault.TRUNCATED, "the bytes end inside the header", len(data))
+        reader.fail(MalformedCode.TRUNCATED, "the bytes end inside the header", len(data))
     major, _minor, instructions, reserved = data[len(MAGIC) : len(HEADER)]
     if major != FORMAT_MAJOR:
-        reader.fail(Fault.NEWER_FORMAT, _other_version("format", major, FORMAT_MAJOR), 4)
+        reader.fail(MalformedCode.NEWER_FORMAT, _other_version("format", major, FORMAT_MAJOR), 4)
     if instructions != ISA_VERSION:
-        reader.fail(Fault.NEWER_INSTRUCTIONS, _other_version("instruction set", instructions, ISA_VERSION), 6)
+        reader.fail(MalformedCode.NEWER_INSTRUCTIONS, _other_version("instruction set", instructions, ISA_VERSION), 6)
     if reserved:
-        reader.fail(Fault.RESERVED, f"the header's last byte is reserved and zero, not {reserved}", 7)
+        reader.fail(MalformedCode.RESERVED, f"the header's last byte is reserved and zero, not {reserved}", 7)
     reader.at = len(HEADER)
 
 
@@ -126,11 +128,11 @@ def _find_section(reader: ByteReader, found: dict[int, Section]) -> None:
     number = reader.count("the number of a section")
     id = _NAMES.get(number, f"#{number}")
     if number in found:
-        reader.fail(Fault.SECTION_TWICE, f"the section `{id}` is there twice", start)
+        reader.fail(MalformedCode.SECTION_TWICE, f"the section `{id}` is there twice", start)
     if number not in _NAMES and number % 2 == 0:
-        reader.fail(Fault.SECTION_UNKNOWN, f"the section `{id}` is required and unknown to this version", start)
+        reader.fail(MalformedCode.SECTION_UNKNOWN, f"the section `{id}` is required and unknown to this version", start)
     late = next((other.id for known, other in found.items() if known > number), None)
     if late:
-        reader.fail(Fault.SECTION_ORDER, f"the section `{id}` comes before `{late}`", start)
+        reader.fail(MalformedCode.SECTION_ORDER, f"the section `{id}` comes before `{late}`", start)
     payload = reader.block("the length of a section")
     found[number] = Section(id, (start, reader.at), payload)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from noetlvm.bytecode.codec import layout, writer
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.limits import ADDRESS_COST, MARK_COST, NEW_MARK_COST, OPERAND_MAX
 from noetlvm.bytecode.program import DebugEntry, DebugMap, Mark, addresses
@@ -43,13 +43,13 @@ def decode_debug(reader: ByteReader, program: Program) -> DebugMap:
         at = marks.at
         number, marks.at = reader.varint(at, end)
         if number > used or number >= len(constructs):
-            reader.fail(Fault.CONSTRUCT_ORDER, f"the construct {number} is used where {used} is the next", at)
+            reader.fail(MalformedCode.CONSTRUCT_ORDER, f"the construct {number} is used where {used} is the next", at)
         used = max(used, number + 1)
         entries.append(DebugEntry(address.name, constructs[number], marks.read(address.marks)))
     if marks.at != end:
-        reader.fail(Fault.LEFT_OVER, f"{end - marks.at} bytes of marks belong to no code", marks.at)
+        reader.fail(MalformedCode.LEFT_OVER, f"{end - marks.at} bytes of marks belong to no code", marks.at)
     if used < len(constructs):
-        reader.fail(Fault.CONSTRUCT_UNUSED, f"the construct {used} is never used", start)
+        reader.fail(MalformedCode.CONSTRUCT_UNUSED, f"the construct {used} is never used", start)
     return DebugMap(files, tuple(entries))
 
 
@@ -59,7 +59,7 @@ def _constructs(reader: ByteReader) -> list[str]:
         at = reader.at
         construct = reader.text("a construct")
         if construct in constructs:
-            reader.fail(Fault.CONSTRUCT_TWICE, f"the construct {construct[:80]!r} is there before", at)
+            reader.fail(MalformedCode.CONSTRUCT_TWICE, f"the construct {construct[:80]!r} is there before", at)
         constructs[construct] = None
     return list(constructs)
 
@@ -102,9 +102,9 @@ class _Marks:
         else:
             file, line, column = last.file, last.line, last.column + _signed(move >> 1)
         if file >= self.files:
-            reader.fail(Fault.NO_SUCH_FILE, f"there is no file {file}: the debug map lists {self.files}", start)
+            reader.fail(MalformedCode.NO_SUCH_FILE, f"there is no file {file}: the debug map lists {self.files}", start)
         if not (1 <= line <= OPERAND_MAX and 1 <= column <= OPERAND_MAX):
-            reader.fail(Fault.NO_SUCH_PLACE, f"there is no line {line}, column {column}", start)
+            reader.fail(MalformedCode.NO_SUCH_PLACE, f"there is no line {line}, column {column}", start)
         return Mark(file, line, column)
 
     def _far(self, move: int, start: int) -> tuple[int, int, int]:
@@ -117,7 +117,9 @@ class _Marks:
             line += _signed(move >> 2)
             stays = line == self.last.line
         if stays:
-            self.reader.fail(Fault.IDLE_MOVE, "a mark is written as a move to another line or file, and stays", start)
+            self.reader.fail(
+                MalformedCode.IDLE_MOVE, "a mark is written as a move to another line or file, and stays", start
+            )
         return file, line, self._number()
 
     def _number(self) -> int:

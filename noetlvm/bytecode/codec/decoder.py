@@ -14,7 +14,7 @@ from noetlvm.bytecode.codec import layout
 from noetlvm.bytecode.codec.code_decoder import Pools
 from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, sections
 from noetlvm.bytecode.codec.debug_section import decode_debug
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.limits import OPERAND_MAX
 from noetlvm.bytecode.program import (
@@ -87,7 +87,9 @@ class _Decoder:
     def _fail_empty(self) -> NoReturn:
         reader = self.reader
         reader.fail(
-            Fault.SECTION_EMPTY, f"the section `{reader.section}` is left out where it holds nothing", reader.start
+            MalformedCode.SECTION_EMPTY,
+            f"the section `{reader.section}` is left out where it holds nothing",
+            reader.start,
         )
 
     def _debug(self, program: Program) -> DebugMap:
@@ -106,9 +108,9 @@ class _Decoder:
         while reader.at < reader.end:
             nets.append(tuple([self._step(pipelines) for _ in range(reader.array("the list of steps"))]))
         if not nets:
-            reader.fail(Fault.NO_PLAYBOOK, "a bundle holds at least one playbook")
+            reader.fail(MalformedCode.NO_PLAYBOOK, "a bundle holds at least one playbook")
         if pipelines:
-            reader.fail(Fault.PIPELINE_COUNT, f"{len(pipelines)} pipelines belong to no step")
+            reader.fail(MalformedCode.PIPELINE_COUNT, f"{len(pipelines)} pipelines belong to no step")
         return nets
 
     def _keychains(self, count: int) -> list[tuple[KeychainEntry, ...]]:
@@ -145,7 +147,7 @@ class _Decoder:
         path = reader.text("the path of a playbook")
         usual = layout.usual_name(path)
         if name == usual:
-            reader.fail(Fault.PADDED_VALUE, "a name that is the last part of the path is left out", at)
+            reader.fail(MalformedCode.PADDED_VALUE, "a name that is the last part of the path is left out", at)
         return usual if name is None else name, path
 
     def _credential(self) -> KeychainEntry:
@@ -164,7 +166,7 @@ class _Decoder:
         at = reader.at
         bits = reader.number("the bits of a step", layout.STEP_BITS)
         if bits & layout.HAS_PIPELINE and not pipelines:
-            reader.fail(Fault.PIPELINE_COUNT, "the step has a pipeline, but there are no more", at)
+            reader.fail(MalformedCode.PIPELINE_COUNT, "the step has a pipeline, but there are no more", at)
         return Transition(
             name=name,
             admit=self.pools.optional_expression(*self._number("the admission of a step")),
@@ -196,7 +198,7 @@ class _Decoder:
         at = self.reader.at
         count = self.reader.array("the reducers of a loop")
         if count % 2:
-            self.reader.fail(Fault.WRONG_LENGTH, "reducers come in pairs of a key and a reducer", at)
+            self.reader.fail(MalformedCode.WRONG_LENGTH, "reducers come in pairs of a key and a reducer", at)
         words = [self.pools.text(*self._number("a word of the reducers")) for _ in range(count)]
         return tuple(zip(words[::2], words[1::2], strict=True))
 

@@ -11,7 +11,7 @@ import math
 import struct
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.limits import (
     BIG_INTEGER_CHARS_MAX,
     COLLECTION_COST,
@@ -36,8 +36,8 @@ NAN_BITS: Final = 0x7FF8_0000_0000_0000
 VARINT_BYTES_MAX: Final = 6
 """A number of more bytes is too large for any use."""
 
-IN_CODE: Final = (Fault.PADDED_OPERAND, Fault.HUGE_OPERAND, Fault.CUT_INSTRUCTION)
-IN_FRAME: Final = (Fault.PADDED_VALUE, Fault.OUT_OF_RANGE, Fault.TRUNCATED)
+IN_CODE: Final = (MalformedCode.PADDED_OPERAND, MalformedCode.HUGE_OPERAND, MalformedCode.CUT_INSTRUCTION)
+IN_FRAME: Final = (MalformedCode.PADDED_VALUE, MalformedCode.OUT_OF_RANGE, MalformedCode.TRUNCATED)
 """What is wrong with a LEB128 number that is padded, too large or cut off, by where it stands."""
 
 # Kinds of value, named as an error message names them.
@@ -94,9 +94,11 @@ class ByteReader:
     def close(self) -> None:
         """Insist that everything was read."""
         if self.at != self.end:
-            self.fail(Fault.LEFT_OVER, f"{self.end - self.at} bytes are left over; nothing may follow the last value")
+            self.fail(
+                MalformedCode.LEFT_OVER, f"{self.end - self.at} bytes are left over; nothing may follow the last value"
+            )
 
-    def fail(self, fault: Fault, reason: str, at: int | None = None) -> NoReturn:
+    def fail(self, fault: MalformedCode, reason: str, at: int | None = None) -> NoReturn:
         """Refuse the bundle on account of the byte at `at`."""
         raise MalformedBundleError(fault, self.section, (self.at if at is None else at) - self.start, reason)
 
@@ -104,7 +106,9 @@ class ByteReader:
         """Count memory that is about to be used."""
         self.memory -= cost
         if self.memory < 0:
-            self.fail(Fault.TOO_MUCH, f"{what} would take more memory than the {MEMORY_BYTES_MAX} bytes a bundle may")
+            self.fail(
+                MalformedCode.TOO_MUCH, f"{what} would take more memory than the {MEMORY_BYTES_MAX} bytes a bundle may"
+            )
 
     def array(self, what: str) -> int:
         """Read the head of a list: how many values follow."""
@@ -115,7 +119,7 @@ class ByteReader:
         at = self.at
         count = self.array(what)
         if count != fields:
-            self.fail(Fault.WRONG_LENGTH, f"{what} has {fields} values, not {count}", at)
+            self.fail(MalformedCode.WRONG_LENGTH, f"{what} has {fields} values, not {count}", at)
 
     def text(self, what: str) -> str:
         """Read a text."""
@@ -130,14 +134,14 @@ class ByteReader:
         at = self.at
         number = self._expect(INTEGER, what)
         if number > greatest:
-            self.fail(Fault.OUT_OF_RANGE, f"{what} is at most {greatest}, not {number}", at)
+            self.fail(MalformedCode.OUT_OF_RANGE, f"{what} is at most {greatest}, not {number}", at)
         return number
 
     def count(self, what: str) -> int:
         """Read a LEB128 number outside of code: how many there are of something, or which one it is."""
         at = self.at
         if at >= self.end:
-            self.fail(Fault.TRUNCATED, f"the bytes end where {what} should be")
+            self.fail(MalformedCode.TRUNCATED, f"the bytes end where {what} should be")
         number = self.data[at]
         self.at = at + 1
         # Most are one byte.
@@ -176,11 +180,15 @@ class ByteReader:
         kind, number = self._head()
         make = _MAKE.get(kind)
         if make is None:
-            self.fail(Fault.WRONG_TYPE, f"{kind} cannot be a value of a playbook", at)
+            self.fail(MalformedCode.WRONG_TYPE, f"{kind} cannot be a value of a playbook", at)
         return make(self, number, depth)
 
     def varint(
-        self, at: int, end: int, greatest: int = OPERAND_MAX, faults: tuple[Fault, Fault, Fault] = IN_CODE
+        self,
+        at: int,
+        end: int,
+        greatest: int = OPERAND_MAX,
+        faults: tuple[MalformedCode, MalformedCode, MalformedCode] = IN_CODE,
     ) -> tuple[int, int]:
         """Read a LEB128 number; return it and where it ends."""
         padded, huge, cut = faults
@@ -203,19 +211,19 @@ class ByteReader:
     def _head(self) -> tuple[str, int]:
         at = self.at
         if at >= self.end:
-            self.fail(Fault.TRUNCATED, "the bytes end where a value should begin")
+            self.fail(MalformedCode.TRUNCATED, "the bytes end where a value should begin")
         kind, number, width, least, greatest = _HEADS[self.data[at]]
         if width:
             stop = at + 1 + width
             if stop > self.end:
-                self.fail(Fault.TRUNCATED, f"the bytes end inside the head of {kind}", at)
+                self.fail(MalformedCode.TRUNCATED, f"the bytes end inside the head of {kind}", at)
             number = int.from_bytes(self.data[at + 1 : stop], "big", signed=kind is NEGATIVE)
             if not least <= number <= greatest:
-                self.fail(Fault.PADDED_VALUE, f"{kind} has a shorter form for {number}", at)
+                self.fail(MalformedCode.PADDED_VALUE, f"{kind} has a shorter form for {number}", at)
             self.at = stop
             return kind, number
         if kind is FORBIDDEN:
-            self.fail(Fault.FORBIDDEN_TYPE, f"the byte 0x{self.data[at]:02x} begins no value of a bundle")
+            self.fail(MalformedCode.FORBIDDEN_TYPE, f"the byte 0x{self.data[at]:02x} begins no value of a bundle")
         self.at = at + 1
         return kind, number
 
@@ -223,23 +231,26 @@ class ByteReader:
         at = self.at
         kind, number = self._head()
         if kind is not wanted:
-            self.fail(Fault.WRONG_TYPE, f"{what} must be {wanted}, not {kind}", at)
+            self.fail(MalformedCode.WRONG_TYPE, f"{what} must be {wanted}, not {kind}", at)
         return number
 
     def _stop(self, length: int) -> int:
         stop = self.at + length
         if stop > self.end:
-            self.fail(Fault.TRUNCATED, f"{length} bytes should follow, but only {self.end - self.at} do")
+            self.fail(MalformedCode.TRUNCATED, f"{length} bytes should follow, but only {self.end - self.at} do")
         return stop
 
     # -- values, once their head is read
 
     def _collection(self, count: int, what: str, per_value: int, depth: int = 0) -> int:
         if depth >= DEPTH_MAX:
-            self.fail(Fault.TOO_DEEP, f"lists and mappings nest at most {DEPTH_MAX} deep")
+            self.fail(MalformedCode.TOO_DEEP, f"lists and mappings nest at most {DEPTH_MAX} deep")
         # Each value takes a byte at least, so a count beyond the bytes is a lie that needs no memory to find out.
         if count * per_value > self.end - self.at:
-            self.fail(Fault.TRUNCATED, f"{what} should have {count} values, but only {self.end - self.at} bytes follow")
+            self.fail(
+                MalformedCode.TRUNCATED,
+                f"{what} should have {count} values, but only {self.end - self.at} bytes follow",
+            )
         self.memory -= COLLECTION_COST + count * per_value * VALUE_COST
         if self.memory < 0:
             self.spend(0, what)
@@ -256,13 +267,13 @@ class ByteReader:
             at = self.at
             key = self.text("the key of a mapping")
             if key in result:
-                self.fail(Fault.DUPLICATE_KEY, f"the key {key[:80]!r} is there twice", at)
+                self.fail(MalformedCode.DUPLICATE_KEY, f"the key {key[:80]!r} is there twice", at)
             result[key] = self.value(depth + 1)
         return result
 
     def _text(self, length: int, _depth: int) -> str:
         if length > TEXT_BYTES_MAX:
-            self.fail(Fault.TOO_LONG, f"a text has at most {TEXT_BYTES_MAX} bytes, not {length}")
+            self.fail(MalformedCode.TOO_LONG, f"a text has at most {TEXT_BYTES_MAX} bytes, not {length}")
         start, stop = self.at, self._stop(length)
         raw = self.data[start:stop]
         # One wide character makes every character of a text four bytes.
@@ -270,7 +281,7 @@ class ByteReader:
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
-            self.fail(Fault.BAD_TEXT, f"the text is not UTF-8: {error.reason}", start + error.start)
+            self.fail(MalformedCode.BAD_TEXT, f"the text is not UTF-8: {error.reason}", start + error.start)
         self.at = stop
         return text
 
@@ -279,24 +290,28 @@ class ByteReader:
         if number == number:
             return number
         if bits != NAN_BITS:
-            self.fail(Fault.BAD_FLOAT, f"NaN has the bits 0x{NAN_BITS:x}, not 0x{bits:x}", self.at - 9)
+            self.fail(MalformedCode.BAD_FLOAT, f"NaN has the bits 0x{NAN_BITS:x}, not 0x{bits:x}", self.at - 9)
         # The same object every time, so that values that hold it compare equal.
         return math.nan
 
     def _big_integer(self, length: int, _depth: int) -> int:
         start = self.at
         if length > BIG_INTEGER_CHARS_MAX:
-            self.fail(Fault.TOO_LONG, f"an integer has at most {BIG_INTEGER_CHARS_MAX} characters, not {length}")
+            self.fail(
+                MalformedCode.TOO_LONG, f"an integer has at most {BIG_INTEGER_CHARS_MAX} characters, not {length}"
+            )
         stop = self._stop(1 + length)
         if self.data[start] != BIG_INTEGER:
-            self.fail(Fault.FORBIDDEN_TYPE, f"the extension type {self.data[start]} is unknown")
+            self.fail(MalformedCode.FORBIDDEN_TYPE, f"the extension type {self.data[start]} is unknown")
         digits = self.data[start + 1 : stop]
         try:
             number = int(digits)
         except ValueError:
-            self.fail(Fault.BAD_INTEGER, "a large integer is written in decimal digits", start + 1)
+            self.fail(MalformedCode.BAD_INTEGER, "a large integer is written in decimal digits", start + 1)
         if str(number).encode() != digits or -(2**63) <= number < 2**64:
-            self.fail(Fault.BAD_INTEGER, "an extension is for integers beyond 64 bits, in plain digits", start + 1)
+            self.fail(
+                MalformedCode.BAD_INTEGER, "an extension is for integers beyond 64 bits, in plain digits", start + 1
+            )
         self.spend(length, "an integer")
         self.at = stop
         return number

@@ -93,7 +93,7 @@ class _State:
             self.forget(slot)
 
     def holds(self, other: _State) -> bool:
-        """Tell whether all that the other knows is known here."""
+        """Return whether all that the other knows is known here."""
         return other.slots <= self.slots and other.stack.items() <= self.stack.items()
 
     def copy(self, depth: int) -> _State:
@@ -161,7 +161,7 @@ class _Walk:
         return state
 
     def _loses(self, slot: int, head: int) -> bool:
-        """Tell whether a slot loses an own list in the for block that begins here."""
+        """Return whether a slot loses an own list in the for block that begins here."""
         places = self.losses.get(slot, [])
         next_place = bisect_left(places, head)
         return next_place < len(places) and places[next_place] <= self.ends[head]

@@ -132,7 +132,7 @@ class Plain:
         self._texts: set[str] = set()
 
     def holds(self, text: str) -> bool:
-        """Tell whether the text has the shape."""
+        """Return whether the text has the shape."""
         if text in self._texts:
             return True
         if not self._shape.match(text):

@@ -135,7 +135,7 @@ class BruteForce:
         return found
 
     def can_end_from(self, start: Marking) -> bool:
-        """Tell whether some run from a marking ends, with few tokens at a time."""
+        """Return whether some run from a marking ends, with few tokens at a time."""
         seen = {start}
         waiting = [start]
         while waiting:
@@ -150,7 +150,7 @@ class BruteForce:
         return False
 
     def always_can_end(self, markings: set[Marking]) -> bool:
-        """Tell whether from every reachable marking the run can end; token by token where they are infinite."""
+        """Return whether from every reachable marking the run can end; token by token where they are infinite."""
         if all(max(marking) < MANY for marking in markings):
             onward = {marking: {self.after(marking, fire) for fire in self.moves(marking)} for marking in markings}
             ending = {marking for marking in markings if self.has_ended(marking)}
@@ -170,7 +170,7 @@ class BruteForce:
         return self.denies[number] or any(not fire.arcs for fire in self.fires[number])
 
     def line_can_end(self, start: int, without: int | None) -> bool:
-        """Tell whether a line of tokens from a step can end without passing another."""
+        """Return whether a line of tokens from a step can end without passing another."""
         seen: set[int] = set()
         waiting = [start]
         while waiting:

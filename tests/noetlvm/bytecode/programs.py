@@ -96,7 +96,7 @@ def arc(target: str, when: ExpressionCode | None = None, args: ExpressionCode | 
 
 
 def reads_event(when: ExpressionCode | None) -> bool:
-    """Tell whether a guard reads `event`, as an arc that handles a failure does."""
+    """Return whether a guard reads `event`, as an arc that handles a failure does."""
     return when is not None and any(row.opcode.name == "NAME" and row.operands == ("event",) for row in when.code)
 
 

@@ -9,7 +9,7 @@ import pytest
 from noetlvm.bytecode.codec.container import FORMAT_MAJOR, HEADER, REQUIRED, SECTIONS, bundle_id, sections, strip
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.bytecode.program import DebugMap, MalformedBundleError, Program
@@ -58,13 +58,13 @@ def test_a_newer_minor_version_is_read() -> None:
 @pytest.mark.parametrize(
     ("data", "fault", "words"),
     [
-        (header(major=FORMAT_MAJOR + 1) + BODY, Fault.NEWER_FORMAT, "upgrade"),
-        (header(instructions=ISA_VERSION + 1) + BODY, Fault.NEWER_INSTRUCTIONS, "upgrade"),
-        (header(major=FORMAT_MAJOR - 1) + BODY, Fault.NEWER_FORMAT, "reads 3: compile the playbook again"),
-        (header(major=0) + BODY, Fault.NEWER_FORMAT, "compile the playbook again"),
+        (header(major=FORMAT_MAJOR + 1) + BODY, MalformedCode.NEWER_FORMAT, "upgrade"),
+        (header(instructions=ISA_VERSION + 1) + BODY, MalformedCode.NEWER_INSTRUCTIONS, "upgrade"),
+        (header(major=FORMAT_MAJOR - 1) + BODY, MalformedCode.NEWER_FORMAT, "reads 3: compile the playbook again"),
+        (header(major=0) + BODY, MalformedCode.NEWER_FORMAT, "compile the playbook again"),
     ],
 )
-def test_another_version_is_refused_with_a_remedy(data: bytes, fault: Fault, words: str) -> None:
+def test_another_version_is_refused_with_a_remedy(data: bytes, fault: MalformedCode, words: str) -> None:
     error = refusal(data)
     assert error.code == fault
     assert words in error.reason
@@ -123,7 +123,7 @@ def test_as_many_sections_as_the_limit_are_read_and_no_more() -> None:
         return with_sections(*(section(17 + 2 * number, b"") for number in range(count - len(SECTIONS))))
 
     assert len(sections(sections_in_all(SECTIONS_MAX))) == SECTIONS_MAX
-    assert refusal(sections_in_all(SECTIONS_MAX + 1)).code == Fault.TOO_MUCH
+    assert refusal(sections_in_all(SECTIONS_MAX + 1)).code == MalformedCode.TOO_MUCH
 
 
 def test_a_bundle_as_large_as_the_limit_is_read_and_no_larger() -> None:
@@ -133,4 +133,4 @@ def test_a_bundle_as_large_as_the_limit_is_read_and_no_larger() -> None:
 
     assert len(of_size(BUNDLE_BYTES_MAX)) == BUNDLE_BYTES_MAX
     assert decode(of_size(BUNDLE_BYTES_MAX)) == decode(GOOD)
-    assert refusal(of_size(BUNDLE_BYTES_MAX + 1)).code == Fault.TOO_LARGE
+    assert refusal(of_size(BUNDLE_BYTES_MAX + 1)).code == MalformedCode.TOO_LARGE

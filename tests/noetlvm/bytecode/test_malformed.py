@@ -9,7 +9,7 @@ import pytest
 from noetlvm.bytecode.codec.container import SECTIONS
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
-from noetlvm.bytecode.codec.malformed import MALFORMED, Fault
+from noetlvm.bytecode.codec.malformed import MALFORMED, MalformedCode
 from noetlvm.bytecode.program import MalformedBundleError
 from tests.noetlvm.bytecode.malformed import (
     code_cases,
@@ -49,7 +49,7 @@ def test_the_set_is_large_and_no_name_is_there_twice() -> None:
 
 
 def test_every_code_has_a_title_and_a_case() -> None:
-    assert set(MALFORMED) == set(Fault) == {case.fault for case in CASES.values()}
+    assert set(MALFORMED) == set(MalformedCode) == {case.fault for case in CASES.values()}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -77,4 +77,4 @@ def test_a_hostile_bundle_takes_little_memory(case: Case) -> None:
 
 def test_every_beginning_of_a_bundle_is_refused() -> None:
     for length in range(len(GOOD)):
-        assert refusal(GOOD[:length]).code in (Fault.NOT_A_BUNDLE, Fault.TRUNCATED)
+        assert refusal(GOOD[:length]).code in (MalformedCode.NOT_A_BUNDLE, MalformedCode.TRUNCATED)

@@ -12,7 +12,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Retry, from_data, to_data
 from noetlvm.machine.retry import RetryPlan
 from noetlvm.server.active import Ending
-from noetlvm.server.retry import RefusedRetryError
+from noetlvm.server.requests import RefusedRetryError
 from noetlvm.server.server import NotFoundError
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok

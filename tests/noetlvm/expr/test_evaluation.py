@@ -261,6 +261,13 @@ class TestLimits:
         assert 0 < JSON_BYTES - fuel.json - len(made) < 400_000 * 8  # what it paid is close to what it made
         assert fuel.bytes == Fuel().bytes
 
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), [{"a": -float("inf")}]])
+    @pytest.mark.parametrize("indent", [None, 2])
+    def test_what_is_no_number_of_json_is_an_error(self, value: Any, indent: int | None) -> None:
+        with pytest.raises(ExpressionError, match="JSON has no number") as caught:
+            TEXT_FILTERS["tojson"](Fuel(), value, indent)
+        assert caught.value.kind is ErrorKind.VALUE
+
     def test_json_has_a_longest_length(self) -> None:
         table = ["x" * 1_000] * (JSON_BYTES // 1_000)
         assert TEXT_FILTERS["tojson"](Fuel(), table[: len(table) * 9 // 10]).count("x") > JSON_BYTES * 8 // 10

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from noetlvm.language.placement import StoreName
 from noetlvm.results.files import FileResults
 from noetlvm.results.interface import Collected, ResultMissingError, ResultStore
 from noetlvm.results.memory import MemoryResults
 from noetlvm.results.nats_object import NatsObjectResults
+from noetlvm.results.offered import OfferedResults
 from noetlvm.results.postgres import PostgresResults
 from noetlvm.store.postgres_database import PostgresDatabase
 
@@ -36,6 +38,9 @@ STORES: dict[str, Open] = {
     "memory": lambda folder, _: nullcontext(MemoryResults()),
     "files": lambda folder, _: nullcontext(FileResults(folder / "results")),
     "files relaxed": lambda folder, _: nullcontext(FileResults(folder / "results", "relaxed")),
+    "offered": lambda folder, _: nullcontext(
+        OfferedResults({StoreName("files"): MemoryResults(), StoreName("nats_object"): MemoryResults()})
+    ),
     "postgres": lambda _, request: postgres_results(request),
     "nats": lambda _, request: nats_results(request),
 }

@@ -106,7 +106,7 @@ def test_rows_of_stages_with_cases_have_one_of_their_own_stage() -> None:
 
 
 def is_refused(case: Case) -> bool:
-    """Tell whether a case is one in which something must be found wrong."""
+    """Return whether a case is one in which something must be found wrong."""
     return bool(case.spots(LISTED[case.stage])) if case.stage in LISTED else case.expect.get("code") is not None
 
 

@@ -80,7 +80,7 @@ def _one(random: Random, bases: list[Program], bundles: list[bytes], counts: Cou
 
 
 def _is_of_this_version(data: bytes) -> bool:
-    """Tell whether a bundle has nothing that only a later minor version writes; such things are read over."""
+    """Return whether a bundle has nothing that only a later minor version writes; such things are read over."""
     return data.startswith(HEADER) and all(section.id in SECTIONS for section in sections(data))
 
 

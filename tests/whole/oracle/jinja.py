@@ -55,6 +55,7 @@ class DataEnvironment(SandboxedEnvironment):
         for name in MARKING_FILTERS:
             self.filters[name] = _converted(FILTERS[name], str)
         self.globals["range"] = _converted(range, list)
+        self.policies["json.dumps_kwargs"] = {"sort_keys": True, "allow_nan": False}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         result = super().call_binop(context, operator, left, right)

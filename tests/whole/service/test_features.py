@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from noetlvm.client import ServiceError
 from noetlvm.conformance.cluster import Cluster
+from noetlvm.data.encoding import decode
 from tests.servers import postgres_server
 from tests.whole.service.processes import cluster, run_to_end
 
@@ -71,6 +73,28 @@ def test_a_paused_execution_is_resumed_over_the_service(running: Cluster, tmp_pa
     gate.touch()
     assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
     assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
+
+
+STORED = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: stored, path: tests/stored }
+executor: { spec: { result: { store: { kind: files } } } }
+workflow:
+  - step: start
+    tool: [{ large: { kind: python, code: "result = 'x' * 200_000" } }]
+"""
+
+
+def test_a_playbook_chooses_among_the_stores_that_the_server_offers(running: Cluster) -> None:
+    client = running.client()
+    if running.store.startswith("sqlite:"):
+        ending = run_to_end(client, [STORED])
+        assert ending["status"] == "success"
+        assert decode(client.result(ending["result"]["key"])) == "x" * 200_000
+    else:
+        with pytest.raises(ServiceError, match=r"wants files, and this server offers: postgres"):
+            client.register(STORED)
 
 
 WAITING = b"""\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX
 from tests.noetlvm.bytecode.malformed.pieces import (
     GOOD,
@@ -46,94 +46,100 @@ def padded(number: bytes) -> bytes:
 METADATA = PAYLOADS["metadata"]
 
 HEADERS: Cases = {
-    "nothing": Case(Fault.NOT_A_BUNDLE, b""),
-    "a text file": Case(Fault.NOT_A_BUNDLE, b"apiVersion: noetl.io/v2\n"),
-    "an ELF program": Case(Fault.NOT_A_BUNDLE, b"\x7fELF" + GOOD[4:]),
-    "a zip file": Case(Fault.NOT_A_BUNDLE, b"PK\x03\x04" + GOOD[4:]),
-    "magic with a wrong first byte": Case(Fault.NOT_A_BUNDLE, header(magic=b"\x00NBC") + BODY),
-    "magic in small letters": Case(Fault.NOT_A_BUNDLE, header(magic=b"\x7fnbc") + BODY),
-    "only msgpack": Case(Fault.NOT_A_BUNDLE, BODY),
-    "a byte before the magic": Case(Fault.NOT_A_BUNDLE, b"\x00" + GOOD),
-    "one byte of the magic": Case(Fault.TRUNCATED, b"\x7f"),
-    "three bytes of the magic": Case(Fault.TRUNCATED, b"\x7fNB"),
-    "only the magic": Case(Fault.TRUNCATED, b"\x7fNBC"),
-    "no minor version": Case(Fault.TRUNCATED, HEADER[:5]),
-    "no instruction set": Case(Fault.TRUNCATED, HEADER[:6]),
-    "no reserved byte": Case(Fault.TRUNCATED, HEADER[:7]),
-    "only the header": Case(Fault.TRUNCATED, HEADER),
-    "format 0": Case(Fault.NEWER_FORMAT, header(major=0) + BODY),
-    "format 1": Case(Fault.NEWER_FORMAT, header(major=1) + BODY),
-    "format 2": Case(Fault.NEWER_FORMAT, header(major=2) + BODY),
-    "format 255": Case(Fault.NEWER_FORMAT, header(major=255) + BODY),
-    "newer format with unreadable rest": Case(Fault.NEWER_FORMAT, header(major=4) + b"\xc1"),
-    "instruction set 0": Case(Fault.NEWER_INSTRUCTIONS, header(instructions=0) + BODY),
-    "instruction set 1": Case(Fault.NEWER_INSTRUCTIONS, header(instructions=1) + BODY),
-    "instruction set 255": Case(Fault.NEWER_INSTRUCTIONS, header(instructions=255) + BODY),
-    "reserved 1": Case(Fault.RESERVED, header(reserved=1) + BODY),
-    "reserved 255": Case(Fault.RESERVED, header(reserved=255) + BODY),
-    "larger than the limit by a byte": Case(Fault.TOO_LARGE, lambda: GOOD.ljust(BUNDLE_BYTES_MAX + 1, b"\0")),
-    "twice the limit": Case(Fault.TOO_LARGE, lambda: GOOD.ljust(2 * BUNDLE_BYTES_MAX, b"\0")),
-    "as large as the limit, but padded": Case(Fault.LEFT_OVER, lambda: GOOD.ljust(BUNDLE_BYTES_MAX, b"\0")),
+    "nothing": Case(MalformedCode.NOT_A_BUNDLE, b""),
+    "a text file": Case(MalformedCode.NOT_A_BUNDLE, b"apiVersion: noetl.io/v2\n"),
+    "an ELF program": Case(MalformedCode.NOT_A_BUNDLE, b"\x7fELF" + GOOD[4:]),
+    "a zip file": Case(MalformedCode.NOT_A_BUNDLE, b"PK\x03\x04" + GOOD[4:]),
+    "magic with a wrong first byte": Case(MalformedCode.NOT_A_BUNDLE, header(magic=b"\x00NBC") + BODY),
+    "magic in small letters": Case(MalformedCode.NOT_A_BUNDLE, header(magic=b"\x7fnbc") + BODY),
+    "only msgpack": Case(MalformedCode.NOT_A_BUNDLE, BODY),
+    "a byte before the magic": Case(MalformedCode.NOT_A_BUNDLE, b"\x00" + GOOD),
+    "one byte of the magic": Case(MalformedCode.TRUNCATED, b"\x7f"),
+    "three bytes of the magic": Case(MalformedCode.TRUNCATED, b"\x7fNB"),
+    "only the magic": Case(MalformedCode.TRUNCATED, b"\x7fNBC"),
+    "no minor version": Case(MalformedCode.TRUNCATED, HEADER[:5]),
+    "no instruction set": Case(MalformedCode.TRUNCATED, HEADER[:6]),
+    "no reserved byte": Case(MalformedCode.TRUNCATED, HEADER[:7]),
+    "only the header": Case(MalformedCode.TRUNCATED, HEADER),
+    "format 0": Case(MalformedCode.NEWER_FORMAT, header(major=0) + BODY),
+    "format 1": Case(MalformedCode.NEWER_FORMAT, header(major=1) + BODY),
+    "format 2": Case(MalformedCode.NEWER_FORMAT, header(major=2) + BODY),
+    "format 255": Case(MalformedCode.NEWER_FORMAT, header(major=255) + BODY),
+    "newer format with unreadable rest": Case(MalformedCode.NEWER_FORMAT, header(major=4) + b"\xc1"),
+    "instruction set 0": Case(MalformedCode.NEWER_INSTRUCTIONS, header(instructions=0) + BODY),
+    "instruction set 1": Case(MalformedCode.NEWER_INSTRUCTIONS, header(instructions=1) + BODY),
+    "instruction set 255": Case(MalformedCode.NEWER_INSTRUCTIONS, header(instructions=255) + BODY),
+    "reserved 1": Case(MalformedCode.RESERVED, header(reserved=1) + BODY),
+    "reserved 255": Case(MalformedCode.RESERVED, header(reserved=255) + BODY),
+    "larger than the limit by a byte": Case(MalformedCode.TOO_LARGE, lambda: GOOD.ljust(BUNDLE_BYTES_MAX + 1, b"\0")),
+    "twice the limit": Case(MalformedCode.TOO_LARGE, lambda: GOOD.ljust(2 * BUNDLE_BYTES_MAX, b"\0")),
+    "as large as the limit, but padded": Case(MalformedCode.LEFT_OVER, lambda: GOOD.ljust(BUNDLE_BYTES_MAX, b"\0")),
 }
 
 FRAMES: Cases = {
-    "a byte after the sections": Case(Fault.LEFT_OVER, GOOD + b"\x00"),
-    "the bundle twice": Case(Fault.LEFT_OVER, GOOD + GOOD),
-    "no sections": Case(Fault.SECTION_MISSING, of()),
-    "one section less than announced": Case(Fault.TRUNCATED, HEADER + leb(9) + b"".join(GOOD_SECTIONS)),
-    "one section more than announced": Case(Fault.LEFT_OVER, HEADER + leb(7) + b"".join(GOOD_SECTIONS)),
-    "padded number of sections": Case(Fault.PADDED_VALUE, HEADER + b"\x88\x00" + b"".join(GOOD_SECTIONS)),
-    "doubly padded number of sections": Case(Fault.PADDED_VALUE, HEADER + b"\x88\x80\x00" + b"".join(GOOD_SECTIONS)),
-    "half a number of sections": Case(Fault.TRUNCATED, HEADER + b"\x88"),
-    "four thousand million sections": Case(Fault.TOO_MUCH, HEADER + leb(2**32 - 1)),
-    "more sections than any number": Case(Fault.OUT_OF_RANGE, HEADER + leb(2**32)),
-    "a number of sections without an end": Case(Fault.OUT_OF_RANGE, HEADER + b"\xff" * 20),
+    "a byte after the sections": Case(MalformedCode.LEFT_OVER, GOOD + b"\x00"),
+    "the bundle twice": Case(MalformedCode.LEFT_OVER, GOOD + GOOD),
+    "no sections": Case(MalformedCode.SECTION_MISSING, of()),
+    "one section less than announced": Case(MalformedCode.TRUNCATED, HEADER + leb(9) + b"".join(GOOD_SECTIONS)),
+    "one section more than announced": Case(MalformedCode.LEFT_OVER, HEADER + leb(7) + b"".join(GOOD_SECTIONS)),
+    "padded number of sections": Case(MalformedCode.PADDED_VALUE, HEADER + b"\x88\x00" + b"".join(GOOD_SECTIONS)),
+    "doubly padded number of sections": Case(
+        MalformedCode.PADDED_VALUE, HEADER + b"\x88\x80\x00" + b"".join(GOOD_SECTIONS)
+    ),
+    "half a number of sections": Case(MalformedCode.TRUNCATED, HEADER + b"\x88"),
+    "four thousand million sections": Case(MalformedCode.TOO_MUCH, HEADER + leb(2**32 - 1)),
+    "more sections than any number": Case(MalformedCode.OUT_OF_RANGE, HEADER + leb(2**32)),
+    "a number of sections without an end": Case(MalformedCode.OUT_OF_RANGE, HEADER + b"\xff" * 20),
     "more sections than the limit": Case(
-        Fault.TOO_MUCH, HEADER + leb(65) + b"".join(section(2 * number + 1, b"") for number in range(65))
+        MalformedCode.TOO_MUCH, HEADER + leb(65) + b"".join(section(2 * number + 1, b"") for number in range(65))
     ),
-    "a section without a length": Case(Fault.TRUNCATED, HEADER + b"\x01\x02"),
-    "a section without a payload": Case(Fault.TRUNCATED, HEADER + b"\x01\x02" + leb(len(METADATA))),
-    "a section's payload is not led by its length": Case(Fault.TRUNCATED, with_first(b"\x02" + METADATA)),
-    "a padded length": Case(Fault.PADDED_VALUE, with_first(b"\x02" + padded(leb(len(METADATA))) + METADATA)),
+    "a section without a length": Case(MalformedCode.TRUNCATED, HEADER + b"\x01\x02"),
+    "a section without a payload": Case(MalformedCode.TRUNCATED, HEADER + b"\x01\x02" + leb(len(METADATA))),
+    "a section's payload is not led by its length": Case(MalformedCode.TRUNCATED, with_first(b"\x02" + METADATA)),
+    "a padded length": Case(MalformedCode.PADDED_VALUE, with_first(b"\x02" + padded(leb(len(METADATA))) + METADATA)),
     "a doubly padded length": Case(
-        Fault.PADDED_VALUE, with_first(b"\x02" + padded(padded(leb(len(METADATA)))) + METADATA)
+        MalformedCode.PADDED_VALUE, with_first(b"\x02" + padded(padded(leb(len(METADATA)))) + METADATA)
     ),
-    "half a length": Case(Fault.TRUNCATED, HEADER + b"\x01\x02\x80"),
-    "a payload longer than the file": Case(Fault.TRUNCATED, with_first(b"\x02" + leb(2**32 - 1) + METADATA)),
-    "a payload longer than any number": Case(Fault.OUT_OF_RANGE, with_first(b"\x02" + leb(2**32) + METADATA)),
-    "a length without an end": Case(Fault.OUT_OF_RANGE, with_first(b"\x02" + b"\xff" * 20 + METADATA)),
-    "a padded section number": Case(Fault.PADDED_VALUE, with_first(padded(b"\x02") + block(METADATA))),
-    "half a section number": Case(Fault.TRUNCATED, HEADER + b"\x01\x82"),
-    "a section number past 32 bits": Case(Fault.OUT_OF_RANGE, with_first(section(2**32, METADATA))),
-    "an unknown required section": Case(Fault.SECTION_UNKNOWN, of(*GOOD_SECTIONS, section(16, b"x"))),
-    "an unknown required section in front": Case(Fault.SECTION_UNKNOWN, of(section(0, b""), *GOOD_SECTIONS)),
+    "half a length": Case(MalformedCode.TRUNCATED, HEADER + b"\x01\x02\x80"),
+    "a payload longer than the file": Case(MalformedCode.TRUNCATED, with_first(b"\x02" + leb(2**32 - 1) + METADATA)),
+    "a payload longer than any number": Case(MalformedCode.OUT_OF_RANGE, with_first(b"\x02" + leb(2**32) + METADATA)),
+    "a length without an end": Case(MalformedCode.OUT_OF_RANGE, with_first(b"\x02" + b"\xff" * 20 + METADATA)),
+    "a padded section number": Case(MalformedCode.PADDED_VALUE, with_first(padded(b"\x02") + block(METADATA))),
+    "half a section number": Case(MalformedCode.TRUNCATED, HEADER + b"\x01\x82"),
+    "a section number past 32 bits": Case(MalformedCode.OUT_OF_RANGE, with_first(section(2**32, METADATA))),
+    "an unknown required section": Case(MalformedCode.SECTION_UNKNOWN, of(*GOOD_SECTIONS, section(16, b"x"))),
+    "an unknown required section in front": Case(MalformedCode.SECTION_UNKNOWN, of(section(0, b""), *GOOD_SECTIONS)),
     "an unknown required section of many bits": Case(
-        Fault.SECTION_UNKNOWN, of(*GOOD_SECTIONS, section(2**32 - 2, b""))
+        MalformedCode.SECTION_UNKNOWN, of(*GOOD_SECTIONS, section(2**32 - 2, b""))
     ),
-    "metadata as an unknown section": Case(Fault.SECTION_MISSING, with_first(section(1, METADATA))),
-    "metadata twice": Case(Fault.SECTION_TWICE, of(GOOD_SECTIONS[0], *GOOD_SECTIONS)),
-    "debug twice": Case(Fault.SECTION_TWICE, of(*GOOD_SECTIONS, GOOD_SECTIONS[-1])),
+    "metadata as an unknown section": Case(MalformedCode.SECTION_MISSING, with_first(section(1, METADATA))),
+    "metadata twice": Case(MalformedCode.SECTION_TWICE, of(GOOD_SECTIONS[0], *GOOD_SECTIONS)),
+    "debug twice": Case(MalformedCode.SECTION_TWICE, of(*GOOD_SECTIONS, GOOD_SECTIONS[-1])),
     "an unknown optional section twice": Case(
-        Fault.SECTION_TWICE, of(*GOOD_SECTIONS, section(17, b""), section(17, b""))
+        MalformedCode.SECTION_TWICE, of(*GOOD_SECTIONS, section(17, b""), section(17, b""))
     ),
-    "debug that is required": Case(Fault.SECTION_UNKNOWN, of(*GOOD_SECTIONS[:-1], section(16, PAYLOADS["debug"]))),
+    "debug that is required": Case(
+        MalformedCode.SECTION_UNKNOWN, of(*GOOD_SECTIONS[:-1], section(16, PAYLOADS["debug"]))
+    ),
     "net that is optional": Case(
-        Fault.SECTION_MISSING, of(*GOOD_SECTIONS[:3], section(9, PAYLOADS["net"]), *GOOD_SECTIONS[4:])
+        MalformedCode.SECTION_MISSING, of(*GOOD_SECTIONS[:3], section(9, PAYLOADS["net"]), *GOOD_SECTIONS[4:])
     ),
-    "metadata after constants": Case(Fault.SECTION_ORDER, swapped("metadata", "constants")),
-    "net after pipelines": Case(Fault.SECTION_ORDER, swapped("net", "pipelines")),
-    "debug in front": Case(Fault.SECTION_ORDER, swapped("metadata", "debug")),
-    "keychain after workload": Case(Fault.SECTION_ORDER, swapped("keychain", "workload")),
-    "all in reverse": Case(Fault.SECTION_ORDER, of(*reversed(GOOD_SECTIONS))),
-    "an unknown optional section out of its order": Case(Fault.SECTION_ORDER, of(*GOOD_SECTIONS, section(3, b""))),
+    "metadata after constants": Case(MalformedCode.SECTION_ORDER, swapped("metadata", "constants")),
+    "net after pipelines": Case(MalformedCode.SECTION_ORDER, swapped("net", "pipelines")),
+    "debug in front": Case(MalformedCode.SECTION_ORDER, swapped("metadata", "debug")),
+    "keychain after workload": Case(MalformedCode.SECTION_ORDER, swapped("keychain", "workload")),
+    "all in reverse": Case(MalformedCode.SECTION_ORDER, of(*reversed(GOOD_SECTIONS))),
+    "an unknown optional section out of its order": Case(
+        MalformedCode.SECTION_ORDER, of(*GOOD_SECTIONS, section(3, b""))
+    ),
     "unknown optional sections in the wrong order": Case(
-        Fault.SECTION_ORDER, of(*GOOD_SECTIONS, section(19, b""), section(17, b""))
+        MalformedCode.SECTION_ORDER, of(*GOOD_SECTIONS, section(19, b""), section(17, b""))
     ),
-    "without metadata": Case(Fault.SECTION_MISSING, without("metadata")),
-    "without net": Case(Fault.SECTION_MISSING, without("net")),
-    "without constants": Case(Fault.SECTION_MISSING, without("constants")),
-    "without expressions": Case(Fault.CONSTANT_ORDER, without("expressions"), "pipelines"),
-    "without pipelines": Case(Fault.CONSTANT_ORDER, without("pipelines"), "net"),
+    "without metadata": Case(MalformedCode.SECTION_MISSING, without("metadata")),
+    "without net": Case(MalformedCode.SECTION_MISSING, without("net")),
+    "without constants": Case(MalformedCode.SECTION_MISSING, without("constants")),
+    "without expressions": Case(MalformedCode.CONSTANT_ORDER, without("expressions"), "pipelines"),
+    "without pipelines": Case(MalformedCode.CONSTANT_ORDER, without("pipelines"), "net"),
 }
 
 
@@ -147,7 +153,9 @@ def _ends() -> list[int]:
     return places
 
 
-CUTS: Cases = {f"cut after {place} bytes": Case(Fault.TRUNCATED, GOOD[:place], "container") for place in _ends()}
-CUTS["cut before the last byte"] = Case(Fault.TRUNCATED, GOOD[:-1], "container")
+CUTS: Cases = {
+    f"cut after {place} bytes": Case(MalformedCode.TRUNCATED, GOOD[:place], "container") for place in _ends()
+}
+CUTS["cut before the last byte"] = Case(MalformedCode.TRUNCATED, GOOD[:-1], "container")
 
 CASES: Cases = HEADERS | FRAMES | CUTS

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Case:
     """One malformed bundle and the code it is refused with."""
 
-    fault: Fault
+    fault: MalformedCode
     data: bytes | Callable[[], bytes]
     """A function where the bytes are many."""
     section: str | None = None

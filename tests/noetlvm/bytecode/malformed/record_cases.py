@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from tests.noetlvm.bytecode.malformed.pieces import (
     DONE,
     EMPTY,
@@ -26,42 +26,42 @@ from tests.noetlvm.bytecode.malformed.pieces import (
 )
 
 
-def metadata(fault: Fault, data: bytes) -> Case:
+def metadata(fault: MalformedCode, data: bytes) -> Case:
     return Case(fault, bundle(metadata=data), "metadata")
 
 
-def in_net(fault: Fault, data: bytes) -> Case:
+def in_net(fault: MalformedCode, data: bytes) -> Case:
     return Case(fault, bundle(net=data), "net")
 
 
-def in_step(fault: Fault, data: bytes) -> Case:
+def in_step(fault: MalformedCode, data: bytes) -> Case:
     return in_net(fault, net(data))
 
 
-def in_loop(fault: Fault, data: bytes) -> Case:
+def in_loop(fault: MalformedCode, data: bytes) -> Case:
     return in_step(fault, step(loops=array(data)))
 
 
-def in_arc(fault: Fault, data: bytes) -> Case:
+def in_arc(fault: MalformedCode, data: bytes) -> Case:
     return in_step(fault, step(arcs=array(data)))
 
 
-TYPE, LENGTH, RANGE = Fault.WRONG_TYPE, Fault.WRONG_LENGTH, Fault.OUT_OF_RANGE
+TYPE, LENGTH, RANGE = MalformedCode.WRONG_TYPE, MalformedCode.WRONG_LENGTH, MalformedCode.OUT_OF_RANGE
 
 METADATA: Cases = {
     "a playbook is a mapping": metadata(TYPE, mapping(text("name"), text("p"))),
     "a playbook of six fields": metadata(LENGTH, array(*[NIL] * 6)),
     "a playbook of eight fields": metadata(LENGTH, array(*[NIL] * 8)),
-    "a playbook less than there are nets": Case(Fault.TRUNCATED, bundle(net=net() + array()), "metadata"),
-    "a playbook more than there are nets": metadata(Fault.LEFT_OVER, playbook() + playbook()),
-    "something after the playbooks": metadata(Fault.LEFT_OVER, playbook() + NIL),
-    "metadata without a payload": metadata(Fault.TRUNCATED, b""),
+    "a playbook less than there are nets": Case(MalformedCode.TRUNCATED, bundle(net=net() + array()), "metadata"),
+    "a playbook more than there are nets": metadata(MalformedCode.LEFT_OVER, playbook() + playbook()),
+    "something after the playbooks": metadata(MalformedCode.LEFT_OVER, playbook() + NIL),
+    "metadata without a payload": metadata(MalformedCode.TRUNCATED, b""),
     "a playbook's name is a boolean": metadata(TYPE, playbook(name=TRUE)),
-    "a playbook's usual name is spelled out": metadata(Fault.PADDED_VALUE, playbook(name=text("p"))),
+    "a playbook's usual name is spelled out": metadata(MalformedCode.PADDED_VALUE, playbook(name=text("p"))),
     "a path of one part is spelled out as the name": metadata(
-        Fault.PADDED_VALUE, playbook(name=text("p"), path=text("p"))
+        MalformedCode.PADDED_VALUE, playbook(name=text("p"), path=text("p"))
     ),
-    "no name for a path of none": metadata(Fault.PADDED_VALUE, playbook(name=text(""), path=text(""))),
+    "no name for a path of none": metadata(MalformedCode.PADDED_VALUE, playbook(name=text(""), path=text(""))),
     "a playbook's name is a number": metadata(TYPE, playbook(name=u(4))),
     "a playbook's path is null": metadata(TYPE, playbook(path=NIL)),
     "a playbook's path is a list": metadata(TYPE, playbook(path=array(text("x")))),
@@ -69,27 +69,27 @@ METADATA: Cases = {
     "a playbook's metadata are null": metadata(TYPE, playbook(metadata=NIL)),
     "a playbook's executor is a text": metadata(TYPE, playbook(executor=text("local"))),
     "a playbook's executor has a key twice": metadata(
-        Fault.DUPLICATE_KEY, playbook(executor=mapping(text("a"), NIL, text("a"), NIL))
+        MalformedCode.DUPLICATE_KEY, playbook(executor=mapping(text("a"), NIL, text("a"), NIL))
     ),
     "the entry step is written out": metadata(TYPE, playbook(entry=text("start"))),
     "the entry step is null": metadata(TYPE, playbook(entry=NIL)),
-    "the entry step is a mapping of the pool": metadata(Fault.CONSTANT_TYPE, playbook(entry=u(0))),
-    "the entry step does not exist": metadata(Fault.NO_SUCH_CONSTANT, playbook(entry=u(9))),
+    "the entry step is a mapping of the pool": metadata(MalformedCode.CONSTANT_TYPE, playbook(entry=u(0))),
+    "the entry step does not exist": metadata(MalformedCode.NO_SUCH_CONSTANT, playbook(entry=u(9))),
     "the final step is false": metadata(TYPE, playbook(final=b"\xc2")),
     "the final step is null": metadata(TYPE, playbook(final=NIL)),
     "the final step is written out": metadata(TYPE, playbook(final=text("done"))),
-    "the final step is a mapping of the pool": metadata(Fault.CONSTANT_TYPE, playbook(final=u(1))),
-    "the final step does not exist": metadata(Fault.NO_SUCH_CONSTANT, playbook(final=u(10))),
+    "the final step is a mapping of the pool": metadata(MalformedCode.CONSTANT_TYPE, playbook(final=u(1))),
+    "the final step does not exist": metadata(MalformedCode.NO_SUCH_CONSTANT, playbook(final=u(10))),
     "strictness is a number": metadata(TYPE, playbook(strict=u(1))),
     "strictness is null": metadata(TYPE, playbook(strict=NIL)),
 }
 
 NET: Cases = {
-    "no playbooks": in_net(Fault.NO_PLAYBOOK, b""),
+    "no playbooks": in_net(MalformedCode.NO_PLAYBOOK, b""),
     "steps are a mapping": in_net(TYPE, EMPTY),
     "steps are null": in_net(TYPE, NIL),
     "something after the nets": in_net(TYPE, net() + u(0)),
-    "a step less than announced": in_net(Fault.TRUNCATED, b"\x93" + step() + DONE),
+    "a step less than announced": in_net(MalformedCode.TRUNCATED, b"\x93" + step() + DONE),
     "a step more than announced": in_net(TYPE, b"\x91" + step() + DONE[1:]),
     "a step is a text": in_step(TYPE, text("start")),
     "a step of five fields": in_step(LENGTH, array(*[u(0)] * 5)),
@@ -132,18 +132,18 @@ NET: Cases = {
     "an arc's bits are a boolean": in_arc(TYPE, arc(bits=TRUE)),
     "an arc's guard is null": in_arc(TYPE, arc(guard=NIL)),
     "an arc's args are a mapping": in_arc(TYPE, arc(args=EMPTY)),
-    "a padded number in an arc": in_arc(Fault.PADDED_VALUE, arc(guard=b"\xcc\x02")),
+    "a padded number in an arc": in_arc(MalformedCode.PADDED_VALUE, arc(guard=b"\xcc\x02")),
 }
 
 KEYCHAIN: Cases = {
     name: Case(fault, bundle(keychain=data), "keychain")
     for name, (fault, data) in {
-        "keychain without a payload": (Fault.SECTION_EMPTY, b""),
-        "a keychain that holds nothing": (Fault.SECTION_EMPTY, array()),
-        "a keychain too many": (Fault.LEFT_OVER, array(credential()) + array()),
+        "keychain without a payload": (MalformedCode.SECTION_EMPTY, b""),
+        "a keychain that holds nothing": (MalformedCode.SECTION_EMPTY, array()),
+        "a keychain too many": (MalformedCode.LEFT_OVER, array(credential()) + array()),
         "a keychain is a mapping": (TYPE, EMPTY),
         "a keychain is null": (TYPE, NIL),
-        "something after the keychains": (Fault.LEFT_OVER, PAYLOADS["keychain"] + NIL),
+        "something after the keychains": (MalformedCode.LEFT_OVER, PAYLOADS["keychain"] + NIL),
         "a credential is a text": (TYPE, array(text("token"))),
         "a credential of two fields": (LENGTH, array(array(text("token"), text("secret")))),
         "a credential of four fields": (LENGTH, array(array(NIL, NIL, NIL, NIL))),
@@ -157,29 +157,31 @@ KEYCHAIN: Cases = {
 WORKLOAD: Cases = {
     name: Case(fault, bundle(workload=data), "workload")
     for name, (fault, data) in {
-        "workload without a payload": (Fault.SECTION_EMPTY, b""),
-        "a workload that holds nothing": (Fault.SECTION_EMPTY, EMPTY),
-        "a workload too many": (Fault.LEFT_OVER, PAYLOADS["workload"] + EMPTY),
+        "workload without a payload": (MalformedCode.SECTION_EMPTY, b""),
+        "a workload that holds nothing": (MalformedCode.SECTION_EMPTY, EMPTY),
+        "a workload too many": (MalformedCode.LEFT_OVER, PAYLOADS["workload"] + EMPTY),
         "a workload is a list": (TYPE, array()),
         "a workload is null": (TYPE, NIL),
-        "something after the workload": (Fault.LEFT_OVER, PAYLOADS["workload"] + NIL),
+        "something after the workload": (MalformedCode.LEFT_OVER, PAYLOADS["workload"] + NIL),
     }.items()
 }
 
 CHILDREN: Cases = {
     "a keychain less than there are nets": Case(
-        Fault.TRUNCATED, bundle(net=net() + array(), metadata=playbook() * 2), "keychain"
+        MalformedCode.TRUNCATED, bundle(net=net() + array(), metadata=playbook() * 2), "keychain"
     ),
     "keychains that hold nothing": Case(
-        Fault.SECTION_EMPTY, bundle(net=net() + array(), metadata=playbook() * 2, keychain=array() * 2), "keychain"
+        MalformedCode.SECTION_EMPTY,
+        bundle(net=net() + array(), metadata=playbook() * 2, keychain=array() * 2),
+        "keychain",
     ),
     "a workload less than there are nets": Case(
-        Fault.TRUNCATED,
+        MalformedCode.TRUNCATED,
         bundle(net=net() + array(), metadata=playbook() * 2, keychain=array(credential()) + array()),
         "workload",
     ),
     "workloads that hold nothing": Case(
-        Fault.SECTION_EMPTY,
+        MalformedCode.SECTION_EMPTY,
         bundle(
             net=net() + array(), metadata=playbook() * 2, keychain=array(credential()) + array(), workload=EMPTY * 2
         ),

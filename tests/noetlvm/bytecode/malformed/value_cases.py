@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from noetlvm.bytecode.codec.malformed import Fault
+from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX, TEXT_BYTES_MAX
 from tests.noetlvm.bytecode.malformed.pieces import (
     NIL,
@@ -21,7 +21,7 @@ from tests.noetlvm.bytecode.malformed.pieces import (
 )
 
 
-def value(fault: Fault, data: bytes) -> Case:
+def value(fault: MalformedCode, data: bytes) -> Case:
     return Case(fault, with_value(data), "workload")
 
 
@@ -33,7 +33,7 @@ def big(digits: bytes) -> bytes:
 
 
 PADDED: Cases = {
-    name: value(Fault.PADDED_VALUE, data)
+    name: value(MalformedCode.PADDED_VALUE, data)
     for name, data in {
         "0 as uint8": b"\xcc\x00",
         "127 as uint8": b"\xcc\x7f",
@@ -68,7 +68,7 @@ PADDED: Cases = {
 }
 
 FORBIDDEN: Cases = {
-    name: value(Fault.FORBIDDEN_TYPE, data)
+    name: value(MalformedCode.FORBIDDEN_TYPE, data)
     for name, data in {
         "the unused byte of msgpack": b"\xc1",
         "a float of 32 bits": b"\xca\x3f\x80\x00\x00",
@@ -85,18 +85,18 @@ FORBIDDEN: Cases = {
 }
 
 TYPES: Cases = {
-    "bytes as a value": value(Fault.WRONG_TYPE, binary(b"abc")),
-    "bytes in a list": value(Fault.WRONG_TYPE, array(binary(b""))),
-    "a number as a key": value(Fault.WRONG_TYPE, mapping(u(1), u(2))),
-    "null as a key": value(Fault.WRONG_TYPE, mapping(NIL, u(2))),
-    "true as a key": value(Fault.WRONG_TYPE, mapping(b"\xc3", u(2))),
-    "bytes as a key": value(Fault.WRONG_TYPE, mapping(binary(b"a"), u(2))),
-    "a list as a key": value(Fault.WRONG_TYPE, mapping(array(), u(2))),
-    "a large integer as a key": value(Fault.WRONG_TYPE, mapping(big(b"1" * 20), u(2))),
+    "bytes as a value": value(MalformedCode.WRONG_TYPE, binary(b"abc")),
+    "bytes in a list": value(MalformedCode.WRONG_TYPE, array(binary(b""))),
+    "a number as a key": value(MalformedCode.WRONG_TYPE, mapping(u(1), u(2))),
+    "null as a key": value(MalformedCode.WRONG_TYPE, mapping(NIL, u(2))),
+    "true as a key": value(MalformedCode.WRONG_TYPE, mapping(b"\xc3", u(2))),
+    "bytes as a key": value(MalformedCode.WRONG_TYPE, mapping(binary(b"a"), u(2))),
+    "a list as a key": value(MalformedCode.WRONG_TYPE, mapping(array(), u(2))),
+    "a large integer as a key": value(MalformedCode.WRONG_TYPE, mapping(big(b"1" * 20), u(2))),
 }
 
 TEXTS: Cases = {
-    name: value(Fault.BAD_TEXT, bytes((0xA0 + len(raw),)) + raw)
+    name: value(MalformedCode.BAD_TEXT, bytes((0xA0 + len(raw),)) + raw)
     for name, raw in {
         "a lone continuation byte": b"\x80",
         "a lone lead byte": b"a\xc3",
@@ -110,26 +110,27 @@ TEXTS: Cases = {
     }.items()
 }
 TEXTS |= {
-    "a key that is no UTF-8": value(Fault.BAD_TEXT, mapping(b"\xa1\xff", u(1))),
+    "a key that is no UTF-8": value(MalformedCode.BAD_TEXT, mapping(b"\xa1\xff", u(1))),
     "a text longer than the limit": Case(
-        Fault.TOO_LONG, lambda: with_value(struct.pack(">BI", 0xDB, TEXT_BYTES_MAX + 1) + b"x" * (TEXT_BYTES_MAX + 1))
+        MalformedCode.TOO_LONG,
+        lambda: with_value(struct.pack(">BI", 0xDB, TEXT_BYTES_MAX + 1) + b"x" * (TEXT_BYTES_MAX + 1)),
     ),
 }
 
 KEYS: Cases = {
-    "a key twice": value(Fault.DUPLICATE_KEY, mapping(text("a"), u(1), text("a"), u(2))),
-    "a key twice with equal values": value(Fault.DUPLICATE_KEY, mapping(text("a"), u(1), text("a"), u(1))),
-    "an empty key twice": value(Fault.DUPLICATE_KEY, mapping(text(""), u(1), text("b"), u(1), text(""), u(1))),
+    "a key twice": value(MalformedCode.DUPLICATE_KEY, mapping(text("a"), u(1), text("a"), u(2))),
+    "a key twice with equal values": value(MalformedCode.DUPLICATE_KEY, mapping(text("a"), u(1), text("a"), u(1))),
+    "an empty key twice": value(MalformedCode.DUPLICATE_KEY, mapping(text(""), u(1), text("b"), u(1), text(""), u(1))),
     "a key twice, deep inside": value(
-        Fault.DUPLICATE_KEY, array(mapping(text("x"), mapping(text("a"), NIL, text("a"), NIL)))
+        MalformedCode.DUPLICATE_KEY, array(mapping(text("x"), mapping(text("a"), NIL, text("a"), NIL)))
     ),
     "a key of the workload twice": Case(
-        Fault.DUPLICATE_KEY, bundle(workload=mapping(text("a"), u(1), text("a"), u(1))), "workload"
+        MalformedCode.DUPLICATE_KEY, bundle(workload=mapping(text("a"), u(1), text("a"), u(1))), "workload"
     ),
 }
 
 INTEGERS: Cases = {
-    name: value(Fault.BAD_INTEGER, big(digits))
+    name: value(MalformedCode.BAD_INTEGER, big(digits))
     for name, digits in {
         "a large integer of no digits": b"",
         "a small integer as a large one": b"7",
@@ -148,11 +149,11 @@ INTEGERS: Cases = {
         "a null byte": b"1" * 20 + b"\0",
     }.items()
 }
-INTEGERS["a large integer past the limit"] = value(Fault.TOO_LONG, big(b"1" * (BIG_INTEGER_CHARS_MAX + 1)))
-INTEGERS["a large integer with a padded length"] = value(Fault.PADDED_VALUE, b"\xc8\x00\x14\x01" + b"1" * 20)
+INTEGERS["a large integer past the limit"] = value(MalformedCode.TOO_LONG, big(b"1" * (BIG_INTEGER_CHARS_MAX + 1)))
+INTEGERS["a large integer with a padded length"] = value(MalformedCode.PADDED_VALUE, b"\xc8\x00\x14\x01" + b"1" * 20)
 
 FLOATS: Cases = {
-    name: value(Fault.BAD_FLOAT, b"\xcb" + bits.to_bytes(8, "big"))
+    name: value(MalformedCode.BAD_FLOAT, b"\xcb" + bits.to_bytes(8, "big"))
     for name, bits in {
         "NaN with a sign": 0xFFF8_0000_0000_0000,
         "NaN with a payload": 0x7FF8_0000_0000_0001,
@@ -162,15 +163,15 @@ FLOATS: Cases = {
 }
 
 DEPTHS: Cases = {
-    "lists nested one too deep": value(Fault.TOO_DEEP, b"\x91" * DEPTH_MAX + u(1)),
-    "mappings nested one too deep": value(Fault.TOO_DEEP, b"\x81\xa1a" * DEPTH_MAX + u(1)),
-    "a thousand nested lists": value(Fault.TOO_DEEP, b"\x91" * 1_000),
-    "a million nested lists": Case(Fault.TOO_DEEP, lambda: with_value(b"\x91" * 1_000_000), "workload"),
-    "a million nested mappings": Case(Fault.TOO_DEEP, lambda: with_value(b"\x81\xa1a" * 1_000_000), "workload"),
+    "lists nested one too deep": value(MalformedCode.TOO_DEEP, b"\x91" * DEPTH_MAX + u(1)),
+    "mappings nested one too deep": value(MalformedCode.TOO_DEEP, b"\x81\xa1a" * DEPTH_MAX + u(1)),
+    "a thousand nested lists": value(MalformedCode.TOO_DEEP, b"\x91" * 1_000),
+    "a million nested lists": Case(MalformedCode.TOO_DEEP, lambda: with_value(b"\x91" * 1_000_000), "workload"),
+    "a million nested mappings": Case(MalformedCode.TOO_DEEP, lambda: with_value(b"\x81\xa1a" * 1_000_000), "workload"),
 }
 
 CUTS: Cases = {
-    name: value(Fault.TRUNCATED, data)
+    name: value(MalformedCode.TRUNCATED, data)
     for name, data in {
         "no value after the key": b"",
         "uint8 without its byte": b"\xcc",

@@ -1,17 +1,20 @@
-"""Prepares the retry of a failed execution (S56): reads its log, and says why it cannot be retried."""
+"""Requests that need more than a start: retries of failed executions (S56), and refusals, whose log says why (S61)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from noetlvm.data.event import Recorded
 from noetlvm.data.references import Reference
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook
+from noetlvm.machine.messages import Request
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
+from noetlvm.machine.requests import refused
 from noetlvm.machine.retry import RetryPlan
-from noetlvm.store.interface import Execution, StoreReader
+from noetlvm.server.identity import NewIds, new_ids
+from noetlvm.store.interface import Append, Execution, Store, StoreReader
 
 RETRY_EVENTS_MAX = 250_000
 """Events of an execution that can be retried: the new one's log begins with all of them, in one transaction."""
@@ -68,3 +71,31 @@ _STANDING = {
     "success": "has succeeded",
     "cancelled": "was cancelled",
 }
+
+
+NO_BUNDLE = ""
+"""Bundle of an execution whose playbook could not be compiled or found."""
+
+
+class BadRequestError(ValueError):
+    """A request that is refused. `execution_id` is the execution whose log says why; empty: there is none."""
+
+    def __init__(self, message: str, execution_id: str = "") -> None:
+        super().__init__(message)
+        self.execution_id = execution_id
+
+
+def record_refusal(
+    store: Store, error: dict[str, Any], path: str, *, name: str = "", now: float, ids: NewIds = new_ids
+) -> BadRequestError:
+    """Write the log of a request that is refused, and return what to raise. Raises StoreError."""
+    execution_id, *event_ids = ids(now, 4)
+    events = list(refused(Request(execution_id, NO_BUNDLE, {}), path, error))
+    counts = {"ok": 0, "failed": 0, "rejected": 0, "failures": 1}
+    row = Execution(execution_id, NO_BUNDLE, name or path, path, "failed", now, now, counts=counts, seq=len(events))
+    recorded = [
+        Recorded(seq, event_id, now, event)
+        for seq, (event_id, event) in enumerate(zip(event_ids, events, strict=True), 1)
+    ]
+    store.write([Append(row, 0, recorded)])
+    return BadRequestError(error["message"], execution_id)

@@ -1,0 +1,45 @@
+"""P325: a worker pool whose name cannot be one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.analysis.placement import named_pools
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlvm.language.placement import POOL_CHARS_MAX
+
+
+class PoolName(Rule):
+    code = "P325"
+    name = "pool-name"
+    severity = Severity.ERROR
+    summary = "`pool` of the executor, a step or a loop names no worker pool: it is a template, a number or too long."
+    why = (
+        "Workers say which pools they serve when they start (`noetlvm worker --pool NAME`), so a name is known before "
+        "anything runs. A step whose pool no worker can serve waits for ever."
+    )
+    bad = """
+    - step: train
+      spec: {pool: "{{ workload.pool }}"}
+      tool: {kind: noop}
+    """
+    good = """
+    - step: train
+      spec: {pool: gpu}
+      tool: {kind: noop}
+    """
+    covers = ("S22", "S38")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        for pool in named_pools(model.playbook, model.steps):
+            if pool.is_template:
+                message = "a worker pool is a plain name, and this is a template"
+            elif not isinstance(pool.value, str) or not pool.value.strip():
+                message = f"a worker pool is a text, and `{pool.text}` is none"
+            elif len(pool.value) > POOL_CHARS_MAX:
+                message = f"the name of a worker pool has up to {POOL_CHARS_MAX} characters, and this has more"
+            else:
+                continue
+            yield self.finding(pool.span, message, "write a name that workers are started with, such as `gpu`")

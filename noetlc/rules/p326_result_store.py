@@ -1,0 +1,77 @@
+"""P326: `executor.spec.result` that names no store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.inputs import rewrite
+from noetlc.analysis.model import Model
+from noetlc.analysis.placement import entry_of, result_store
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Mapping, Node, Scalar
+from noetlvm.language.placement import RESULT_STORES
+from noetlvm.nearest import nearest
+
+
+class ResultStoreSetting(Rule):
+    code = "P326"
+    name = "result-store"
+    severity = Severity.ERROR
+    summary = "`executor.spec.result.store` is no store of results that there is."
+    why = (
+        "Large results go to the store that it names, and a server refuses a playbook that wants one which it does not "
+        "offer. A misspelt store would be noticed at the first start."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: shop/load}
+    executor:
+      spec: {result: {store: {kind: nats_objects}}}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: load, path: shop/load}
+    executor:
+      spec: {result: {store: {kind: nats_object, bucket: results}}}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("S46", "brief §2.2")
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        store = result_store(model.playbook)
+        if store is None:
+            return
+        kind = entry_of(store, "kind")
+        if not isinstance(store, Mapping) or not isinstance(kind, Scalar):
+            kinds = ", ".join(f"`{name}`" for name in RESULT_STORES)
+            message = "`executor.spec.result` says where large results go by `store: {kind: …}`"
+            yield self.finding(store.span, message, f"the kinds are {kinds}")
+            return
+        if kind.text not in RESULT_STORES:
+            meant = nearest(kind.text, sorted(RESULT_STORES))
+            help = f"did you mean `{meant}`?" if meant else f"the kinds are {', '.join(RESULT_STORES)}"
+            yield self.finding(kind.span, f"there is no store of results `{kind.text}`", help, fix=rewrite(kind, meant))
+            return
+        yield from self._check_options(store, kind)
+
+    def _check_options(self, store: Mapping, kind: Scalar) -> Iterator[Finding]:
+        known = ("kind", *RESULT_STORES[kind.text])
+        for entry in store.entries:
+            if entry.key.text not in known:
+                message = f"the store `{kind.text}` has no setting `{entry.key.text}`"
+                yield self.finding(entry.key.span, message, f"it has {', '.join(f'`{name}`' for name in known)}")
+            elif not _is_plain_text(entry.value):
+                message = f"`{entry.key.text}` of a store is a plain text"
+                yield self.finding(entry.value.span, message, "write a text without a template")
+
+
+def _is_plain_text(node: Node) -> bool:
+    return isinstance(node, Scalar) and isinstance(node.value, str) and not node.is_template

@@ -1,0 +1,62 @@
+"""P327: an execution profile or a runtime version that this runtime does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Finding, Severity
+from noetlc.rules.rule import Rule
+from noetlvm.limits import PROFILES, RUNTIME, runtime_objection
+from noetlvm.nearest import did_you_mean
+
+
+class Runtime(Rule):
+    code = "P327"
+    name = "runtime"
+    severity = Severity.WARNING
+    summary = "`executor.profile` or `executor.version` names something that this runtime does not know."
+    why = (
+        "`profile: local` runs the iterations of every loop on one worker, unless the loop says `exec: distributed`; "
+        "with `distributed`, the default, parallel iterations go to any worker. Another profile changes nothing. "
+        f"`version` names the runtime that a playbook was written for. This one is `{RUNTIME}`: a later version is an "
+        "error, because the request would be refused, and what is no version of it is not checked."
+    )
+    bad = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: example, path: examples/example}
+    executor: {profile: lokal, version: noetl-runtime/3}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    good = """
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: example, path: examples/example}
+    executor: {profile: local, version: noetl-runtime/2}
+    workflow:
+      - step: start
+        tool: {kind: noop}
+    """
+    covers = ("brief §2.2", "S63")
+    stops_compiler = False
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        executor = model.playbook.executor
+        profile = executor.profile if executor else None
+        if profile is not None and profile.text not in PROFILES:
+            names = " or ".join(f"`{name}`" for name in PROFILES)
+            help = did_you_mean(profile.text, PROFILES) or f"write {names}, or leave it out"
+            yield self.finding(profile.span, f"there is no profile `{profile.text}`, and it changes nothing", help)
+        version = executor.version if executor else None
+        if version is None:
+            return
+        objection = runtime_objection(version.value)
+        if objection:
+            help = f"write `{RUNTIME}` if it runs there too, or leave it out"
+            yield self.finding(version.span, objection, help, severity=Severity.ERROR)
+        elif not version.text.startswith(RUNTIME.partition("/")[0]):
+            help = f"write `{RUNTIME}`, or leave it out"
+            yield self.finding(version.span, f"`{version.text}` is no version of this runtime, and not checked", help)

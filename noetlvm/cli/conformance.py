@@ -1,0 +1,141 @@
+"""`noetlvm conformance`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from noetlvm.cli.request import Json
+from noetlvm.command_line.declared import Option
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+
+if TYPE_CHECKING:
+    from noetlvm.conformance.report import CaseResult
+    from noetlvm.conformance.suite import Case, Suite
+
+
+class ConformanceMode(StrEnum):
+    """Where cases of the stage `run` run."""
+
+    EMBEDDED = "embedded"
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+
+def conformance(
+    mode: Annotated[
+        ConformanceMode,
+        Option(
+            help="embedded: in this process. sqlite: a server and two workers. postgres: two servers and two workers, "
+            "with PostgreSQL and NATS.",
+        ),
+    ] = ConformanceMode.EMBEDDED,
+    stage: Annotated[
+        list[str] | None,
+        Option("--stage", metavar="STAGE", help="Stage to run; repeatable. [default: all; with a service, run]"),
+    ] = None,
+    case: Annotated[
+        list[str] | None, Option("--case", metavar="ID", help="Case to run; repeatable. [default: all]")
+    ] = None,
+    command: Annotated[
+        str | None, Option(metavar="COMMAND", help="Program that answers instead of this one, by the suite's protocol.")
+    ] = None,
+    suite: Annotated[str | None, Option(metavar="DIR", help="Folder of the suite. [default: the shipped one]")] = None,
+    store: Annotated[
+        str | None, Option(metavar="STORE", help="Empty database for the service. [default: one for this run]")
+    ] = None,
+    wake: Annotated[str | None, Option(metavar="nats://…", help="NATS to use. [default: one for this run]")] = None,
+    junit: Annotated[str | None, Option(metavar="FILE", help="Also write a report in the format of JUnit.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Run the conformance suite, and say which cases fail and which requirements no case checks.
+
+    With a service, every case must also give the log that the embedded engine writes, up to identifiers, times, and the
+    order that the definition leaves open.
+
+    \b
+    Examples:
+      noetlvm conformance                                    all stages, in this process
+      noetlvm conformance --mode postgres --junit report.xml
+      noetlvm conformance --stage lint --command ./mylinter  another implementation
+
+    \b
+    Exit codes: 0 all cases pass and every requirement has one, 1 not so, 2 could not run.
+    """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
+    from noetlvm.conformance.report import SuiteReport
+
+    found = _suite(suite)
+    cases = _cases(found, mode, stage, case, command)
+    if mode is ConformanceMode.EMBEDDED:
+        results = _results(cases, command)
+    else:
+        results = _service_results(cases, mode, store, wake)
+    report = SuiteReport(command or mode.value, results, found.rows_without_case())
+    if junit:
+        Path(junit).write_bytes(report.junit())
+    if as_json:
+        print(json.dumps(report.to_data(), indent=2))
+    else:
+        print("\n".join(report.lines()))
+    return SUCCESS if report.passed else FAILURE
+
+
+def _suite(folder: str | None) -> Suite:
+    from noetlvm.conformance.suite import Suite
+
+    if folder is not None and not (Path(folder) / "requirements.csv").is_file():
+        raise CommandError(f"{folder} is no conformance suite: it has no requirements.csv")
+    found = Suite.found() if folder is None else Suite(Path(folder))
+    if found is None:
+        raise CommandError("no conformance suite is installed: give --suite DIR")
+    return found
+
+
+def _cases(
+    suite: Suite, mode: ConformanceMode, stages: list[str] | None, names: list[str] | None, command: str | None
+) -> list[Case]:
+    from noetlvm.conformance.suite import FILES, selected
+
+    is_service = mode is not ConformanceMode.EMBEDDED
+    wanted = stages or (["run"] if is_service else list(FILES))
+    for stage in wanted:
+        if stage not in FILES:
+            raise CommandError(f"there is no stage `{stage}`; there are {', '.join(FILES)}")
+        if is_service and stage != "run":
+            raise CommandError(f"the stage `{stage}` does not depend on the mode: leave out --mode")
+    if is_service and command is not None:
+        raise CommandError("--command and --mode exclude each other: another implementation has modes of its own")
+    cases = [case for stage in wanted for case in selected(suite.cases(stage), names or ())]
+    if not cases:
+        raise CommandError("there is no such case: `ls` of the suite's folder shows them")
+    return cases
+
+
+def _results(cases: list[Case], command: str | None) -> list[CaseResult]:
+    from noetlvm.conformance.report import CaseResult
+    from noetlvm.conformance.stages import CommandImplementation, OwnImplementation, judge
+
+    implementation = OwnImplementation() if command is None else CommandImplementation(command)
+    results = []
+    with tempfile.TemporaryDirectory(prefix="noetlvm-") as folder:
+        for case in cases:
+            began = time.monotonic()
+            problems = judge(case, implementation, Path(folder))
+            results.append(CaseResult(case.stage, case.id, problems, time.monotonic() - began))
+    return results
+
+
+def _service_results(cases: list[Case], mode: ConformanceMode, store: str | None, wake: str | None) -> list[CaseResult]:
+    from noetlvm.conformance.report import CaseResult
+    from noetlvm.conformance.service_runs import judge_all, started
+
+    results: list[CaseResult] = []
+    with tempfile.TemporaryDirectory(prefix="noetlvm-") as folder, started(mode, Path(folder), store, wake) as cluster:
+        judge_all(cluster, cases, lambda case, problems: results.append(CaseResult(case.stage, case.id, problems)))
+        print(f"{len(results)} cases on {len(cluster.cluster.servers)} servers and 2 workers", file=sys.stderr)
+    return sorted(results, key=lambda result: result.id)

@@ -1,0 +1,306 @@
+"""Which worker gets which command: pools, local units, slots, and commands that are open already."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from noetlvm.bridge import compile_texts
+from noetlvm.data.event import Event
+from noetlvm.language.placement import StoreName
+from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.messages import Work, from_data
+from noetlvm.machine.payload import Offload
+from noetlvm.results.memory import MemoryResults
+from noetlvm.results.offered import OfferedResults
+from noetlvm.server.server import BadRequestError
+from noetlvm.service.driver import Driver
+from noetlvm.service.hub import ConnectedWorker
+from tests.noetlvm.service.test_leases import driven
+
+HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
+
+
+class Hand:
+    """A worker of the test: it takes commands, and reports what the test says."""
+
+    def __init__(self, driver: Driver, name: str, pools: tuple[str, ...] = ("default",), slots: int = 4) -> None:
+        self.driver = driver
+        self.news = asyncio.Event()
+        self.worker = ConnectedWorker(name, pools, slots, self.news.set)
+        self.taken: list[Work] = []
+        self.stopped: list[list[Any]] = []
+
+    async def join(self) -> Hand:
+        await self.driver.join(self.worker)
+        return self
+
+    def take(self) -> list[Work]:
+        """Return commands that came since the last call."""
+        outbound = self.worker.take()
+        works = [from_data(command["work"]) for command in outbound.commands]
+        self.taken += works
+        self.stopped += outbound.stop
+        return works
+
+    async def next(self, count: int = 1) -> list[Work]:
+        found: list[Work] = []
+        async with asyncio.timeout(20):
+            while len(found) < count:
+                self.news.clear()
+                found += self.take()
+                if len(found) < count:
+                    await self.news.wait()
+        return found
+
+    def report(self, work: Work, *events: Event) -> None:
+        part = (work.execution_id, work.run, work.iteration)
+        self.driver.report(self.worker, 1, part, work.lease, list(events))
+
+    def finish(self, work: Work) -> None:
+        name = "loop.iteration.done" if work.iteration else "step.done"
+        self.report(work, Event(name, {"result": None}, work.run, work.iteration))
+
+
+async def start(driver: Driver, *texts: str) -> str:
+    return await driver.start(Bundle.of(compile_texts([HEAD + texts[0], *texts[1:]])), {}, {})
+
+
+async def settled(driver: Driver) -> None:
+    """Let the driver poll a few times."""
+    await asyncio.sleep(0.15)
+
+
+def looped(spec: str) -> str:
+    return f"""
+workflow:
+  - step: start
+    loop: {{ in: [0, 1, 2, 3, 4, 5], iterator: n, spec: {spec} }}
+    tool: [{{ only: {{ kind: shell, command: ["true"] }} }}]
+"""
+
+
+PARALLEL = "{ mode: parallel, max_in_flight: 6, policy: { exec: local } }"
+
+POOLS = """
+executor: { spec: { pool: big } }
+workflow:
+  - step: start
+    tool: [{ a: { kind: shell, command: ["true"] } }]
+    next: { arcs: [{ step: fine }, { step: each }], spec: { mode: inclusive } }
+  - step: fine
+    spec: { pool: small }
+    tool: [{ b: { kind: postgres, command: select 1, spec: { pool: { max_size: 2 } } } }]
+  - step: each
+    spec: { pool: small }
+    loop: { in: [1], iterator: n, spec: { pool: gpu } }
+    tool: [{ c: { kind: shell, command: ["true"] } }]
+"""
+
+
+def test_a_step_runs_in_the_pool_that_its_loop_itself_or_the_executor_names() -> None:
+    async def test(driver: Driver) -> None:
+        big, small, gpu, other = [
+            await Hand(driver, name, (name,)).join() for name in ("big", "small", "gpu", "default")
+        ]
+        await start(driver, POOLS)
+        (first,) = await big.next()
+        assert first.step == "start"
+        big.finish(first)
+        assert [work.step for work in (*await small.next(), *await gpu.next())] == ["fine", "each"]
+        await settled(driver)
+        assert (big.take(), other.take()) == ([], [])
+
+    driven(test)
+
+
+@pytest.mark.parametrize(("place", "workers"), [("local", 1), ("distributed", 2)])
+def test_iterations_of_a_local_loop_stay_with_one_worker(place: str, workers: int) -> None:
+    async def test(driver: Driver) -> None:
+        hands = [await Hand(driver, name, slots=3).join() for name in ("one", "two")]
+        await start(driver, looped(PARALLEL.replace("local", place)))
+        await settled(driver)
+        counts = [len(hand.take()) for hand in hands]
+        assert (sum(counts), sum(count > 0 for count in counts)) == (6, workers)
+
+    driven(test)
+
+
+def test_iterations_of_a_sequential_loop_stay_with_one_worker() -> None:
+    async def test(driver: Driver) -> None:
+        hands = [await Hand(driver, name).join() for name in ("one", "two")]
+        await start(driver, looped("{ mode: sequential }"))
+        for _ in range(6):
+            async with asyncio.timeout(20):
+                while not (found := [(hand, work) for hand in hands for work in hand.take()]):
+                    await asyncio.sleep(0.01)
+            ((hand, work),) = found
+            hand.finish(work)
+        assert sorted(len(hand.taken) for hand in hands) == [0, 6]
+
+    driven(test)
+
+
+def test_a_local_loop_that_waited_for_a_worker_goes_to_one_as_a_whole() -> None:
+    async def test(driver: Driver) -> None:
+        await start(driver, looped(PARALLEL))
+        await settled(driver)
+        hands = [await Hand(driver, name, slots=2).join() for name in ("one", "two")]
+        await settled(driver)
+        assert sorted(len(hand.take()) for hand in hands) == [0, 6]
+
+    driven(test)
+
+
+def test_a_local_loop_goes_on_with_another_worker_when_its_own_is_lost() -> None:
+    async def test(driver: Driver) -> None:
+        one = await Hand(driver, "one").join()
+        await start(driver, looped(PARALLEL))
+        assert len(await one.next(6)) == 6
+        two = await Hand(driver, "two").join()
+        driver.leave(one.worker)
+        assert {work.lease for work in await two.next(6)} == {2}
+
+    driven(test)
+
+
+CHILD = """
+workflow:
+  - step: start
+    tool: [{ call: { kind: playbook, path: tests/kid } }]
+"""
+KID = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: kid, path: tests/kid }
+workflow:
+  - step: start
+    tool: [{ say: { kind: shell, command: ["true"] } }]
+"""
+
+
+def test_a_pipeline_that_waits_for_a_child_holds_no_slot() -> None:
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one", slots=1).join()
+        await start(driver, CHILD, KID)
+        (parent,) = await hand.next()
+        child = {"path": "tests/kid", "workload": {}}
+        hand.report(parent, Event("task.started", {"child": child}, 1, "", 1, "call", 1))
+        (kid,) = await hand.next()
+        assert kid.path == "tests/kid"
+        hand.finish(kid)
+        (again,) = await hand.next()
+        assert (again.path, again.lease) == ("tests/test", 2)
+
+    driven(test)
+
+
+CHAIN = """
+workflow:
+  - step: start
+    tool: [{ a: { kind: shell, command: ["true"] } }]
+    next: { arcs: [{ step: end }] }
+  - step: end
+    tool: [{ b: { kind: shell, command: ["true"] } }]
+"""
+
+
+def test_a_worker_gets_the_next_step_with_the_answer_to_its_report() -> None:
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one", slots=1).join()
+        await start(driver, CHAIN)
+        (first,) = await hand.next()
+        hand.finish(first)
+        driver._round()  # one decision, one write
+        assert [work.step for work in hand.take()] == ["end"]
+
+    driven(test)
+
+
+def test_what_runs_is_not_handed_out_again_after_a_pause() -> None:
+    async def test(driver: Driver) -> None:
+        one, two = [await Hand(driver, name).join() for name in ("one", "two")]
+        id = await start(driver, CHAIN)
+        await settled(driver)
+        assert len(one.take() + two.take()) == 1
+        for action in ("pause", "resume"):
+            driver.store.request(id, action)  # type: ignore[arg-type]
+            driver.wake()
+            await settled(driver)
+        assert (one.take(), two.take(), one.stopped, two.stopped) == ([], [], [], [])
+
+    driven(test)
+
+
+def test_what_became_ready_during_a_pause_is_handed_out_after_it() -> None:
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        id = await start(driver, CHAIN)
+        (first,) = await hand.next()
+        driver.store.request(id, "pause")
+        driver.wake()
+        await settled(driver)
+        hand.finish(first)
+        await settled(driver)
+        assert hand.take() == []
+        driver.store.request(id, "resume")
+        driver.wake()
+        assert [work.step for work in await hand.next()] == ["end"]
+
+    driven(test)
+
+
+STORED = """
+executor: { spec: { result: { store: { kind: nats_object, bucket: ours } } } }
+workflow:
+  - step: start
+    tool: [{ a: { kind: shell, command: ["true"] } }]
+"""
+
+
+def test_results_go_to_the_store_that_the_playbook_chooses() -> None:
+    own, chosen = MemoryResults(), MemoryResults()
+
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        driver.results = driver.server.results = OfferedResults(
+            {StoreName("files"): own, StoreName("nats_object", "ours"): chosen}
+        )
+        id = await start(driver, STORED)
+        (work,) = await hand.next()
+        large = Offload(limit=10)
+        result = large.shrink("x" * 10_000)
+        driver.put_results(large.take_blobs(), {id})
+        hand.report(work, Event("step.done", {"result": result}, work.run))
+        await settled(driver)
+        assert (list(own.keys()), list(chosen.keys())) == ([], [result.key])
+        assert driver.results.get(result.key) == chosen.get(result.key)
+
+    driven(test)
+
+
+def test_a_store_that_is_not_offered_is_refused_with_what_is() -> None:
+    async def test(driver: Driver) -> None:
+        driver.results = driver.server.results = OfferedResults(
+            {StoreName("files"): MemoryResults(), StoreName("nats_object", "theirs"): MemoryResults()}
+        )
+        with pytest.raises(BadRequestError, match=r"wants nats_object .*offers: files, nats_object \(bucket theirs\)"):
+            await start(driver, STORED)
+
+    driven(test)
+
+
+def test_a_worker_that_connects_again_may_still_read_what_its_command_refers_to() -> None:
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        await start(driver, CHAIN)
+        (work,) = await hand.next()
+        again = Hand(driver, "one")
+        await driver.join(again.worker)
+        assert work.bundle not in again.worker.bundles
+        driver.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
+        assert work.bundle in again.worker.bundles
+
+    driven(test)
