@@ -155,19 +155,20 @@ def _result_kinds(model: Model, reading: Reading, use: NameUse) -> frozenset[str
     site, name = reading.site, use.name
     if name == "outcome" and use.fields[0].name == "result" and site.task is not None:
         return _kinds_of([site.task])
+    owner = site.owner
     if name == "event":
         in_arc = site.position in (TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS)
-        is_result = in_arc and use.fields[0].name == "result" and site.owner is not None
-        return _kinds_of(model.tasks_by_owner.get(site.owner, ())) if is_result and not site.owner.loops else _ANY
+        is_result = in_arc and use.fields[0].name == "result" and owner is not None and not owner.loops
+        return _kinds_of(model.tasks_by_owner.get(owner, ())) if is_result and owner else _ANY
     if name == "_prev":
-        return _kinds_of(model.tasks_by_owner.get(site.owner, ())) if site.owner and site.task else _ANY
+        return _kinds_of(model.tasks_by_owner.get(owner, ())) if owner and site.task else _ANY
     if name in NAMESPACES or model.definitions.namespaces_of(name, site):
         return _ANY
-    if model.definitions.is_label(name, site) and site.owner:
-        return _kinds_of(view for view in model.tasks_by_owner[site.owner] if view.label == name)
+    if model.definitions.is_label(name, site) and owner:
+        return _kinds_of(view for view in model.tasks_by_owner[owner] if view.label == name)
     if name in model.steps_by_name:
-        owner = next((owner for owner in model.owners if owner.step is model.steps_by_name[name]), None)
-        return _kinds_of(model.tasks_by_owner.get(owner, ())) if owner and not owner.loops else _ANY
+        read = next((one for one in model.owners if one.step is model.steps_by_name[name]), None)
+        return _kinds_of(model.tasks_by_owner.get(read, ())) if read and not read.loops else _ANY
     return _ANY
 
 

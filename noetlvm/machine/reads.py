@@ -103,7 +103,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _computes(keys: frozenset[str], code: tuple[Instruction, ...]) -> bool:
-    """Return whether the code makes a mapping in which one of the keys is not constant, as far as it can be followed."""
+    """Return whether the code makes a mapping in which a key is not constant, as far as it can be followed."""
     is_constant: list[bool] = []
     for instruction in code:
         opcode = instruction.opcode

@@ -1,5 +1,6 @@
-"""Playbooks in the styles that people use: the right ones run with the result that their author would expect, on real
-tools and servers; a broken one has its findings and no others.
+"""Playbooks in the styles that people use, on real tools and servers.
+
+The right ones run with the result that their author would expect; a broken one has its findings and no others.
 """
 
 from __future__ import annotations
