@@ -76,7 +76,7 @@ def service_app(driver: Driver) -> FastAPI:
             raise ProblemError(503, driver.failure)
         return Health()
 
-    answers = {200: {"content": {"text/plain": {}}}} | documented()
+    answers: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}}}, **documented()}
 
     @app.get("/metrics", tags=["health"], response_class=Response, responses=answers, dependencies=[requires("read")])
     async def prometheus() -> Any:
