@@ -50,7 +50,6 @@ def part(mapping: dict[str, V], keys: frozenset[str] | None) -> dict[str, V]:
 class _Found:
     def __init__(self, *, runs_python: bool = False) -> None:
         self._runs_python = runs_python
-        self._computes_code = False
         self._whole: set[str] = set()
         self._keys: dict[str, set[str]] = {}
         self._bare: set[str] = set()
@@ -79,9 +78,7 @@ class _Found:
 
     def _shows_context(self) -> bool:
         """Return whether code of a `python` task may read the whole surroundings as `context`."""
-        return self._runs_python and (
-            self._computes_code or any(_CONTEXT in text or text == _ELSEWHERE for text in self._texts)
-        )
+        return self._runs_python and any(_CONTEXT in text or text == _ELSEWHERE for text in self._texts)
 
     def _namespace(self, namespace: str, after: tuple[Instruction, ...]) -> None:
         names = [instruction.opcode.name for instruction in after]
