@@ -24,7 +24,7 @@ from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.requests import PreparedRetry
 from noetlvm.server.server import Decide, NotFoundError, Server
-from noetlvm.service.hub import ConnectedWorker, Hub, Part
+from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
 
@@ -33,6 +33,8 @@ LEASE_SECONDS = 15.0
 POLL_SECONDS = 1.0
 """How often to look for rows that no wake-up announced."""
 
+IDLE_SECONDS = 60.0
+"""How long an execution stays in memory after its last input; what comes then reads it again."""
 UNIT_COMMANDS = 1_000
 """Commands of local units that a worker claims at once, whatever its slots: they wait for them there."""
 
@@ -156,6 +158,7 @@ class Driver:
             self._submit(command.execution_id, LeaseLost(command.run, command.unit, command.lease))
         for worker in list(self.hub.workers.values()):
             self.claim_for(worker)
+        self.server.evict_idle(now - IDLE_SECONDS)
 
     def _submit(self, execution_id: str, given: Any, done: Callable[[bool], None] | None = None) -> bool:
         try:
@@ -224,7 +227,8 @@ class Driver:
         """Let a worker read what its command refers to."""
         unit = active.playbook.steps[work.step].unit(work.iteration)
         pool = unit_pool(work.execution_id, work.run, unit) if unit != work.iteration else ""
-        worker.grant(work.bundle, referenced(work), (work.execution_id, work.run, work.iteration), pool)
+        part = (work.execution_id, work.run, work.iteration)
+        worker.grant(part, CommandGrant(work.bundle, frozenset(referenced(work)), pool))
 
     def _work(self, active: Active, run: int, iteration: str, lease: int) -> Work | None:
         """Return the work of a command; if another server has moved the execution on, after reading it again."""

@@ -228,7 +228,7 @@ def get_result(
 def is_readable(driver: Driver, holder: ConnectedWorker, key: str) -> bool:
     """Say whether a command of a worker refers to a result, directly or through another stored one."""
     seen: set[str] = set()
-    waiting = list(holder.readable)
+    waiting = [result for grant in holder.grants for result in grant.results]
     while waiting:
         one = waiting.pop()
         if one == key:
