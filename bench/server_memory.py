@@ -81,17 +81,17 @@ def main() -> int:
         assert server.stdout is not None
         url = json.loads(server.stdout.readline())["url"]
         environment = os.environ | {"NOETLVM_TOKEN": tokens[0]}
-        workers = [
-            subprocess.Popen([*NOETLVM, "worker", "--server", url, "--log-level", "error"], env=environment)
-            for _ in range(2)
-        ]
+        command = [*NOETLVM, "worker", "--server", url, "--log-level", "error"]
+        workers = [subprocess.Popen(command, env=environment) for _ in range(2)]
         try:
             sizes = asyncio.run(measure(url, tokens, server.pid, count))
         finally:
-            for process in (*workers, server):
-                process.terminate()
-            for process in (*workers, server):
-                process.wait()
+            for worker in workers:
+                worker.terminate()
+            server.terminate()
+            for worker in workers:
+                worker.wait()
+            server.wait()
     growth = sizes[-1] / sizes[0] - 1
     print(f"after the first part, memory grew by {growth:.1%}")
     return int(growth > 0.1)

@@ -317,9 +317,16 @@ class Driver:
             is_open = accepted and self._is_open(part, lease)
             worker.answer(number, part, lease, accepted=accepted, is_open=is_open)
 
+        events = self._redacted(execution_id, events)
         is_held = worker.report(part, lease, is_last=bool(events) and _is_last(events[-1]))
         if not is_held or not self._submit(execution_id, WorkerReport(run, iteration, lease, events), done):
             done(accepted=False)
+
+    def _redacted(self, execution_id: str, events: list[Event]) -> list[Event]:
+        """Take secrets out that this server knows, in case that a worker did not."""
+        active = self.server.active.get(execution_id)
+        redact = active.credentials.redact if active is not None else None
+        return events if redact is None else [event._replace(data=redact(event.data)) for event in events]
 
     def _is_open(self, part: Part, lease: int) -> bool:
         """Return whether a pipeline still runs under a lease: it may have ended, or wait for a child or a retry."""

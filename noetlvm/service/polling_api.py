@@ -18,7 +18,8 @@ from noetlvm.data.encoding import encode
 from noetlvm.service.access import Caller, requires
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
-from noetlvm.service.worker_api import MESSAGE_BYTES_MAX, RESULT, exchange_messages
+from noetlvm.service.server_link import MESSAGE_BYTES_MAX
+from noetlvm.service.worker_api import RESULT, exchange_messages
 
 polling_router = APIRouter(tags=["workers"])
 

@@ -110,8 +110,10 @@ def serve(
     import uvicorn
 
     from noetlvm.server.tracing import TracingError, tracing_of
+    from noetlvm.service.access import TimedConnection
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver
+    from noetlvm.service.server_link import MESSAGE_BYTES_MAX
 
     class Process(uvicorn.Server):
         """Says when it accepts connections, and ends in good order by a signal instead of dying of it."""
@@ -145,6 +147,8 @@ def serve(
             log_config=None,
             access_log=False,
             ws="websockets-sansio",
+            ws_max_size=MESSAGE_BYTES_MAX,
+            http=TimedConnection,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
