@@ -113,7 +113,7 @@ class Active:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether the store has everything of it."""
+        """Return whether the store has everything of it."""
         return not (self.inbox or self.decided or self.effects or self.has_news)
 
     def open(self, work: OpenWork) -> None:

@@ -149,7 +149,7 @@ class BodyLimits:
 
 
 def _is_worker(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Tell whether a request is a message of a worker, which may bring a large result."""
+    """Return whether a request is a message of a worker, which may bring a large result."""
     if not scope["path"].startswith(WORKER_PATH):
         return False
     access: TokenAccess = scope["app"].state.access

@@ -61,12 +61,14 @@ class ConnectedWorker:
         """Leases of commands whose last report is being decided: the worker has done with them."""
         self._grants: dict[Part, CommandGrant] = {}
         """What it may read and claim, by the command that it is for."""
+        self.is_silent = False
+        """A lease of it has ended, and it has sent nothing since: it gets no commands."""
         self.notify = notify
         self._outbound = Outbound([], [], [])
 
     @property
     def free(self) -> int:
-        return max(0, self.slots - len(self.held))
+        return 0 if self.is_silent else max(0, self.slots - len(self.held))
 
     def grant(self, part: Part, grant: CommandGrant) -> None:
         """Let a worker read what a command that it holds refers to, and claim the other commands of its unit."""
@@ -82,7 +84,9 @@ class ConnectedWorker:
     @property
     def unit_pools(self) -> set[str]:
         """The pools of the local units that it has commands of."""
-        return {grant.unit_pool for grant in self.grants if grant.unit_pool} if self.slots else set()
+        if not self.slots or self.is_silent:
+            return set()
+        return {grant.unit_pool for grant in self.grants if grant.unit_pool}
 
     def has_of_unit(self, part: Part, unit: str) -> bool:
         """Return whether it has a command of the unit that a part belongs to."""
@@ -117,10 +121,13 @@ class ConnectedWorker:
         self._outbound = self._outbound._replace(beat=beat, lease_seconds=lease_seconds)
         self.notify()
 
-    def stop(self, part: Part, lease: int) -> None:
-        """Let the worker leave a command that is withdrawn."""
-        if self.held.get(part, 0) <= lease and self.held.pop(part, None) is not None:
-            self.refuse(part, lease)
+    def stop(self, part: Part, lease: int) -> bool:
+        """Let the worker leave a command that is withdrawn; return whether it had it."""
+        if part not in self.held or self.held[part] > lease:
+            return False
+        del self.held[part]
+        self.refuse(part, lease)
+        return True
 
     def refuse(self, part: Part, lease: int) -> None:
         """Let the worker leave a command that it does not hold."""
@@ -155,7 +162,8 @@ class Hub:
 
     def _choose(self, part: Part, work: OpenWork) -> ConnectedWorker | None:
         """Choose the worker that has the unit, whether it has a free slot or not; else the one with most of them."""
-        able = [worker for worker in self.workers.values() if work.pool in worker.pools and worker.slots]
+        awake = [worker for worker in self.workers.values() if worker.slots and not worker.is_silent]
+        able = [worker for worker in awake if work.pool in worker.pools]
         if work.is_local:
             for worker in able:
                 if any(
@@ -175,6 +183,12 @@ class Hub:
             if worker is not None and worker.held.get(part) == lease:
                 del worker.held[part]
         self._assigned.clear()
+
+    def expired(self, part: Part, lease: int) -> None:
+        """Withdraw a command whose lease has ended; its worker gets nothing until it sends something."""
+        for worker in self.workers.values():
+            if worker.stop(part, lease):
+                worker.is_silent = True
 
     def withdrawn(self, part: Part, lease: int) -> None:
         """Let the worker that holds a command leave it."""

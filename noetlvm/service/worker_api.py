@@ -161,6 +161,7 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
         if sha256(data).hexdigest() != key:
             raise ValueError("a result does not have the checksum that is its key")
     reports = [(report, [_event(fields) for fields in report.events]) for report in message.reports]
+    worker.is_silent = False
     if message.results:
         # Large ones come before the reports that refer to them, with nothing that says whose they are.
         own = {report.execution_id for report in message.reports} or {part[0] for part in worker.held}
