@@ -133,6 +133,7 @@ def test_the_metrics_name_no_data_of_playbooks() -> None:
         import httpx
 
         until(lambda: httpx.get(f"{service.url}/readyz").status_code == 200)
-        text = httpx.get(f"{service.url}/metrics").text
+        text = httpx.get(f"{service.url}/metrics", headers={"Authorization": f"Bearer {service.token}"}).text
+        assert "noetlvm_workers_connected" in text
         labels = {line.partition("{")[2].partition("=")[0] for line in text.splitlines() if "{" in line}
         assert labels <= {"name", "status"}

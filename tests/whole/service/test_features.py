@@ -151,9 +151,10 @@ def test_no_secret_is_in_a_log_a_table_a_metric_a_trace_or_a_stream(
         pages = [
             httpx.get(f"{address}/api/v1/executions/{ending['execution_id']}/{path}", headers=headers) for path in paths
         ]
-        pages.append(httpx.get(f"{address}/metrics"))
+        pages.append(httpx.get(f"{address}/metrics", headers=headers))
     seen = b"\n".join(page.content for page in pages)
     assert b"task.done" in seen
+    assert b"noetlvm_events_total" in seen
     assert not find_canaries(seen, CANARY)
     traces = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.err"))
     assert '"name": "call leak"' in traces
