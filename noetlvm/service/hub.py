@@ -44,7 +44,7 @@ class CommandGrant(NamedTuple):
     """Of a command of a local unit: the pool of the unit's other commands."""
 
 
-_GRANTS_KEPT = 100
+_ENDED_GRANTS_MAX = 100
 """Grants of commands that have ended; they are removed together."""
 
 
@@ -72,7 +72,7 @@ class ConnectedWorker:
 
     def grant(self, part: Part, grant: CommandGrant) -> None:
         """Let a worker read what a command that it holds refers to, and claim the other commands of its unit."""
-        if len(self._grants) > 2 * len(self.held) + _GRANTS_KEPT:
+        if len(self._grants) > 2 * len(self.held) + _ENDED_GRANTS_MAX:
             self._grants = {part: grant for part, grant in self._grants.items() if part in self.held}
         self._grants[part] = grant
 
