@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.codec.container import bundle_id
@@ -25,7 +25,7 @@ from noetlvm.bytecode.verify.verifier import load
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
 from noetlvm.language.placement import executor_pool
-from noetlvm.limits import Limits, guards_success
+from noetlvm.limits import WAIT_SECONDS_MAX, Limits, guards_success
 from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
@@ -216,6 +216,8 @@ class LoadedLoop(Record):
     width: int
     distributed: bool
     reducers: tuple[tuple[str, str], ...]
+    rate: tuple[int, float] | None = None
+    """How many iterations may begin in how many seconds (S53)."""
 
 
 class LoadedArc(Record):
@@ -288,6 +290,17 @@ class LoadedProgram(Record):
     places: Places
 
 
+def _rate(settings: Mapping[str, Any], level: int) -> tuple[int, float] | None:
+    """Return the rate of a level of a loop; what is absent, or no such pair, is no limit: nothing verified it."""
+    hints = settings.get("loops")
+    own = hints[level - 1] if isinstance(hints, list) and len(hints) >= level else None
+    rate = own.get("rate") if isinstance(own, Mapping) else None
+    most, per = (rate.get("max"), rate.get("per")) if isinstance(rate, Mapping) else (None, None)
+    if type(most) is not int or most < 1 or type(per) not in (int, float):
+        return None
+    return (most, float(per)) if 0 < per <= WAIT_SECONDS_MAX else None
+
+
 class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
 
@@ -324,7 +337,7 @@ class _Setting(Record):
             name=step.name,
             admit=self._evaluator(step.admit, f"{address}/admit"),
             drops_denied=step.drops_denied,
-            loops=tuple(self._loop(loop, f"{address}/loop.{level}/in") for level, loop in enumerate(step.loops, 1)),
+            loops=tuple(self._loop(loop, level, step, address) for level, loop in enumerate(step.loops, 1)),
             best_effort=step.best_effort,
             pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
             inclusive=step.inclusive,
@@ -335,9 +348,10 @@ class _Setting(Record):
             position=position,
         )
 
-    def _loop(self, loop: LoopHeader, address: str) -> LoadedLoop:
-        collection = Evaluator(loop.collection, address, self)
-        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers)
+    def _loop(self, loop: LoopHeader, level: int, step: Step, address: str) -> LoadedLoop:
+        collection = Evaluator(loop.collection, f"{address}/loop.{level}/in", self)
+        rate = _rate(step.settings, level)
+        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers, rate)
 
     def _arc(self, arc: ArcCode, address: str) -> LoadedArc:
         guard, args = self._evaluator(arc.guard, f"{address}/when"), self._evaluator(arc.args, f"{address}/args")
