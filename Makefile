@@ -12,8 +12,8 @@ demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at on
 test: $(READY)  ## Run all tests.
 	$(BIN)/python -m pytest -n auto
 
-kill: $(READY)  ## Kill -9 running executions 2,000 times, and let each go on to its end.
-	KILL_SEEDS=200 $(BIN)/python -m pytest -n auto tests/whole/kill/test_kill.py
+kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 times: make kill KILLS=10000
+	KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(BIN)/python -m pytest -n auto tests/whole/kill tests/whole/service/test_kills.py
 
 audit: $(READY)  ## Predicted results, sandbox, hostile input, secrets, templates, mutants, kills: make audit TIMES=10
 	$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)

@@ -23,6 +23,7 @@ from noetlvm.record import Record
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
     from noetlvm.server.active import Ending
+    from noetlvm.server.tracing import TraceWriter
     from noetlvm.store.interface import Durability, Store, StoreReader
 
 
@@ -95,21 +96,37 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
     from noetlvm.server.credentials import resolver
     from noetlvm.tools.runner import ToolRunner
 
+    tracing = _tracing(store)
     engine = Engine(
         store,
         results_of(options.database, options.durability),
         ToolRunner(options.keychain),
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
-        observers=(view.observe,),
+        observers=(view.observe, *([tracing.observe] if tracing else [])),
         records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
     )
     begun = begin(engine)
     if not options.quiet:
         view.recall(store, begun)
     _handle_signals(engine, view)
-    await engine.run(listens=True)
+    try:
+        await engine.run(listens=True)
+    finally:
+        if tracing is not None:
+            tracing.close()
     return [engine.ending(execution_id) for execution_id in begun]
+
+
+def _tracing(store: Store) -> TraceWriter | None:
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return None
+    from noetlvm.server.tracing import TracingError, tracing_of
+
+    try:
+        return tracing_of(store)
+    except TracingError as problem:
+        raise CommandError(str(problem)) from None
 
 
 def _handle_signals(engine: Engine, view: Quiet) -> None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from noetlvm.cli.request import Keychain, ServerUrl, TokenFile
 from noetlvm.command_line.declared import Option
+
+
+class Transport(StrEnum):
+    """How a worker exchanges messages with its server."""
+
+    AUTO = "auto"
+    WEBSOCKET = "websocket"
+    HTTP = "http"
 
 
 def worker(
@@ -15,6 +24,9 @@ def worker(
         list[str] | None, Option("--pool", metavar="NAME", help="Pool to work for; repeatable. [default: default]")
     ] = None,
     slots: Annotated[int, Option(min=1, metavar="N", help="Pipelines that run at once.")] = 4,
+    transport: Annotated[
+        Transport, Option(help="auto: a WebSocket, or plain requests where a proxy refuses that.")
+    ] = Transport.AUTO,
     keychain: Keychain = None,
     log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
 ) -> int:
@@ -28,13 +40,14 @@ def worker(
     import asyncio
     import signal
     import uuid
+    from collections.abc import Callable
 
     from noetlvm.cli.remote import server_and_token
     from noetlvm.command_line.process import CommandError
     from noetlvm.language.placement import DEFAULT_POOL
     from noetlvm.service.process import log_to_stderr
     from noetlvm.service.remote_worker import RemoteWorker
-    from noetlvm.service.server_link import RefusedError, WebSocketLink
+    from noetlvm.service.server_link import AnyLink, PollingLink, RefusedError, ServerLink, WebSocketLink
     from noetlvm.tools.runner import ToolRunner
 
     log_to_stderr(log_level)
@@ -43,7 +56,12 @@ def worker(
     async def run() -> None:
         tools = ToolRunner(tuple(keychain or ()))
         pools = tuple(pool or (DEFAULT_POOL,))
-        remote = RemoteWorker(WebSocketLink(url, token), tools, id=uuid.uuid4().hex, pools=pools, slots=slots)
+        links: dict[Transport, Callable[[str, str], ServerLink]] = {
+            Transport.AUTO: AnyLink,
+            Transport.WEBSOCKET: WebSocketLink,
+            Transport.HTTP: PollingLink,
+        }
+        remote = RemoteWorker(links[transport](url, token), tools, id=uuid.uuid4().hex, pools=pools, slots=slots)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, remote.drain)

@@ -133,14 +133,15 @@ def started(mode: str, folder: Path, store: str | None = None, wake: str | None 
             worker_options=options,
         )
         stack.enter_context(running(cluster, servers=servers, workers=workers))
-        reader, results = _opened_for_reading(store)
+        reader, results = opened_for_reading(store)
         stack.callback(reader.close)
         made = ServiceMode(cluster, host, clock, reader, results)
         stack.callback(made.close)
         yield made
 
 
-def _opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
+def opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
+    """Open a store that servers write to."""
     from noetlvm.service.process import SQLITE, open_store
 
     if not store.startswith(SQLITE):

@@ -72,8 +72,8 @@ def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
         cache.popitem(last=False)
 
 
-def requires(*scopes: str) -> Any:
-    """Return the dependency of a route that needs one of these scopes."""
+def requires(*scopes: str, is_counted: bool = True) -> Any:
+    """Return the dependency of a route that needs one of these scopes; `is_counted`: its rate is limited."""
 
     def check(
         request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None
@@ -84,7 +84,7 @@ def requires(*scopes: str) -> Any:
         if not allowed:
             detail = "send a token: `Authorization: Bearer …`; `noetlvm token create` makes one"
             raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
-        wait = access.spend(token)
+        wait = access.spend(token) if is_counted else 0.0
         if wait:
             raise ProblemError(429, "too many requests", headers={"Retry-After": f"{max(1, round(wait))}"})
         if not allowed.intersection(scopes):

@@ -19,6 +19,7 @@ from noetlvm.service.executions_api import executions_router
 from noetlvm.service.metrics import Metrics
 from noetlvm.service.models import Health
 from noetlvm.service.playbooks_api import playbooks_router
+from noetlvm.service.polling_api import polling_router
 from noetlvm.service.problems import ProblemError, answer_with_problems, documented
 from noetlvm.service.tokens_api import tokens_router
 from noetlvm.service.worker_api import worker_router
@@ -49,15 +50,18 @@ def service_app(driver: Driver) -> FastAPI:
         task.add_done_callback(_end_with)
         yield
         driver.stop()
+        for session in list(_app.state.running):
+            session.cancel()
         await task
 
     app = FastAPI(title="noetlvm", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
     app.state.driver = driver
     app.state.access = TokenAccess(driver.store)
+    app.state.sessions, app.state.running = {}, set()
     app.state.metrics = metrics = Metrics(driver)
     app.add_middleware(BodyLimits)
     answer_with_problems(app)
-    for router in (playbooks_router, executions_router, tokens_router, worker_router):
+    for router in (playbooks_router, executions_router, tokens_router, worker_router, polling_router):
         app.include_router(router, prefix=API)
 
     @app.get("/healthz", tags=["health"])

@@ -152,7 +152,7 @@ class Driver:
         for row in self.store.due(now):
             self._submit(row.execution_id, TimerDue())
         for command in self.store.expired(now):
-            self.hub.withdrawn(command.part, command.lease)
+            self.hub.expired(command.part, command.lease)
             self._submit(command.execution_id, LeaseLost(command.run, command.unit, command.lease))
         for worker in list(self.hub.workers.values()):
             self.claim_for(worker)

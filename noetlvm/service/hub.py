@@ -51,12 +51,14 @@ class ConnectedWorker:
         """Keys of stored results that its commands refer to."""
         self.bundles: set[str] = set()
         """Bundles that its commands name."""
+        self.is_silent = False
+        """A lease of it has ended, and it has sent nothing since: it gets no commands."""
         self.notify = notify
         self._outbound = Outbound([], [], [])
 
     @property
     def free(self) -> int:
-        return max(0, self.slots - len(self.held))
+        return 0 if self.is_silent else max(0, self.slots - len(self.held))
 
     def grant(self, bundle: str, results: Iterable[str], part: Part, unit_pool: str = "") -> None:
         """Let a worker read what a command that it holds refers to, and claim the other commands of its unit."""
@@ -69,7 +71,7 @@ class ConnectedWorker:
     def unit_pools(self) -> set[str]:
         """The pools of the local units that it has commands of."""
         self._unit_pools = {part: pool for part, pool in self._unit_pools.items() if part in self.held}
-        return set(self._unit_pools.values()) if self.slots else set()
+        return set(self._unit_pools.values()) if self.slots and not self.is_silent else set()
 
     def has_of_unit(self, part: Part, unit: str) -> bool:
         """Return whether it has a command of the unit that a part belongs to."""
@@ -104,10 +106,13 @@ class ConnectedWorker:
         self._outbound = self._outbound._replace(beat=beat, lease_seconds=lease_seconds)
         self.notify()
 
-    def stop(self, part: Part, lease: int) -> None:
-        """Let the worker leave a command that is withdrawn."""
-        if self.held.get(part, 0) <= lease and self.held.pop(part, None) is not None:
-            self.refuse(part, lease)
+    def stop(self, part: Part, lease: int) -> bool:
+        """Let the worker leave a command that is withdrawn; return whether it had it."""
+        if part not in self.held or self.held[part] > lease:
+            return False
+        del self.held[part]
+        self.refuse(part, lease)
+        return True
 
     def refuse(self, part: Part, lease: int) -> None:
         """Let the worker leave a command that it does not hold."""
@@ -142,7 +147,8 @@ class Hub:
 
     def _choose(self, part: Part, work: OpenWork) -> ConnectedWorker | None:
         """Choose the worker that has the unit, whether it has a free slot or not; else the one with most of them."""
-        able = [worker for worker in self.workers.values() if work.pool in worker.pools and worker.slots]
+        awake = [worker for worker in self.workers.values() if worker.slots and not worker.is_silent]
+        able = [worker for worker in awake if work.pool in worker.pools]
         if work.is_local:
             for worker in able:
                 if any(
@@ -162,6 +168,12 @@ class Hub:
             if worker is not None and worker.held.get(part) == lease:
                 del worker.held[part]
         self._assigned.clear()
+
+    def expired(self, part: Part, lease: int) -> None:
+        """Withdraw a command whose lease has ended; its worker gets nothing until it sends something."""
+        for worker in self.workers.values():
+            if worker.stop(part, lease):
+                worker.is_silent = True
 
     def withdrawn(self, part: Part, lease: int) -> None:
         """Let the worker that holds a command leave it."""

@@ -109,6 +109,7 @@ def serve(
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
     import uvicorn
 
+    from noetlvm.server.tracing import TracingError, tracing_of
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver
 
@@ -147,7 +148,14 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
+        tracing = tracing_of(store)
+        if tracing is not None:
+            driver.listeners.add(tracing.observe)
         Process(config).run(sockets=[bound])
+        if tracing is not None:
+            tracing.close()
+    except TracingError as problem:
+        raise CommandError(str(problem)) from None
     finally:
         store.close()
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Annotated, Any, Protocol
 
@@ -111,11 +112,13 @@ async def connect_worker(socket: WebSocket) -> None:
     if scheme.lower() != "bearer" or "worker" not in access.allowed(token):
         await socket.close(UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
-    await exchange_messages(driver, socket)
+    await exchange_messages(driver, socket, lambda: "worker" in access.allowed(token))
 
 
-async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
-    """Exchange messages with a worker that may work here, until it leaves."""
+async def exchange_messages(
+    driver: Driver, socket: WorkerSocket, is_allowed: Callable[[], bool] = lambda: True
+) -> None:
+    """Exchange messages with a worker that may work here, until it leaves or may no longer."""
     news = asyncio.Event()
     try:
         hello = Hello.model_validate(_decoded(await socket.receive_bytes()))
@@ -129,6 +132,9 @@ async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
         await driver.join(worker)
         while True:
             data = await socket.receive_bytes()
+            if not is_allowed():
+                await socket.close(UNAUTHORIZED, "the token was revoked")
+                return
             if len(data) > MESSAGE_BYTES_MAX:
                 raise ValueError("the message is too large")
             accept_message(driver, worker, WorkerMessage.model_validate(_decoded(data)))
@@ -156,6 +162,7 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
         if sha256(data).hexdigest() != key:
             raise ValueError("a result does not have the checksum that is its key")
     reports = [(report, [_event(fields) for fields in report.events]) for report in message.reports]
+    worker.is_silent = False
     if message.results:
         driver.put_results(message.results, {report.execution_id for report in message.reports})
     if message.slots is not None:

@@ -14,6 +14,7 @@ from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.worker_api import WorkerMessage, accept_message
 from noetlvm.store.interface import QueuedCommand
 from noetlvm.store.memory import MemoryStore
 
@@ -137,5 +138,24 @@ def test_a_renewal_takes_up_what_the_store_has_and_refuses_the_rest() -> None:
         driver.renew(again, [(part, work.lease), ((id, 7, ""), 1)])
         assert again.held == {part: work.lease}
         assert again.take().stop == [[id, 7, "", 1]]
+
+    driven(test)
+
+
+def test_a_worker_whose_lease_ended_gets_nothing_until_it_sends_something() -> None:
+    async def test(driver: Driver) -> None:
+        driver.lease_seconds = 0.05
+        bundle = Bundle.of(compile_source("one.yaml", PLAYBOOK)[0])
+        silent, news = await joined(driver, "silent")
+        await driver.start(bundle, {}, {})
+        lost = await next_command(silent, news)
+        while not silent.is_silent:
+            await asyncio.sleep(0.01)
+        assert (silent.held, silent.free) == ({}, 0)
+        other, more_news = await joined(driver, "other")
+        taken = await next_command(other, more_news)
+        assert (taken.run, taken.lease) == (lost.run, lost.lease + 1)
+        accept_message(driver, silent, WorkerMessage())
+        assert silent.free == 1
 
     driven(test)

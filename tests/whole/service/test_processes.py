@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +14,6 @@ from noetlvm.client import Client
 from noetlvm.conformance.cluster import Cluster
 from tests.servers import nats_server, postgres_server
 from tests.whole.service.processes import cluster, persistently, run_to_end, wait_for
-
-KILLS = int(os.environ.get("SERVICE_KILLS", "12"))
 
 WORKLOAD = b"""\
 apiVersion: noetl.io/v2
@@ -95,31 +91,6 @@ def test_a_playbook_runs_on_servers_and_workers(running: Cluster, tmp_path: Path
         ending = run_to_end(client, [WORKLOAD], {"file": str(file)})
         checked(client, ending, file)
     assert max(Counter(file.read_text(encoding="utf-8").splitlines()).values()) == 1
-
-
-def test_kills_change_no_result(running: Cluster, tmp_path: Path) -> None:
-    chance = random.Random(2026)
-    client = running.client()
-    registered = persistently(client.register, WORKLOAD)
-    kills = 0
-    while kills < KILLS:
-        files = [tmp_path / f"effects-{kills}-{number}" for number in range(2)]
-        ids = [
-            persistently(client.start, bundle=registered["bundle"], payload={"file": str(file)}, key=file.name)
-            for file in files
-        ]
-        for _ in range(2):
-            time.sleep(chance.random() * 0.5)
-            number = chance.randrange(len(running.servers) + len(running.workers))
-            kills += 1
-            if number < len(running.servers):
-                running.restart_server(number)
-            else:
-                worker = number - len(running.servers)
-                running.restart_worker(worker, running.servers[worker % len(running.servers)][1])
-        for id, file in zip(ids, files, strict=True):
-            checked(client, wait_for(client, id), file)
-    client.close()
 
 
 def test_pause_resume_and_cancel_reach_a_running_execution(running: Cluster, tmp_path: Path) -> None:
