@@ -25,7 +25,7 @@ from noetlvm.bytecode.verify.verifier import load
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
 from noetlvm.language.placement import executor_pool
-from noetlvm.language.tool_kinds import NO_TIME_KIND
+from noetlvm.language.tool_kinds import NO_TIME_KIND, may_give_secret
 from noetlvm.limits import WAIT_SECONDS_MAX, Limits, guards_success
 from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.reads import Reads, reads_of
@@ -51,7 +51,11 @@ def prepare(program: Program, *, checked: bool = False) -> LoadedProgram:
     """Return a program that was verified, ready to run."""
     setting = _Setting(Places(program), checked)
     main = program.playbooks[0]
-    playbooks = {one.path: setting.playbook(one, "" if one is main else f"{one.path}#") for one in program.playbooks}
+    # A parent hands its data to children, so secrets of one playbook can be masked in the data of any.
+    has_secrets = any(_has_secrets(one) for one in program.playbooks)
+    playbooks = {
+        one.path: setting.playbook(one, "" if one is main else f"{one.path}#", has_secrets) for one in program.playbooks
+    }
     return LoadedProgram(playbooks[main.path], playbooks, setting.places)
 
 
@@ -286,6 +290,8 @@ class LoadedPlaybook(Record):
     """Arcs without `when` hold on success only: `executor.spec.unguarded_arcs: success` (S55)."""
     workload: dict[str, Any]
     keychain: tuple[KeychainEntry, ...]
+    has_secrets: bool
+    """Some playbook of the program reads secrets, so recorded data may contain masks, in any process (S64)."""
     steps: dict[str, LoadedStep]
     has_time_limits: bool
     prefix: str
@@ -317,13 +323,23 @@ def _rate(settings: Mapping[str, Any], level: int) -> tuple[int, float] | None:
     return (most, float(per)) if 0 < per <= WAIT_SECONDS_MAX else None
 
 
+def _has_secrets(playbook: PlaybookCode) -> bool:
+    """Return whether a playbook declares credentials, or has a task that may return a secret."""
+    return bool(playbook.keychain) or any(
+        instruction.opcode.name == "CALL" and may_give_secret(str(instruction.operands[0]))
+        for step in playbook.steps
+        if step.pipeline
+        for instruction in step.pipeline.code
+    )
+
+
 class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
 
     places: Places
     is_checked: bool
 
-    def playbook(self, playbook: PlaybookCode, prefix: str) -> LoadedPlaybook:
+    def playbook(self, playbook: PlaybookCode, prefix: str, has_secrets: bool) -> LoadedPlaybook:
         limits, pool = Limits.of(playbook.executor), executor_pool(playbook.executor)
         steps = {
             step.name: self._step(step, prefix + step.name, limits, pool, position)
@@ -341,6 +357,7 @@ class _Setting(Record):
             guards_success=guards_success(playbook.executor),
             workload=playbook.workload,
             keychain=playbook.keychain,
+            has_secrets=has_secrets,
             steps=steps,
             has_time_limits=any(step.limits is not NO_LIMITS for step in steps.values()),
             prefix=prefix,
