@@ -317,10 +317,12 @@ def _rate(settings: Mapping[str, Any], level: int) -> tuple[int, float] | None:
     hints = settings.get("loops")
     own = hints[level - 1] if isinstance(hints, list) and len(hints) >= level else None
     rate = own.get("rate") if isinstance(own, Mapping) else None
-    most, per = (rate.get("max"), rate.get("per")) if isinstance(rate, Mapping) else (None, None)
-    if type(most) is not int or most < 1 or type(per) not in (int, float):
+    if not isinstance(rate, Mapping):
         return None
-    return (most, float(per)) if 0 < per <= WAIT_SECONDS_MAX else None
+    most, per = rate.get("max"), rate.get("per")
+    if type(most) is not int or not isinstance(per, int | float):
+        return None
+    return (most, float(per)) if most > 0 and 0 < per <= WAIT_SECONDS_MAX else None
 
 
 def _has_secrets(playbook: PlaybookCode) -> bool:
