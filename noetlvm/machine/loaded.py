@@ -6,6 +6,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.codec.container import bundle_id
@@ -34,6 +35,9 @@ from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
+
+BUNDLES_RECENT = 16
+"""Loaded bundles that are remembered: a server loads one at every start of it."""
 
 Names = dict[str, Any]
 Evaluation = Callable[[Names, Fuel], Any]
@@ -405,6 +409,10 @@ class Bundle(NamedTuple):
 
     @classmethod
     def of(cls, data: bytes) -> Bundle:
-        """Return the bundle that the bytes are. Raises BundleError."""
-        program = load_program(data)
-        return cls(bundle_id(data), data, program)
+        """Return the bundle that the bytes are; one that was loaded lately is the same object. Raises BundleError."""
+        return _loaded_bundle(data)
+
+
+@lru_cache(BUNDLES_RECENT)
+def _loaded_bundle(data: bytes) -> Bundle:
+    return Bundle(bundle_id(data), data, load_program(data))
