@@ -94,7 +94,7 @@ def _processes() -> Iterator[Spawn]:
     def stop(_signal: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, stop)
     try:
         yield spawn
