@@ -163,7 +163,7 @@ class Server:
         row = self.store.execution(execution_id)
         if row is None:
             raise NotFoundError(f"there is no execution {execution_id}")
-        return prepare_retry(self.store, self.results.get, row, bundle or self._bundle(row.bundle))
+        return prepare_retry(self.store, self.results.get, row, bundle or self.bundle(row.bundle))
 
     def retry(self, prepared: PreparedRetry, *, start_key: str = "", done: Callable[[bool], None] | None = None) -> str:
         """Continue a failed execution as a new one, and return its identifier. Raises UnresolvedError."""
@@ -197,7 +197,7 @@ class Server:
         row = self.store.execution(execution_id)
         if row is None:
             raise NotFoundError(f"there is no execution {execution_id}")
-        program = self._bundle(row.bundle).program
+        program = self.bundle(row.bundle).program
         playbook = program.playbooks[row.path]
         unoffered = unoffered_store(self.results, program)
         if unoffered:
@@ -543,7 +543,7 @@ class Server:
             return self.activate(wanted.execution_id)
         path, fields = wanted.data
         request = Request(*fields)
-        program = self._bundle(request.bundle).program
+        program = self.bundle(request.bundle).program
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
@@ -578,7 +578,12 @@ class Server:
         self._bundles[bundle.id] = bundle
         self._new_bundles[bundle.id] = bundle.data
 
-    def _bundle(self, id: str) -> Bundle:
+    def known_bundle(self, id: str) -> Bundle | None:
+        """Return a bundle if it is in memory."""
+        return self._bundles.get(id)
+
+    def bundle(self, id: str) -> Bundle:
+        """Return a bundle, decoded once. Raises NotFoundError."""
         if id not in self._bundles:
             data = self.store.bundle(id)
             if data is None:

@@ -18,6 +18,7 @@ from noetlvm.server.active import Ending
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
 from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError
+from noetlvm.server.server import NotFoundError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.live import live_events
@@ -58,7 +59,9 @@ async def start_execution(
     """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
     driver = driver_of(request)
     try:
-        bundle = await run_in_threadpool(_bundle, driver, wanted)
+        # A thread costs more than all the rest of a start, and is needed only to read the store.
+        known = driver.server.known_bundle(wanted.bundle) if wanted.bundle and wanted.path is None else None
+        bundle = known or await run_in_threadpool(_bundle, driver, wanted)
     except ProblemError as problem:
         name = wanted.path or wanted.bundle
         if name:
@@ -85,10 +88,10 @@ def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:
 
 
 def _stored_bundle(driver: Driver, id: str) -> Bundle:
-    data = driver.store.bundle(id)
-    if data is None:
-        raise ProblemError(404, f"there is no bundle {id}")
-    return Bundle.of(data)
+    try:
+        return driver.server.bundle(id)
+    except NotFoundError:
+        raise ProblemError(404, f"there is no bundle {id}") from None
 
 
 @executions_router.get("/executions", dependencies=[requires("read")], responses=documented(404, 422))
