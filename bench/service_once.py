@@ -36,9 +36,10 @@ async def run(cluster: Cluster, bundle: bytes, executions: int) -> tuple[float, 
     reader, _ = opened_for_reading(cluster.store)
     began = time.perf_counter()
     started = await _started(cluster, id, executions)
-    await asyncio.gather(*(client.wait(one) for one in started)) if executions == 1 else await _all_ended(
-        cluster, started
-    )
+    if executions == 1:
+        await client.wait(started[0])
+    else:
+        await _all_ended(reader, started)
     seconds = time.perf_counter() - began
     await client.close()
     reader.close()

@@ -309,7 +309,7 @@ class Driver:
                 active = self.server.activate(command.execution_id)
                 work = self._work(active, command.run, command.unit, command.lease)
                 if work is not None:
-                    self._grant(worker, active, work)
+                    self._grant(worker, active, work, to_data(work))
 
     def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
         """Store results that reports of these executions refer to, where their playbooks want them."""

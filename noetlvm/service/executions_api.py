@@ -60,8 +60,9 @@ async def start_execution(
     driver = driver_of(request)
     try:
         # A thread costs more than all the rest of a start, and is needed only to read the store.
-        known = driver.server.known_bundle(wanted.bundle) if wanted.bundle and wanted.path is None else None
-        bundle = known or await run_in_threadpool(_bundle, driver, wanted)
+        bundle = driver.server.known_bundle(wanted.bundle) if wanted.bundle and wanted.path is None else None
+        if bundle is None:
+            bundle = await run_in_threadpool(_bundle, driver, wanted)
     except ProblemError as problem:
         name = wanted.path or wanted.bundle
         if name:
