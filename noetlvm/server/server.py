@@ -491,6 +491,7 @@ class Server:
         entries = [*active.decided, *active.inbox]
         if row is None:  # another execution has its start key
             del self.active[active.execution_id]
+            active.effects = []
             for entry in entries:
                 if entry.done is not None:
                     entry.done(False)

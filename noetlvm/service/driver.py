@@ -130,12 +130,12 @@ class Driver:
         task.add_done_callback(self._publishing.discard)
 
     def _wait_seconds(self, until_poll: float) -> float:
-        due = self.server.next_due
+        due = None if self.failure else self.server.next_due  # a store that fails is tried again at the next poll
         return until_poll if due is None else min(until_poll, due - self.store.now())
 
     def _round(self) -> None:
         self.server.collect_due()
-        while self.server.has_inputs() or self.server.has_unwritten:
+        while self.server.has_inputs() or self.server.has_unwritten or self._decided:
             # What a failed write has not made durable is performed after the write that does.
             self._decided |= dict.fromkeys(self.server.decide_waiting())
             self.server.write()
@@ -181,7 +181,8 @@ class Driver:
         part = (active.execution_id, work.run, work.iteration)
         worker = self.hub.take_assigned(part, work.lease)
         if worker is not None:
-            self._hand_out(worker, part, work.lease)
+            if not self._hand_out(worker, part, work.lease):
+                self._hand_back(worker, QueuedCommand(*part, work.lease))
             return
         self.announce(pool_topic(work.pool), active.execution_id)
 

@@ -97,7 +97,7 @@ class RemoteWorker:
         watch = asyncio.create_task(self._watch_leases())
         wait = RETRY_SECONDS[0]
         try:
-            while not self._is_done:
+            while not self._is_done and not self._is_abandoned:
                 try:
                     await self._connected()
                     wait = RETRY_SECONDS[0]
@@ -120,6 +120,11 @@ class RemoteWorker:
         self._news.set()
         if not self._runs:
             self._leaves.set()
+
+    @property
+    def _is_abandoned(self) -> bool:
+        """Whether there is nothing to wait for: no server has answered for so long that every lease is over."""
+        return self._is_draining and self._clock.monotonic() - self._contact > self._lease_seconds
 
     @property
     def _is_done(self) -> bool:
