@@ -23,9 +23,8 @@ def message(task: str, answer: Any = "ok") -> str:
     return str(ran.failures[0]["error"]["message"]) if ran.failures else ""
 
 
-@pytest.mark.parametrize("command", ["{{ workload.q }}", " ; ", "-- only a comment"])
-def test_a_command_without_a_statement_is_an_error(noetlvm: Command, tmp_path: Path, command: str) -> None:
-    (tmp_path / "one.yaml").write_text(playbook(f'{{ kind: duckdb, command: "{command}" }}'))
+def test_a_command_without_a_statement_is_an_error(noetlvm: Command, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(playbook('{ kind: duckdb, command: "{{ workload.q }}" }'))
     answer = noetlvm("run", "one.yaml", "--quiet")
     assert answer.code == 1
     assert "has no statement" in answer.err
