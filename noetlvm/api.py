@@ -95,6 +95,7 @@ async def run_async(
             max_parallel=max_parallel,
             observers=observers,
             records_inputs=True,
+            writer=ThreadPoolExecutor(1) if db is not None and durability == "full" else None,
         )
         execution_id = engine.start(bundle, dict(payload or {}), ctx=dict(ctx or {}))
         await engine.run()

@@ -238,6 +238,11 @@ class Model(IdentityRecord, cached=True):
         return span_through(offsets, span)
 
     @cached_property
+    def owners_by_step(self) -> dict[str, Owner]:
+        """The pipelines of steps, by the step's name; of two steps with one name, the first."""
+        return {owner.name: owner for owner in reversed(self.owners) if owner.step is not None}
+
+    @cached_property
     def label_paths(self) -> LabelPaths:
         from noetlc.analysis.label_paths import LabelPaths
 
@@ -324,6 +329,8 @@ def _pipeline_sites(
             continue
         for guard in block_guards(entry):
             yield Site(guard, TemplatePosition.SUGAR_WHEN, "when", owner, loop_depth=depth)
+        if isinstance(entry, ast.Repeat) and entry.delay:
+            yield Site(entry.delay, TemplatePosition.TASK_DELAY, "delay", owner, loop_depth=depth)
         for body in ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
 

@@ -271,7 +271,7 @@ _ROWS = (
     Construct("R801", "`set` in a rule", "`set_ctx`, `set_iter`", "the same scope"),
     Construct(
         "R802",
-        "`set` on a task",
+        "`set`, `set_ctx` or `set_iter` on a task",
         "`set_iter` in a loop, else `set_ctx`, when the task has succeeded",
         "later tasks read the name",
     ),

@@ -9,6 +9,9 @@ from noetlc.finding import Edit, Fix
 from noetlc.migrate.migration import Migration, migrate_text
 from noetlc.syntax.span import Source, Span
 
+_SPELLINGS = frozenset({"R301", "R302", "R705", "R706"})
+"""Constructs that mean the same in canonical v10: the compiler reads both spellings."""
+
 
 @lru_cache(maxsize=8)
 def migration_of(text: str) -> Migration:
@@ -21,6 +24,8 @@ def fix_by_migration(text: str) -> Fix | None:
     migration = migration_of(text)
     if not migration.changed:
         return None
+    if all(change.code in _SPELLINGS for change in migration.changes):
+        return Fix("write the canonical spelling", tuple(line_edits(migration)), safe=True)
     return Fix("migrate the file to canonical v10", tuple(line_edits(migration)), safe=False)
 
 

@@ -134,7 +134,7 @@ class NameScope:
         """Rename the first field of a result. `wrapped`: the dialect put the result under `data`."""
         field = path[count] if len(path) > count else ""
         kind = task.kind if task else ""
-        renamed = _field_of(kind, field)
+        renamed = renamed_field(kind, field)
         if renamed is None and wrapped and field == "data" and kind != "http" and task and not task.returns_data:
             renamed = ""
         if renamed is not None:
@@ -152,7 +152,7 @@ class NameScope:
         if self._where is ReadAt.ARC:
             return self._outcome_in_arc(path)
         if path[1:2] == ("result",):
-            renamed = _field_of(self._kind, path[2] if len(path) > 2 else "")
+            renamed = renamed_field(self._kind, path[2] if len(path) > 2 else "")
             return self._found("R708", 3, f"outcome.result{renamed}") if renamed is not None else None
         new = _OUTCOME_RENAMED.get((path[1], path[2])) if len(path) > 2 else None
         return self._found("R708", 3, new) if new else None
@@ -179,14 +179,14 @@ class NameScope:
             if path[1:2] in (("error",), ("result",)):
                 return 1, "outcome"
         if path[1:2] == ("result",) and self._step and not self._step.has_loop:
-            renamed = _field_of(self._kind, path[2] if len(path) > 2 else "")
+            renamed = renamed_field(self._kind, path[2] if len(path) > 2 else "")
             return self._found("R708", 3, f"event.result{renamed}") if renamed is not None else None
         return None
 
     def _previous(self, path: tuple[str, ...]) -> tuple[int, str] | None:
         if self._where is not ReadAt.INPUT or len(path) < 2:
             return None
-        renamed = _field_of(self._kind, path[1])
+        renamed = renamed_field(self._kind, path[1])
         return self._found("R708", 2, f"_prev{renamed}") if renamed is not None else None
 
     # ---- other names
@@ -212,7 +212,7 @@ class NameScope:
         return None
 
 
-def _field_of(kind: str, field: str) -> str | None:
+def renamed_field(kind: str, field: str) -> str | None:
     """Return what a field of a kind's result is called, with its dot; None where the name is right."""
     family = "sql" if kind in _SQL else kind
     if family == "sql" and field.startswith("command_") and field[8:].isdigit():

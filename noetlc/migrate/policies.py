@@ -246,18 +246,24 @@ class PolicyRewriter:
 
     def _task_set(self, task: TaskFacts) -> None:
         """`set` on a task writes names when the task has succeeded."""
-        pair = task.body.pair("set")
-        if pair is None or not isinstance(pair.value, Map):
-            return
+        for word in ("set", "set_ctx", "set_iter"):
+            pair = task.body.pair(word)
+            if pair is not None and isinstance(pair.value, Map):
+                scope = word.partition("_")[2]
+                for entry in pair.value.pairs if scope else ():
+                    entry.key = f"{scope}.{entry.key.rpartition('.')[2]}"
+                self._log.add("R802", pair.span, f"`{word}` on a task is written by its policy")
+                self._task_patch(task, pair, pair.value)
+
+    def _task_patch(self, task: TaskFacts, pair: MapEntry, patch: Map) -> None:
         task.body.pairs.remove(pair)
-        self._log.add("R802", pair.span, "`set` on a task is written by its policy")
         rules = policy_rules(task.body)
         last = rules.values[-1] if rules.items else None
         if isinstance(last, Map) and last.pair("else") and (then := then_of(last)):
-            self._scoped(then, pair.value, pair)
+            self._scoped(then, patch, pair)
             return
         then = mapping(("do", "continue"))
-        self._scoped(then, pair.value, pair)
+        self._scoped(then, patch, pair)
         if not handles_errors(rules):
             rules.items.append(SeqItem(error_rule()))
         rules.items.append(SeqItem(else_rule(then)))

@@ -158,12 +158,27 @@ class Race(Record):
 def races(reach: Reach) -> Iterator[Race]:
     """Yield every race, at most one for each key and writer; a pair of writers is reported at the first of them."""
     touching = _touching(reach)
+    ordered = _ordered_by_gates(reach)
     for keys in _batches(touching):
         steps = sorted({step for key in keys for step in touching[key]})
         together = Together(reach, steps)
         beside = {step: set(together.beside(step)) for step in steps}
         for key in keys:
+            for step in touching[key]:
+                beside[step] -= ordered.get(step, set())
             yield from _races(reach, key, touching[key], beside)
+
+
+def _ordered_by_gates(reach: Reach) -> dict[int, set[int]]:
+    """Return the steps that are not beside one another because one gate waits for what only the other step writes."""
+    found: dict[int, set[int]] = {}
+    for waiting in reach.net.steps:
+        for key in waiting.awaits:
+            writers = [step.index for step in reach.net.steps if key in step.writes]
+            if len(writers) == 1 and writers[0] != waiting.index:
+                found.setdefault(waiting.index, set()).add(writers[0])
+                found.setdefault(writers[0], set()).add(waiting.index)
+    return found
 
 
 def _races(reach: Reach, key: str, touching: list[int], beside: dict[int, set[int]]) -> Iterator[Race]:

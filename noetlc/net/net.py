@@ -139,6 +139,8 @@ class NetStep(Record):
     """Keys of `ctx` that some template of the step may read."""
     writes: frozenset[str] = frozenset()
     """Keys of `ctx` that the step may write."""
+    awaits: frozenset[str] = frozenset()
+    """Keys of `ctx` that the gate cannot do without: while one is absent, the token waits. Known of sources only."""
     tools: tuple[str, ...] = ()
     """Kinds of its tasks, in order, each once."""
     desc: str = ""
@@ -230,6 +232,7 @@ class StepSummary(Record):
     arcs: tuple[ArcSummary, ...]
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    awaits: frozenset[str] = frozenset()
     has_tool: bool = False
     tools: tuple[str, ...] = ()
     desc: str = ""
@@ -294,6 +297,7 @@ class _Builder:
             step.pipeline,
             step.reads,
             step.writes,
+            frozenset() if step.drops_denied else step.awaits,
             step.tools,
             step.desc,
         )

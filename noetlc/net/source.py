@@ -14,6 +14,7 @@ from noetlc.analysis.names import names_in
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
+from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar, Sequence, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
@@ -23,6 +24,8 @@ from noetlvm.record import IdentityRecord
 PARALLEL_WIDTH = 32
 """Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
 
+_TRUE_OF_NOTHING = frozenset({"!=", "not in"})
+"""Comparisons that hold of a value that is absent."""
 _UNREAD = (
     ("playbook", "workflow"),
     ("playbook", "executor"),
@@ -122,6 +125,7 @@ class _Summaries:
             arcs=tuple(map(self._arc, _arcs(step))),
             reads=frozenset(_keys_read(step, flow)) if self._can_race else frozenset(),
             writes=frozenset(_keys_written(flow)) if self._can_race else frozenset(),
+            awaits=frozenset(_keys_awaited(admit)) if self._can_race else frozenset(),
             has_tool=bool(owner.entries),
             tools=tuple(dict.fromkeys(view.kind for view in called)),
             desc=step.desc.text if step.desc else "",
@@ -194,6 +198,35 @@ def _keys_read(step: ast.Step, flow: Flow) -> Iterator[str]:
                     yield use.name
 
 
+def _keys_awaited(admit: ast.Admit | None) -> Iterator[str]:
+    """Yield the keys of `ctx` that must be there before a gate opens, of gates with one condition."""
+    rules = (admit.rules or ()) if admit else ()
+    allowing = [rule for rule in rules if _allows(rule)]
+    if len(allowing) != 1 or allowing[0].when is None:
+        return
+    for expression in _conjuncts(allowing[0].when):
+        needed = expression
+        if isinstance(expression, t.Test) and expression.name == "defined":
+            needed = expression.node
+        elif isinstance(expression, t.Compare) and not any(op.op in _TRUE_OF_NOTHING for op in expression.ops):
+            needed = expression.left
+        if isinstance(needed, t.Getattr) and isinstance(needed.node, t.Name) and needed.node.name == "ctx":
+            yield needed.name
+
+
+def _conjuncts(guard: Scalar) -> tuple[t.Expression, ...]:
+    """Return the operands of a guard that is a conjunction; the guard itself if it is none."""
+    template = parse_template(guard.text)
+    part = template.parts[0] if template.is_single and template.parts else None
+    whole = part.expression if isinstance(part, t.Output) else None
+    return whole.operands if isinstance(whole, t.And) else (whole,) if whole else ()
+
+
+def _allows(rule: ast.AdmitRule) -> bool:
+    then = rule.else_.then if rule.else_ else rule.then
+    return then is not None and then.allow is not None and then.allow.value is True
+
+
 def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, TemplatePosition]]:
     policy = step.spec.policy if step.spec else None
     for rule in (policy.admit.rules or ()) if policy and policy.admit else ():
@@ -261,9 +294,7 @@ def _admission(admit: ast.Admit | None) -> Formula:
     """Return the gate's formula: the first rule that matches decides, and without one nothing is admitted (S30)."""
     formula: Formula = admit is None
     for rule in reversed((admit.rules or ()) if admit else ()):
-        then = rule.else_.then if rule.else_ else rule.then
-        allows = then is not None and then.allow is not None and then.allow.value is True
-        formula = if_(True if rule.else_ else guard_formula(rule.when), allows, formula)
+        formula = if_(True if rule.else_ else guard_formula(rule.when), _allows(rule), formula)
     return formula
 
 

@@ -11,6 +11,8 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 
 _WORD = re.compile(r"[^\W\d][\w-]*\Z")
+_STEP = re.compile(r"[^\W\d][\w-]*(/(?!(admit|tool|in|when|args)(/|\Z))[^\W\d][\w-]*)*\Z")
+"""Parts may follow a slash, but for those that addresses have after a step's name."""
 _VARIABLE = re.compile(r"[^\W\d]\w*\Z")
 _LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
 
@@ -37,7 +39,16 @@ class BadName(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for what, name, pattern in _names(model):
-            if name is not None and isinstance(name.value, str) and not pattern.match(name.text):
+            if name is None or not isinstance(name.value, str):
+                continue
+            if pattern is _STEP and "/" in name.text and pattern.match(name.text):
+                yield self.finding(
+                    name.span,
+                    f"`{name.text}` is no plain name: templates cannot read the step's result by it",
+                    f"use underscores: `{_mended(name.text)}`",
+                    severity=Severity.WARNING,
+                )
+            elif not pattern.match(name.text):
                 hyphen = "" if pattern is _VARIABLE else " or hyphens"
                 yield self.finding(
                     name.span,
@@ -51,7 +62,7 @@ def _names(model: Model) -> Iterator[tuple[str, Scalar | None, re.Pattern[str]]]
     for credential in model.playbook.keychain or ():
         yield "a keychain name", credential.name, _WORD
     for step in model.steps:
-        yield "a step name", step.step, _WORD
+        yield "a step name", step.step, _STEP
         for loop in step.loops:
             yield "an iterator", loop.iterator, _VARIABLE
     for view in model.tasks:

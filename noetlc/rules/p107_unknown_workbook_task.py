@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import ProblemKind
 from noetlvm.nearest import did_you_mean
@@ -70,4 +70,4 @@ class UnknownWorkbookTask(Rule):
         for problem in model.problems:
             if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in self.claims:
                 help = "write the tasks by name: `workbook: {tasks: {save: {kind: …}}}`"
-                yield self.finding(problem.span, problem.message, help)
+                yield self.finding(problem.span, problem.message, help, fix=migration_fix(model))

@@ -8,6 +8,7 @@ from noetlc.analysis.inputs import inputs, is_unknown, typed_tasks
 from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import one_of
 from noetlvm.language.tool_kinds import Choice, ToolKind
 
@@ -38,6 +39,11 @@ class MissingInput(Rule):
             for item in kind.inputs:
                 if item.required and item.name not in given and not is_reported:
                     yield self._finding(view, f"`{kind.name}` needs `{item.name}`", f"add `{item.name}:` ({item.doc})")
+            for entry in view.task.extra:
+                declared = kind.input(entry.key.text)
+                if declared is not None and declared.language == "sql" and _is_blank(entry.value):
+                    message = f"`{entry.key.text}` is empty: there is nothing to run"
+                    yield self.finding(entry.key.span, message, "write the statement, or remove the task")
             for choice in kind.choices:
                 yield from self._choice(view, kind, choice, given)
 
@@ -56,3 +62,10 @@ class MissingInput(Rule):
     def _finding(self, view: TaskView, message: str, help: str, severity: Severity | None = None) -> Finding:
         kind = view.task.kind
         return self.finding(kind.span if kind else view.name_span, message, help, severity=severity)
+
+
+def _is_blank(value: Node) -> bool:
+    """True for a text without a word in it, and a list of such texts."""
+    if isinstance(value, Sequence):
+        return all(map(_is_blank, value.items))
+    return isinstance(value, Scalar) and isinstance(value.value, str) and not value.text.strip(" \t\r\n;")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.inputs import rewrite, typed_tasks
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest
@@ -46,7 +46,8 @@ class UnknownSetting(Rule):
         for respelling in model.respellings:
             if respelling.is_misplaced:
                 message = f"`{respelling.canonical}` is an input, not a setting"
-                yield self.finding(respelling.span, message, "it is an input: move it out of `spec`")
+                help = "it is an input: move it out of `spec`"
+                yield self.finding(respelling.span, message, help, fix=migration_fix(model))
 
     def _unknown(self, kind: ToolKind, key: Scalar) -> Finding:
         known = [setting.name for setting in kind.settings]

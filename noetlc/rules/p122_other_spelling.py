@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Rule, migration_fix
 
 _SHOWN = 3
 
@@ -45,4 +45,5 @@ class OtherSpelling(Rule):
             first.span,
             f"this file uses other spellings: {shown}{rest}",
             f"write `{first.canonical}`; `noetlc canon` prints the whole file in canonical spelling",
+            fix=migration_fix(model),
         )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
-from noetlc.analysis.model import Model, Site
+from noetlc.analysis.model import Model, Site, TaskView
 from noetlc.analysis.names import Access, NameUse, Reading
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, Shape, TemplatePosition, given_fields
+from noetlc.syntax.span import Span
+from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, NAMESPACES, Shape, TemplatePosition, given_fields
 from noetlvm.language.tool_kinds import ToolKind, builtin_kinds, find_kind
 from noetlvm.nearest import nearest
 
@@ -25,7 +26,7 @@ class UnknownField(Rule):
     code = "P216"
     name = "unknown-field"
     severity = Severity.WARNING
-    summary = "A template reads a field that `outcome`, `event` or another known value does not have."
+    summary = "A template reads a field that `outcome`, `event`, a task's result or another known value does not have."
     why = "A field that does not exist is undefined, not an error: the guard that reads it is false for ever."
     bad = """
     - step: start
@@ -64,7 +65,14 @@ class UnknownField(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for reading in model.readings:
             for use in reading.names.uses:
-                if use.fields and reading.is_visible(use.name):
+                if not use.fields:
+                    continue
+                kinds = _result_kinds(model, reading, use)
+                if kinds:
+                    yield from self._result_field(
+                        model, reading.site, use, kinds, 2 if use.name in ("event", "outcome") else 1
+                    )
+                elif reading.is_visible(use.name):
                     yield from self._path(model, reading, use)
             for use in reading.names.for_loop_uses:
                 if use.fields and use.fields[0].name not in FOR_LOOP_FIELDS:
@@ -91,6 +99,30 @@ class UnknownField(Rule):
                 return
             path = f"{path}.{field.name}"
 
+    def _result_field(
+        self, model: Model, site: Site, use: NameUse, kinds: frozenset[str], depth: int
+    ) -> Iterator[Finding]:
+        """Report a field that no result of these kinds has."""
+        if len(use.fields) < depth:
+            return
+        fields = frozenset().union(*(kind.result_fields for name in kinds if (kind := find_kind(name))))
+        field = use.fields[depth - 1]
+        if field.name in fields or _is_method(field.name):
+            return
+        path = ".".join([use.name, *(each.name for each in use.fields[: depth - 1])])
+        renamed = _renamed(kinds, field.name)
+        if renamed is None:
+            yield self._unknown(model, site, path, field, fields)
+            return
+        place = model.place(site, field.span)
+        fix = None
+        if model.source.text[place.start - 1] == "." and place.end - place.start == len(field.name):
+            edit = Edit(Span(place.start - 1, place.end), renamed)
+            fix = Fix(f"read `{path}{renamed}`", (edit,), safe=False)
+        of = " or ".join(_a(name) for name in sorted(kinds))
+        message = f"the result of {of} task has no field `{field.name}`"
+        yield self.finding(place, message, f"read `{path}{renamed}`", fix=fix)
+
     def _unknown(self, model: Model, site: Site, path: str, field: Access, fields: frozenset[str]) -> Finding:
         place = model.place(site, field.span)
         meant = nearest(field.name, fields)
@@ -104,6 +136,50 @@ class UnknownField(Rule):
             f"did you mean `{path}.{meant}`?" if meant else f"it has {listed}",
             fix=fix,
         )
+
+
+def _is_method(name: str) -> bool:
+    return name in ("items", "keys", "values", "get")
+
+
+def _renamed(kinds: frozenset[str], field: str) -> str | None:
+    """Return what v10 calls a field of another dialect, with its dot."""
+    from noetlc.migrate.names import renamed_field  # only files with such a field need it
+
+    found = {renamed_field(kind, field) for kind in kinds}
+    return found.pop() if len(found) == 1 else None
+
+
+def _result_kinds(model: Model, reading: Reading, use: NameUse) -> frozenset[str]:
+    """Return the kinds of the tasks whose result a path starts with; none if it may be of any form."""
+    site, name = reading.site, use.name
+    if name == "outcome" and use.fields[0].name == "result" and site.task is not None:
+        return _kinds_of([site.task])
+    owner = site.owner
+    if name == "event":
+        in_arc = site.position in (TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS)
+        is_result = in_arc and use.fields[0].name == "result" and owner is not None and not owner.loops
+        return _kinds_of(model.tasks_by_owner.get(owner, ())) if is_result and owner else _ANY
+    if name == "_prev":
+        return _kinds_of(model.tasks_by_owner.get(owner, ())) if owner and site.task else _ANY
+    if name in NAMESPACES or model.definitions.namespaces_of(name, site):
+        return _ANY
+    if model.definitions.is_label(name, site) and owner:
+        return _kinds_of(view for view in model.tasks_by_owner[owner] if view.label == name)
+    if name in model.steps_by_name:
+        read = model.owners_by_step.get(name)
+        return _kinds_of(model.tasks_by_owner.get(read, ())) if read and not read.loops else _ANY
+    return _ANY
+
+
+_ANY: frozenset[str] = frozenset()
+
+
+def _kinds_of(views: Iterable[TaskView]) -> frozenset[str]:
+    """Return the kinds of tasks that all have results of a known form; else none."""
+    kinds = {view.kind for view in views}
+    known = [kind for name in kinds if (kind := find_kind(name)) and kind.result_fields]
+    return frozenset(kinds) if len(known) == len(kinds) else _ANY
 
 
 _given = cache(given_fields)

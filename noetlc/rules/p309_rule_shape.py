@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetlc.analysis.guards import OTHER_NAMES, Choice, FirstMatch, first_match_lists
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.span import Problem, ProblemKind, Span
 
 _OF_THEN = {
@@ -66,12 +66,12 @@ class RuleShape(Rule):
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in _MISPLACED:
                 by_rule.setdefault(id(model.mappings_by_key.get(problem.span)), []).append(problem)
-        yield from map(self._misplaced, by_rule.values())
+        yield from (self._misplaced(model, problems) for problems in by_rule.values())
         for rules in first_match_lists(model):
             for choice in rules.choices:
                 yield from self._check_choice(model, rules, choice)
 
-    def _misplaced(self, problems: list[Problem]) -> Finding:
+    def _misplaced(self, model: Model, problems: list[Problem]) -> Finding:
         first = problems[0]
         inside = _MISPLACED[first.object, first.key]
         keys = [problem.key for problem in problems]
@@ -80,6 +80,7 @@ class RuleShape(Rule):
             first.span,
             f"{' and '.join(f'`{key}`' for key in keys)} {are} under `{inside}`",
             f"write `{inside}: {{ {', '.join(f'{key}: …' for key in keys)} }}`",
+            fix=migration_fix(model),
         )
 
     def _check_choice(self, model: Model, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.span import Problem, ProblemKind
 
 PATCHES = ("set_ctx", "set_iter")
@@ -51,17 +51,19 @@ class MisplacedPatch(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
-                yield self._misplaced(problem)
+                yield self._misplaced(model, problem)
         for view in model.tasks:
             for entry in view.task.extra:
                 if entry.key.text in PATCHES:
                     message = f"a task has no `{entry.key.text}`: only a rule's `then` writes state"
-                    yield self.finding(entry.key.span, message, _help("task", entry.key.text))
+                    help = _help("task", entry.key.text)
+                    yield self.finding(entry.key.span, message, help, fix=migration_fix(model))
 
-    def _misplaced(self, problem: Problem) -> Finding:
+    def _misplaced(self, model: Model, problem: Problem) -> Finding:
         message = f"{'an' if problem.object == 'arc' else 'a'} {problem.object} has no `{problem.key}`"
         help = _help(problem.object, problem.key)
-        return self.finding(problem.span, f"{message}: only a rule's `then` writes state", help)
+        message += ": only a rule's `then` writes state"
+        return self.finding(problem.span, message, help, fix=migration_fix(model))
 
 
 def _help(object: str, key: str) -> str:
@@ -70,7 +72,7 @@ def _help(object: str, key: str) -> str:
 
 def may_write_ctx(model: Model) -> bool:
     """Return whether something that could not be read may write `ctx`: then its readers are not to blame."""
-    unread = (("then", "set_ctx"), ("step", "set_ctx"), ("arc", "set_ctx"))
+    unread = (("then", "set_ctx"), ("step", "set_ctx"), ("arc", "set_ctx"), ("step", "vars"), ("step", "set"))
     if model.is_reported(model.playbook.span, *unread, ("task_spec", "policy"), ("task_policy", "rules")):
         return True
     return any(entry.key.text == "set_ctx" for view in model.tasks for entry in view.task.extra)

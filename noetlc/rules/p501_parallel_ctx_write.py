@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Owner, loop_mode, patches, thens
+from noetlc.analysis.model import Model, loop_mode, patches, thens
 from noetlc.finding import Finding, Related, Severity
 from noetlc.rules.rule import Rule
+from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
 
@@ -58,25 +59,27 @@ class ParallelCtxWrite(Rule):
         for owner, views in model.tasks_by_owner.items():
             if not owner.is_parallel:
                 continue
-            reduced = _reduced(owner)
+            parallel = [loop for loop in owner.loops if loop_mode(loop) == "parallel"]
             for view in views:
                 for _, then in thens(view.task):
                     for patch, entry in patches(then):
-                        if patch == "set_ctx" and entry.key.text not in reduced:
-                            yield self._unreduced(owner, view.label, entry.key)
+                        lacking = [loop for loop in parallel if entry.key.text not in _reduced(loop)]
+                        if patch == "set_ctx" and lacking:
+                            yield self._unreduced(view.label, entry.key, lacking[-1], of_several=len(parallel) > 1)
 
-    def _unreduced(self, owner: Owner, label: str, key: Scalar) -> Finding:
-        loop = next(loop for loop in owner.loops if loop_mode(loop) == "parallel")
+    def _unreduced(self, label: str, key: Scalar, loop: ast.Loop, *, of_several: bool) -> Finding:
+        which = f"the loop over `{loop.iterator.text}`" if of_several and loop.iterator else "the loop"
+        where = f"the parallel loop over `{loop.iterator.text}`" if of_several and loop.iterator else "a parallel loop"
         return self.finding(
             key.span,
-            f"`{label}` writes `ctx.{key.text}` in a parallel loop, and the key has no reducer",
-            f"add `reducers: {{ {key.text}: sum }}` (or another) under the loop's `spec.policy`, or write `set_iter`",
+            f"`{label}` writes `ctx.{key.text}` in {where}, and the key has no reducer"
+            + (" there" if of_several else ""),
+            f"add `reducers: {{ {key.text}: sum }}` (or another) under `spec.policy` of {which}, or write `set_iter`",
             related=[Related(loop.key_span("iterator"), "the parallel loop")],
         )
 
 
-def _reduced(owner: Owner) -> frozenset[str]:
-    """Return the keys that some loop around the pipeline has a reducer for, of whatever kind."""
-    policies = [loop.spec.policy for loop in owner.loops if loop.spec and loop.spec.policy]
-    reducers = [policy.reducers for policy in policies if policy.reducers]
-    return frozenset(entry.key.text for named in reducers for entry in named.extra)
+def _reduced(loop: ast.Loop) -> frozenset[str]:
+    """Return the keys that a loop has a reducer for, of whatever kind."""
+    policy = loop.spec.policy if loop.spec else None
+    return frozenset(entry.key.text for entry in policy.reducers.extra) if policy and policy.reducers else frozenset()

@@ -29,7 +29,7 @@ PROGRAM = CommandProgram(
             "pause",
             "tools",
         ),
-        *("server", "worker", "submit", "wait", "token", "dev", "conformance"),
+        *("server", "worker", "submit", "wait", "token", "dev", "conformance", "sim"),
     ),
     errors=(StoreError,),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +27,7 @@ Spawn: TypeAlias = Callable[..., "subprocess.Popen[str]"]
 LOOK_SECONDS = 0.5
 """How often the folder is looked at for playbooks that have changed."""
 WORKERS = 2
+_PR_SET_PDEATHSIG = 1
 STATE = ".noetlvm"
 """Folder, inside the one with the playbooks, that holds the database."""
 
@@ -82,9 +85,17 @@ def _processes() -> Iterator[Spawn]:
         # -P: a module in the current folder must not replace one of the standard library.
         command = [sys.executable, "-P", "-m", "noetlvm", *words, "--log-level", "warning"]
         # A process group of its own: Ctrl-C reaches them through this process, in order.
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True))
-        return started[-1]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_end_with_parent
+        )
+        started.append(process)
+        return process
 
+    def stop(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, stop)
     try:
         yield spawn
     finally:
@@ -95,6 +106,12 @@ def _processes() -> Iterator[Spawn]:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when the one that started it is killed (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _url(server: subprocess.Popen[str]) -> str:

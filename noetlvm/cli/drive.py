@@ -92,10 +92,13 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
 
 
 async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
+    from concurrent.futures import ThreadPoolExecutor
+
     from noetlvm.engine.engine import MAX_PARALLEL, Engine
     from noetlvm.server.credentials import resolver
     from noetlvm.tools.runner import ToolRunner
 
+    writer = ThreadPoolExecutor(1) if options.durability == "full" else None  # its thread begins when it is needed
     tracing = _tracing(store)
     engine = Engine(
         store,
@@ -104,6 +107,7 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
         resolve=resolver(options.keychain),
         max_parallel=options.max_parallel or MAX_PARALLEL,
         observers=(view.observe, *([tracing.observe] if tracing else [])),
+        writer=writer,
         records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
     )
     begun = begin(engine)

@@ -3,6 +3,9 @@
 A tick lets the server decide on everything that has come in, write it, and hands the effects to the worker: begin
 pipelines, stop them, wake up at a time. The machine decides, tools act; nothing here knows what a step is.
 
+Where a write takes long and tools run meanwhile, it happens in a thread (`writer`): so the reports of many tools share
+one commit.
+
 With relaxed durability ticks share a write as long as nothing runs in the event loop: then only the machine has acted,
 and a process that dies has only decisions to make again. Whatever enters the event loop finds everything written, and
 while it is there each tick writes.
@@ -12,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Executor
 from time import monotonic
 from typing import Any
 
@@ -65,6 +69,7 @@ class Engine:
         max_parallel: int = MAX_PARALLEL,
         observers: Sequence[Observer] = (),
         records_inputs: bool = False,
+        writer: Executor | None = None,
         **server: Any,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -90,6 +95,9 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
+        self._is_writing = False
+        """A thread writes what was decided last."""
+        self._writer = writer
         self._failure: BaseException | None = None
         self._ports = PipelinePorts(
             tools,
@@ -141,7 +149,7 @@ class Engine:
         if not active.state.is_over:
             self.submit(active, CONTROLS[action])
         while self.server.has_inputs():
-            self._tick()
+            self.server.decide_waiting()
             self.server.write()
 
     async def run(self, *, listens: bool = False) -> None:
@@ -156,6 +164,8 @@ class Engine:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
             await self._tools.close()
+            if self._writer is not None:
+                self._writer.shutdown()
 
     def stop(self, *, now: bool = False) -> None:
         """Leave in good order: running tools may end, nothing new begins. Or `now`, and those are cancelled."""
@@ -180,7 +190,7 @@ class Engine:
         while True:
             self._raise_failure()
             if self.server.has_inputs() and not (self._is_stopping and self.server.only_continues()):
-                self._tick()
+                await self._tick()
                 ticks += 1
                 is_long = monotonic() - turn > TURN_SECONDS
                 if self._tasks or is_long or (listens and not ticks % _TICKS_IN_A_ROW):
@@ -212,19 +222,59 @@ class Engine:
     def _is_spent(self, _events: int) -> bool:
         return monotonic() - self._tick_started > TURN_SECONDS
 
-    def _tick(self) -> None:
+    async def _tick(self) -> None:
         self._tick_started = monotonic()
-        decided = self.server.decide_waiting()
-        if not self._may_wait():
+        decided = dict.fromkeys(self.server.decide_waiting())
+        if self._writer is not None:
+            await self._write_aside(self._writer, decided)
+        elif not self._may_wait():
             self._write()
         for active in decided:
             self._act(active)
+
+    async def _write_aside(self, writer: Executor, decided: dict[Active, None]) -> None:
+        """Write in a thread if tools run meanwhile: what they report is then decided together."""
+        self._is_writing = True
+        try:
+            if self._prepare(decided):
+                await asyncio.sleep(0)  # they report that they are about to call their tools
+                decided |= dict.fromkeys(self.server.decide_waiting())
+            batch = self.server.take_batch()
+            if not batch:
+                return
+            if self._runs:
+                loop = asyncio.get_running_loop()
+                conflicts = await loop.run_in_executor(writer, self.server.write_batch, batch)
+            else:
+                conflicts = self.server.write_batch(batch)
+        finally:
+            self._is_writing = False
+        self.server.finish_write(batch, conflicts)
+
+    def _prepare(self, decided: Iterable[Active]) -> bool:
+        """Begin pipelines of decisions that are not written yet, up to their first call; return whether there are any.
+
+        The call waits until its own report is durable, and this is written with the decision: one commit for both. A
+        pipeline that begins with a tool that answers at once has to wait for the decision.
+        """
+        is_any = False
+        for active in decided:
+            waiting, active.effects = active.effects, []
+            for effect in waiting:
+                if type(effect) is OpenWork and active.playbook.steps[effect.step].calls_first:
+                    self._open(active, effect)
+                    is_any = True
+                else:
+                    active.effects.append(effect)
+        return is_any
 
     def _may_wait(self) -> bool:
         """Return whether what was decided may be written together with what is decided next."""
         return self._holds_back and not self._tasks and monotonic() - self._written_at < HOLD_SECONDS
 
     def _write(self) -> None:
+        if self._is_writing:
+            return  # all that was decided is on its way, and nothing acts on it before it is there
         self.server.write()
         if self._holds_back:
             self._written_at = monotonic()
@@ -321,7 +371,8 @@ class Engine:
     async def _listen(self) -> None:
         """Look for requests of other processes, in real time whatever the clock says."""
         while True:
-            self.server.collect_requests()
+            if not self._is_writing:
+                self.server.collect_requests()
             if self.server.has_inputs():
                 self._wake.set()
             await asyncio.sleep(LISTEN_SECONDS)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
+NO_TIME_KIND = "noop"
+"""The kind that answers at once and has no effect."""
+
 
 Type = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
 """A type of data, by its name in JSON Schema."""
@@ -95,6 +98,8 @@ class ToolKind(Record):
     """Which part runs it; the compiler replaces it by other tasks."""
     extra: str | None = None
     """The optional dependencies (`noetlc[extra]`) that running it needs."""
+    package: str | None = None
+    """The module of that extra: without it, a run is refused before its first step."""
     helpers: tuple[str, ...] = ()
     """Names under `outcome` that only this kind sets, such as `http`."""
     spellings: Mapping[str, str] = MappingProxyType({})
@@ -161,6 +166,11 @@ def gives_secret(name: str) -> bool:
     """Return whether the kind of that name does nothing but read a secret."""
     kind = find_kind(name)
     return kind is not None and kind.gives_secret
+
+
+def may_give_secret(name: str) -> bool:
+    """Return whether a kind may do so, without loading its module: only plugins are not known."""
+    return name == "secrets" or name not in _BUILTIN
 
 
 def module_of(name: str) -> str | None:

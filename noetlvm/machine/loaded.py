@@ -5,7 +5,8 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.codec.container import bundle_id
@@ -25,7 +26,8 @@ from noetlvm.bytecode.verify.verifier import load
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
 from noetlvm.language.placement import executor_pool
-from noetlvm.limits import Limits, guards_success
+from noetlvm.language.tool_kinds import NO_TIME_KIND, may_give_secret
+from noetlvm.limits import WAIT_SECONDS_MAX, Limits, guards_success
 from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
@@ -33,6 +35,9 @@ from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
+
+BUNDLES_RECENT = 16
+"""Loaded bundles that are remembered: a server loads one at every start of it."""
 
 Names = dict[str, Any]
 Evaluation = Callable[[Names, Fuel], Any]
@@ -50,7 +55,11 @@ def prepare(program: Program, *, checked: bool = False) -> LoadedProgram:
     """Return a program that was verified, ready to run."""
     setting = _Setting(Places(program), checked)
     main = program.playbooks[0]
-    playbooks = {one.path: setting.playbook(one, "" if one is main else f"{one.path}#") for one in program.playbooks}
+    # A parent hands its data to children, so secrets of one playbook can be masked in the data of any.
+    has_secrets = any(_has_secrets(one) for one in program.playbooks)
+    playbooks = {
+        one.path: setting.playbook(one, "" if one is main else f"{one.path}#", has_secrets) for one in program.playbooks
+    }
     return LoadedProgram(playbooks[main.path], playbooks, setting.places)
 
 
@@ -152,11 +161,12 @@ def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
 class LoadedPipeline:
     """A step's tasks."""
 
-    __slots__ = ("_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
+    __slots__ = ("_calls_first", "_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
 
     def __init__(self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting) -> None:
         self._code = pipeline.code
         self._performs: tuple[Perform, ...] | None = None
+        self._calls_first: bool | None = None
         self._reads: Reads | None = None
         self._setting = setting
         self.address = address
@@ -190,6 +200,15 @@ class LoadedPipeline:
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
 
+    @property
+    def calls_first(self) -> bool:
+        """Return whether it begins with a call of a tool that takes time."""
+        if self._calls_first is None:
+            names = [instruction.opcode.name for instruction in self._code[:2]]
+            kind = self._code[1].operands[0] if names == ["ENTER", "CALL"] else NO_TIME_KIND
+            self._calls_first = kind not in (NO_TIME_KIND, "playbook")
+        return self._calls_first
+
     def tasks(self) -> Iterator[tuple[str, str, int]]:
         """Yield each task's label, the kind of its tool, and its first instruction."""
         label, entry = "", 0
@@ -216,6 +235,8 @@ class LoadedLoop(Record):
     width: int
     distributed: bool
     reducers: tuple[tuple[str, str], ...]
+    rate: tuple[int, float] | None = None
+    """How many iterations may begin in how many seconds (S53)."""
 
 
 class LoadedArc(Record):
@@ -246,6 +267,11 @@ class LoadedStep(Record):
     position: int
     """In the workflow, from 1."""
 
+    @property
+    def calls_first(self) -> bool:
+        """Return whether nothing is decided before its first task calls a tool that takes time."""
+        return self.pipeline is not None and self.pipeline.calls_first
+
     def unit(self, iteration: str) -> str:
         """Return the part of a run that one lease covers: a local loop's iterations share the lease around them."""
         if self.leased_levels == len(self.loops):
@@ -268,11 +294,18 @@ class LoadedPlaybook(Record):
     """Arcs without `when` hold on success only: `executor.spec.unguarded_arcs: success` (S55)."""
     workload: dict[str, Any]
     keychain: tuple[KeychainEntry, ...]
+    has_secrets: bool
+    """Some playbook of the program reads secrets, so recorded data may contain masks, in any process (S64)."""
     steps: dict[str, LoadedStep]
     has_time_limits: bool
     prefix: str
     """What the addresses of its code begin with in the program."""
     places: Places
+
+    def kinds(self) -> set[str]:
+        """Return the tool kinds of its tasks."""
+        pipelines = (step.pipeline for step in self.steps.values() if step.pipeline)
+        return {kind for pipeline in pipelines for _, kind, _ in pipeline.tasks()}
 
     def locate(self, address: str, instruction: int | None = None) -> str:
         """Return `file:line:column` of an instruction of the code at an address of this playbook; else nothing."""
@@ -287,6 +320,33 @@ class LoadedProgram(Record):
     """By path, the main one included."""
     places: Places
 
+    def kinds(self) -> set[str]:
+        """Return the tool kinds of all its tasks."""
+        return {kind for playbook in self.playbooks.values() for kind in playbook.kinds()}
+
+
+def _rate(settings: Mapping[str, Any], level: int) -> tuple[int, float] | None:
+    """Return the rate of a level of a loop; what is absent, or no such pair, is no limit: nothing verified it."""
+    hints = settings.get("loops")
+    own = hints[level - 1] if isinstance(hints, list) and len(hints) >= level else None
+    rate = own.get("rate") if isinstance(own, Mapping) else None
+    if not isinstance(rate, Mapping):
+        return None
+    most, per = rate.get("max"), rate.get("per")
+    if type(most) is not int or not isinstance(per, int | float):
+        return None
+    return (most, float(per)) if most > 0 and 0 < per <= WAIT_SECONDS_MAX else None
+
+
+def _has_secrets(playbook: PlaybookCode) -> bool:
+    """Return whether a playbook declares credentials, or has a task that may return a secret."""
+    return bool(playbook.keychain) or any(
+        instruction.opcode.name == "CALL" and may_give_secret(str(instruction.operands[0]))
+        for step in playbook.steps
+        if step.pipeline
+        for instruction in step.pipeline.code
+    )
+
 
 class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
@@ -294,7 +354,7 @@ class _Setting(Record):
     places: Places
     is_checked: bool
 
-    def playbook(self, playbook: PlaybookCode, prefix: str) -> LoadedPlaybook:
+    def playbook(self, playbook: PlaybookCode, prefix: str, has_secrets: bool) -> LoadedPlaybook:
         limits, pool = Limits.of(playbook.executor), executor_pool(playbook.executor)
         steps = {
             step.name: self._step(step, prefix + step.name, limits, pool, position)
@@ -312,6 +372,7 @@ class _Setting(Record):
             guards_success=guards_success(playbook.executor),
             workload=playbook.workload,
             keychain=playbook.keychain,
+            has_secrets=has_secrets,
             steps=steps,
             has_time_limits=any(step.limits is not NO_LIMITS for step in steps.values()),
             prefix=prefix,
@@ -324,7 +385,7 @@ class _Setting(Record):
             name=step.name,
             admit=self._evaluator(step.admit, f"{address}/admit"),
             drops_denied=step.drops_denied,
-            loops=tuple(self._loop(loop, f"{address}/loop.{level}/in") for level, loop in enumerate(step.loops, 1)),
+            loops=tuple(self._loop(loop, level, step, address) for level, loop in enumerate(step.loops, 1)),
             best_effort=step.best_effort,
             pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
             inclusive=step.inclusive,
@@ -335,9 +396,10 @@ class _Setting(Record):
             position=position,
         )
 
-    def _loop(self, loop: LoopHeader, address: str) -> LoadedLoop:
-        collection = Evaluator(loop.collection, address, self)
-        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers)
+    def _loop(self, loop: LoopHeader, level: int, step: Step, address: str) -> LoadedLoop:
+        collection = Evaluator(loop.collection, f"{address}/loop.{level}/in", self)
+        rate = _rate(step.settings, level)
+        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers, rate)
 
     def _arc(self, arc: ArcCode, address: str) -> LoadedArc:
         guard, args = self._evaluator(arc.guard, f"{address}/when"), self._evaluator(arc.args, f"{address}/args")
@@ -356,6 +418,10 @@ class Bundle(NamedTuple):
 
     @classmethod
     def of(cls, data: bytes) -> Bundle:
-        """Return the bundle that the bytes are. Raises BundleError."""
-        program = load_program(data)
-        return cls(bundle_id(data), data, program)
+        """Return the bundle that the bytes are; one that was loaded lately is the same object. Raises BundleError."""
+        return _loaded_bundle(data)
+
+
+@lru_cache(BUNDLES_RECENT)
+def _loaded_bundle(data: bytes) -> Bundle:
+    return Bundle(bundle_id(data), data, load_program(data))

@@ -15,7 +15,10 @@ from noetlvm.bytecode.verify.operands import count_taken
 
 V = TypeVar("V")
 
-_AUTH = "auth"
+_AUTH = frozenset({"auth"})
+_SOURCE = frozenset({"code", "script"})
+_PYTHON, _CONTEXT, _ELSEWHERE = "python", "context", "uri"
+"""Code of this kind that has this word sees what templates see; so may code that is read from elsewhere."""
 
 
 class Reads(NamedTuple):
@@ -29,7 +32,7 @@ class Reads(NamedTuple):
 
 def reads_of(code: tuple[Instruction, ...]) -> Reads:
     """Return what the expressions of a pipeline can read."""
-    found = _Found()
+    found = _Found(runs_python=any(one.opcode.name == "CALL" and one.operands[0] == _PYTHON for one in code))
     for instruction in code:
         for kind, value in zip(instruction.opcode.operands, instruction.operands, strict=True):
             if kind in (Operand.EXPR, Operand.OPTIONAL_EXPR) and isinstance(value, ExpressionCode):
@@ -45,7 +48,8 @@ def part(mapping: dict[str, V], keys: frozenset[str] | None) -> dict[str, V]:
 
 
 class _Found:
-    def __init__(self) -> None:
+    def __init__(self, *, runs_python: bool = False) -> None:
+        self._runs_python = runs_python
         self._whole: set[str] = set()
         self._keys: dict[str, set[str]] = {}
         self._bare: set[str] = set()
@@ -53,7 +57,7 @@ class _Found:
         """Constant texts, and keys of mappings: an `auth` that names a keychain entry is among them."""
 
     def keys_of(self, namespace: str) -> frozenset[str] | None:
-        if namespace in self._whole:
+        if namespace in self._whole or (namespace != "keychain" and self._shows_context()):
             return None
         more = self._texts if namespace == "keychain" else self._bare
         return frozenset(self._keys.get(namespace, set()) | more)
@@ -67,8 +71,14 @@ class _Found:
                 self._namespace(str(instruction.operands[0]), code[at + 1 : at + 3])
             elif name in ("CONST", "RECORD"):
                 self._texts.update(_texts(instruction.operands[0]))
-        if _computes_auth(code):
+        if _computes(_AUTH, code):
             self._whole.add("keychain")
+        if self._runs_python and _computes(_SOURCE, code):
+            self._whole |= {"ctx", "workload", "steps"}
+
+    def _shows_context(self) -> bool:
+        """Return whether code of a `python` task may read the whole surroundings as `context`."""
+        return self._runs_python and any(_CONTEXT in text or text == _ELSEWHERE for text in self._texts)
 
     def _namespace(self, namespace: str, after: tuple[Instruction, ...]) -> None:
         names = [instruction.opcode.name for instruction in after]
@@ -92,8 +102,8 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _computes_auth(code: tuple[Instruction, ...]) -> bool:
-    """Return whether the code makes a mapping whose `auth` is not constant, as far as it can be followed."""
+def _computes(keys: frozenset[str], code: tuple[Instruction, ...]) -> bool:
+    """Return whether the code makes a mapping in which a key is not constant, as far as it can be followed."""
     is_constant: list[bool] = []
     for instruction in code:
         opcode = instruction.opcode
@@ -102,7 +112,8 @@ def _computes_auth(code: tuple[Instruction, ...]) -> bool:
             words = instruction.operands[0]
             assert isinstance(words, list)
             values = is_constant[-taken:] if taken else []
-            if _AUTH in words and not (len(values) == taken and values[words.index(_AUTH)]):
+            given = [word for word in words if word in keys]
+            if given and not (len(values) == taken and all(values[words.index(word)] for word in given)):
                 return True
         # Past a branch the stack is not followed: too few values are on it, and they count as computed.
         del is_constant[max(len(is_constant) - taken, 0) if opcode.flow is ControlFlow.NEXT else 0 :]

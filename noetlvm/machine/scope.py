@@ -31,6 +31,8 @@ class Scope(NamedTuple):
     trace_id: str = ""
     results: dict[str, Any] | Callable[[str], Any] = {}
     """The last result of each step by name, or a function that finds it."""
+    has_secrets: bool = False
+    """What was recorded may contain masks, whether or not this process knows the secrets."""
 
 
 def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any
 def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
     """Return the namespaces of a pipeline; `written` is what `set_iter` wrote before."""
     offload = scope.offload
-    if offload.redacts:
+    if scope.has_secrets or offload.redacts:
         return _masked_names(scope, prev, written)
     names: dict[str, Any] = {
         "workload": _open(scope.workload, offload),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 from noetlvm.data.event import Recorded
 from noetlvm.machine.decide import decide
@@ -56,7 +56,7 @@ from noetlvm.server.active import (
 )
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
-from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.recovery import BundleCache, recovered, wants_snapshot
 from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
@@ -75,6 +75,10 @@ _CHILDREN_COUNTED_HERE = 100
 
 _COUNTS_CACHED = 1_000
 """Requests whose children are counted in memory."""
+
+
+WriteBatch: TypeAlias = dict[str, tuple[Active, Append]]
+"""Executions by identifier, and what is to be written of each."""
 
 
 class NotFoundError(LookupError):
@@ -120,7 +124,7 @@ class Server:
         self._is_shared = is_shared
         self._decide = decide
         self._is_spent = is_spent
-        self._bundles: dict[str, Bundle] = {}
+        self.bundles = BundleCache(store)
         self._new_bundles: dict[str, bytes] = {}
         self._waiting: dict[Active, None] = {}
         """Executions with inputs."""
@@ -163,7 +167,7 @@ class Server:
         row = self.store.execution(execution_id)
         if row is None:
             raise NotFoundError(f"there is no execution {execution_id}")
-        return prepare_retry(self.store, self.results.get, row, bundle or self.bundle(row.bundle))
+        return prepare_retry(self.store, self.results.get, row, bundle or self._bundle(row.bundle))
 
     def retry(self, prepared: PreparedRetry, *, start_key: str = "", done: Callable[[bool], None] | None = None) -> str:
         """Continue a failed execution as a new one, and return its identifier. Raises UnresolvedError."""
@@ -185,6 +189,7 @@ class Server:
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
+        active.used = self._now()
         active.inbox.append(WaitingInput(given, 0, done))
         self._waiting[active] = None
 
@@ -197,7 +202,7 @@ class Server:
         row = self.store.execution(execution_id)
         if row is None:
             raise NotFoundError(f"there is no execution {execution_id}")
-        program = self.bundle(row.bundle).program
+        program = self._bundle(row.bundle).program
         playbook = program.playbooks[row.path]
         unoffered = unoffered_store(self.results, program)
         if unoffered:
@@ -231,6 +236,16 @@ class Server:
         for request in self.store.requests(after=self._last_request):
             self._last_request = request.number
             self._deliver(request)
+
+    def evict_idle(self, before: float) -> None:
+        """Forget executions that got no input since a time: the next input reads them from the store again.
+
+        Their timers are rows, which every server looks for. Only where the store is shared: else nothing does.
+        """
+        idle = [active for active in self.active.values() if active.used < before and active.is_idle]
+        for active in idle:
+            del self.active[active.execution_id]
+            self._children.pop(active.execution_id, None)
 
     def collect_due(self) -> None:
         """Give `TimerDue` to the executions whose timer is due."""
@@ -409,10 +424,20 @@ class Server:
 
     def write(self) -> None:
         """Make durable what was decided, and notify observers."""
-        if not self._unwritten:
-            return
-        batch = {active.execution_id: (active, self._append(active)) for active in self._unwritten}
-        conflicts = self.store.write([append for _, append in batch.values()], self._new_bundles)
+        batch = self.take_batch()
+        if batch:
+            self.finish_write(batch, self.write_batch(batch))
+
+    def take_batch(self) -> WriteBatch:
+        """Return what waits for a write. Nothing may be decided before `finish_write`."""
+        return {active.execution_id: (active, self._append(active)) for active in self._unwritten}
+
+    def write_batch(self, batch: WriteBatch) -> set[str]:
+        """Make a batch durable, in any thread; return the executions that lost a race."""
+        return self.store.write([append for _, append in batch.values()], self._new_bundles)
+
+    def finish_write(self, batch: WriteBatch, conflicts: set[str]) -> None:
+        """Take note of what has become durable, and notify observers."""
         self._unwritten = {}
         self._new_bundles = {}
         done: list[tuple[Callable[[bool], None], bool]] = []
@@ -477,6 +502,7 @@ class Server:
         entries = [*active.decided, *active.inbox]
         if row is None:  # another execution has its start key
             del self.active[active.execution_id]
+            active.effects = []
             for entry in entries:
                 if entry.done is not None:
                     entry.done(False)
@@ -543,7 +569,7 @@ class Server:
             return self.activate(wanted.execution_id)
         path, fields = wanted.data
         request = Request(*fields)
-        program = self.bundle(request.bundle).program
+        program = self._bundle(request.bundle).program
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
@@ -565,6 +591,7 @@ class Server:
         credentials.protect(offload)
         active = self.active[row.execution_id] = Active(row, program, playbook, state, credentials, offload)
         active.snapshot_seq = state.seq
+        active.used = self._now()
         return active
 
     def _close(self, active: Active) -> None:
@@ -575,21 +602,15 @@ class Server:
 
     def _use(self, bundle: Bundle) -> None:
         """Take a bundle that executions of this process run; the next write stores it."""
-        self._bundles[bundle.id] = bundle
-        self._new_bundles[bundle.id] = bundle.data
+        if bundle.id not in self.bundles:
+            self._new_bundles[bundle.id] = bundle.data
+        self.bundles.put(bundle)
 
-    def known_bundle(self, id: str) -> Bundle | None:
-        """Return a bundle if it is in memory."""
-        return self._bundles.get(id)
-
-    def bundle(self, id: str) -> Bundle:
-        """Return a bundle, decoded once. Raises NotFoundError."""
-        if id not in self._bundles:
-            data = self.store.bundle(id)
-            if data is None:
-                raise NotFoundError(f"the store has no bundle {id}")
-            self._bundles[id] = Bundle.of(data)
-        return self._bundles[id]
+    def _bundle(self, id: str) -> Bundle:
+        found = self.bundles.get(id)
+        if found is None:
+            raise NotFoundError(f"the store has no bundle {id}")
+        return found
 
 
 def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import FastAPI, Response
 
 from noetlvm import __version__
-from noetlvm.service.access import BodyLimits, TokenAccess
+from noetlvm.service.access import BodyLimits, TokenAccess, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.executions_api import executions_router
 from noetlvm.service.metrics import Metrics
@@ -76,7 +76,9 @@ def service_app(driver: Driver) -> FastAPI:
             raise ProblemError(503, driver.failure)
         return Health()
 
-    @app.get("/metrics", tags=["health"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    answers: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}}}, **documented()}
+
+    @app.get("/metrics", tags=["health"], response_class=Response, responses=answers, dependencies=[requires("read")])
     async def prometheus() -> Any:
         """Return metrics in the text format of Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")

@@ -18,7 +18,6 @@ from noetlvm.server.active import Ending
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
 from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError
-from noetlvm.server.server import NotFoundError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.live import live_events
@@ -60,8 +59,9 @@ async def start_execution(
     driver = driver_of(request)
     try:
         # A thread costs more than all the rest of a start, and is needed only to read the store.
-        bundle = driver.server.known_bundle(wanted.bundle) if wanted.bundle and wanted.path is None else None
-        if bundle is None:
+        if wanted.path is None and wanted.bundle in driver.server.bundles:
+            bundle = _bundle(driver, wanted)
+        else:
             bundle = await run_in_threadpool(_bundle, driver, wanted)
     except ProblemError as problem:
         name = wanted.path or wanted.bundle
@@ -89,10 +89,10 @@ def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:
 
 
 def _stored_bundle(driver: Driver, id: str) -> Bundle:
-    try:
-        return driver.server.bundle(id)
-    except NotFoundError:
-        raise ProblemError(404, f"there is no bundle {id}") from None
+    found = driver.server.bundles.get(id)
+    if found is None:
+        raise ProblemError(404, f"there is no bundle {id}")
+    return found
 
 
 @executions_router.get("/executions", dependencies=[requires("read")], responses=documented(404, 422))

@@ -32,6 +32,8 @@ MARGIN = 0.15
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
 BUNDLES_MAX = 100
+RESULTS_BYTES = 8 * 1024 * 1024
+"""Of results in one message; those beyond it are sent before, each in a message of its own."""
 
 _LOG = logging.getLogger("noetlvm.worker")
 
@@ -97,7 +99,7 @@ class RemoteWorker:
         watch = asyncio.create_task(self._watch_leases())
         wait = RETRY_SECONDS[0]
         try:
-            while not self._is_done:
+            while not self._is_done and not self._is_abandoned:
                 try:
                     await self._connected()
                     wait = RETRY_SECONDS[0]
@@ -120,6 +122,11 @@ class RemoteWorker:
         self._news.set()
         if not self._runs:
             self._leaves.set()
+
+    @property
+    def _is_abandoned(self) -> bool:
+        """Whether there is nothing to wait for: no server has answered for so long that every lease is over."""
+        return self._is_draining and self._clock.monotonic() - self._contact > self._lease_seconds
 
     @property
     def _is_done(self) -> bool:
@@ -159,6 +166,8 @@ class RemoteWorker:
                 await asyncio.wait_for(self._news.wait(), max(0.0, until_beat))
             self._news.clear()
             results, self._results = self._results, []
+            while sum(len(data) for _, data in results) > RESULTS_BYTES and len(results) > 1:
+                await exchange.send(encode({"results": [results.pop(0)]}))
             released, self._released = self._released, []
             reports = [report for report in self._reports if report["number"] > sent]
             sent = max((report["number"] for report in reports), default=sent)

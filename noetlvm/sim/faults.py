@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 FAULT_SECONDS = 20.0
 """No fault begins later."""
-_KINDS_MAX = 6
+_KINDS_MAX = 8
 _LEASE_SECONDS = 15.0
+_RARE = ["wake_up_lost"] * 4 + ["wake_up_doubled"] * 2
+"""Kinds that are scheduled more often, because the moment that they wait for often does not come."""
 
 
 class Fault(NamedTuple):
@@ -38,7 +40,7 @@ class FaultKind(NamedTuple):
 
 def random_schedule(random: Random) -> list[Fault]:
     """Return faults of a few kinds, in the order of their time."""
-    kinds = random.sample(sorted(FAULTS), random.randint(1, _KINDS_MAX))
+    kinds = sorted(set(random.sample(sorted(FAULTS) + _RARE, random.randint(1, _KINDS_MAX))))
     faults = [
         Fault(round(random.uniform(0.0, FAULT_SECONDS) * random.random(), 3), kind, random.randint(0, 5), amount)
         for kind in kinds

@@ -61,7 +61,7 @@ WORLD = Process("world")
 
 _OWNER: ContextVar[Process] = ContextVar("process", default=WORLD)
 
-_TICKS_AT_ONCE = 200_000
+_TICKS_AT_ONCE = 50_000
 """Callbacks without time passing: more is an endless loop."""
 
 
@@ -194,14 +194,16 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def run(self, is_done: Callable[[], bool], until: float) -> bool:
         """Run until something is done or a time has come; return whether it is done."""
         ticks = 0
-        while not is_done():
-            ready = self._ready
+        ready = self._ready
+        while True:
             if ready:
                 ticks += 1
                 if ticks > _TICKS_AT_ONCE:
                     raise StuckLoopError(f"at {self._now:.3f} s something runs without end")
                 self._run_entry(ready.popleft())
                 continue
+            if is_done():
+                return True
             ticks = 0
             timers = self._timers
             while timers and timers[0][2].is_cancelled:
@@ -212,7 +214,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._now = max(self._now, timers[0][0])
             while timers and timers[0][0] <= self._now:
                 ready.append(heapq.heappop(timers)[2])
-        return True
 
     def _run_entry(self, entry: _Entry) -> None:
         owner = entry.owner

@@ -7,7 +7,7 @@ evaluate them by itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -36,8 +36,31 @@ def flag(name: str) -> str:
 
 def random_playbooks(random: Random) -> list[Document]:
     """Return a main playbook and the one that it may run as a child."""
-    child = _Playbook(random, CHILD, steps=random.randint(1, 2), has_children=False).document()
-    return [_Playbook(random, MAIN, steps=random.randint(1, _STEPS_MAX), has_children=True).document(), child]
+    has_secret = random.random() < 0.3
+    child = _Playbook(random, CHILD, random.randint(1, 2), has_children=False, has_secret=has_secret).document()
+    main = _Playbook(random, MAIN, random.randint(1, _STEPS_MAX), has_children=True, has_secret=has_secret).document()
+    return [main, child] if _calls_child(main) else [main]
+
+
+def _calls_child(main: Document) -> bool:
+    return any(task.get("kind") == "playbook" for step in main["workflow"] for _, task in tasks_in(step))
+
+
+def tasks_in(step: Document) -> Iterator[tuple[str, Document]]:
+    """Yield label and task of a step, those inside of sugar too."""
+    yield from _tasks_in(step.get("tool", []))
+
+
+def _tasks_in(tasks: list[Document]) -> Iterator[tuple[str, Document]]:
+    for entry in tasks:
+        ((label, task),) = entry.items()
+        if label == "choose":
+            for branch in task:
+                yield from _tasks_in(branch["else"]["then"] if "else" in branch else branch["then"])
+        elif label in ("while", "until"):
+            yield from _tasks_in(task["do"])
+        else:
+            yield label, task
 
 
 def text_of(document: Document) -> str:
@@ -48,13 +71,13 @@ def text_of(document: Document) -> str:
 class _Playbook:
     """One playbook while it is made."""
 
-    def __init__(self, random: Random, path: str, *, steps: int, has_children: bool) -> None:
+    def __init__(self, random: Random, path: str, steps: int, *, has_children: bool, has_secret: bool) -> None:
         self._random = random
         self._path = path
         self._names = [f"s{number}" for number in range(steps)]
         self._has_children = has_children
+        self._has_secret = has_secret
         self._fan_outs = 0
-        self._flags = 0
 
     def document(self) -> Document:
         random = self._random
@@ -65,15 +88,17 @@ class _Playbook:
             steps.append({"step": "last", "tool": [{"sum_up": self._noop("t", set_ctx={"final": 1})}]})
         if random.random() < 0.1:
             executor["no_next_is_error"] = True
-        return {
+        document: Document = {
             "apiVersion": "noetl.io/v2",
             "kind": "Playbook",
             "metadata": {"name": self._path.rpartition("/")[2], "path": self._path},
             "executor": {"spec": executor},
             "workload": {"items": [1, 2, 3], "nested": {"a": 1, "b": 2}},
-            "keychain": [{"name": SECRET_NAME, "kind": "bearer_token"}],
             "workflow": steps,
         }
+        if self._has_secret:
+            document["keychain"] = [{"name": SECRET_NAME, "kind": "bearer_token"}]
+        return document
 
     # ---- steps
 
@@ -221,7 +246,7 @@ class _Playbook:
 
     def _call(self, label: str, rules: list[Document] | None = None) -> Document:
         call: Document = {"kind": "http", "url": f"http://sim.invalid/{label}"}
-        if self._random.random() < 0.25:
+        if self._has_secret and self._random.random() < 0.6:
             call["headers"] = {"Authorization": f"Bearer {{{{ keychain.{SECRET_NAME}.token }}}}"}
         if rules:
             call["spec"] = {"policy": {"rules": rules}}

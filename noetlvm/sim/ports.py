@@ -26,7 +26,7 @@ LARGE_CHARS = 6_000
 
 
 class SimulatedClock:
-    """A clock that may run too fast or too slowly, and jump."""
+    """A wall clock that may run too fast or too slowly, and jump. Monotonic time is that of the loop, as timers are."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
@@ -36,13 +36,13 @@ class SimulatedClock:
         self._since = 0.0
 
     def monotonic(self) -> float:
-        return self._elapsed + (self._loop.time() - self._since) * self._rate
+        return self._loop.time()
 
     def now(self) -> float:
-        return self._offset + self.monotonic()
+        return self._offset + self._elapsed + (self._loop.time() - self._since) * self._rate
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds / self._rate))
+        await asyncio.sleep(seconds)
 
     def rest(self, waiting: int) -> None:
         """Time passes by itself."""
@@ -51,7 +51,7 @@ class SimulatedClock:
         self._offset += seconds
 
     def drift(self, rate: float) -> None:
-        self._elapsed, self._since, self._rate = self.monotonic(), self._loop.time(), rate
+        self._elapsed, self._since, self._rate = self.now() - self._offset, self._loop.time(), rate
 
 
 class FaultyStore:

@@ -99,7 +99,7 @@ class SimulatedWorker:
             self._tools,
             id=f"worker-{self.number}-{self._generation}",
             pools=(DEFAULT_POOL,),
-            slots=around.random.randint(1, 4),
+            slots=around.random.choice((1, 1, 2, 4)),
             clock=self.clock,
             jitter=around.random.random,
         )

@@ -9,11 +9,15 @@ from random import Random
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Recorded
+from noetlvm.data.references import Reference
 from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.payload import Offload
+from noetlvm.machine.replay import replay
 from noetlvm.results.memory import MemoryResults
+from noetlvm.server.recovery import folded
 from noetlvm.service.driver import Driver
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
-from noetlvm.sim.loop import WORLD, SimulatedLoop
+from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError
 from noetlvm.sim.network import Network, WakeUpBus
 from noetlvm.sim.playbooks import Document, random_playbooks
 from noetlvm.sim.ports import CallRecord, SimulatedClock, SimulatedTools, numbered_ids
@@ -27,6 +31,8 @@ _SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0
 """How long a client waits for an answer before it sends its request again."""
 _RESUME_SECONDS = 5.0
+REPLAYED = 4
+"""Every so many seeds the logs are decided again."""
 
 
 class Scenario(NamedTuple):
@@ -66,6 +72,10 @@ class History(NamedTuple):
 
     logs: dict[str, StoredLog]
     calls: list[CallRecord]
+    ctx: dict[str, dict[str, Any]]
+    """`ctx` of each execution in the state that its log makes."""
+    differences: dict[str, int]
+    """Executions whose log is decided differently now, and from which event on."""
     answers: dict[int, set[str]]
     """Identifiers that the client got for each of its starts."""
     blobs: dict[str, bytes]
@@ -98,7 +108,8 @@ class World:
         self.network.happened = self.wake_ups.happened = self.happened
         self._calls: list[CallRecord] = []
         self._answers: dict[int, set[str]] = {number: set() for number in range(len(scenario.starts))}
-        self._executions: list[str] = []
+        self._stuck: list[str] = []
+        """Why the simulation could not go on."""
 
     # ---- what faults use
 
@@ -187,15 +198,20 @@ class World:
         try:
             with self.loop:
                 self._set_up()
-                self.loop.run(self._is_over, FAULT_SECONDS)
-                self._end_faults()
-                self.loop.run(self._is_over, self.loop.time() + QUIET_SECONDS)
-                ended = self.loop.time()
-                self.loop.run(lambda: False, ended + _SETTLE_SECONDS)
-                return self._history(ended, lines.lines)
+                try:
+                    self._run_to_the_end()
+                except StuckLoopError as error:
+                    self._stuck = [str(error)]
+                return self._history(lines.lines)
         finally:
             logger.removeHandler(lines)
             logger.propagate = propagates
+
+    def _run_to_the_end(self) -> None:
+        self.loop.run(self._is_over, FAULT_SECONDS)
+        self._end_faults()
+        self.loop.run(self._is_over, self.loop.time() + QUIET_SECONDS)
+        self.loop.run(lambda: False, self.loop.time() + _SETTLE_SECONDS)
 
     def _set_up(self) -> None:
         scenario = self.scenario
@@ -240,15 +256,43 @@ class World:
         stored = self.store
         return not stored.has_unfinished()
 
-    def _history(self, ended: float, lines: list[str]) -> History:
+    def _history(self, lines: list[str]) -> History:
         rows = self.store.executions()
         logs = {row.execution_id: StoredLog(row, list(self.store.events(row.execution_id))) for row in reversed(rows)}
         left = [f"execution {row.execution_id} is {row.status}" for row in rows if row.ended is None]
         left += [f"a command of {command.part} is open" for command in self.store.commands()]
         left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]
+        left += self._stuck
         left += [f"start {number} has no answer" for number, ids in self._answers.items() if not ids]
         failures = [(name, error) for name, error in self.loop.failures if not isinstance(error, _EXPECTED)]
-        return History(logs, self._calls, self._answers, self._results.blobs, left, failures, self.counts, ended, lines)
+        ctx = {id: folded(self.store, id).ctx for id in logs}
+        return History(
+            logs,
+            self._calls,
+            ctx,
+            self._differences(logs),
+            self._answers,
+            self._results.blobs,
+            left,
+            failures,
+            self.counts,
+            self.loop.time(),
+            lines,
+        )
+
+    def _fetch(self, reference: Reference) -> bytes:
+        return self._results.get(reference.key)
+
+    def _differences(self, logs: dict[str, StoredLog]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        if self.scenario.seed % REPLAYED == 0:
+            for id, log in logs.items():
+                playbook = self._bundle.program.playbooks[log.row.path]
+                offload = Offload(playbook.limits.max_payload_bytes, self._fetch)
+                difference = replay(playbook, log.events, offload)
+                if difference is not None:
+                    found[id] = difference.seq
+        return found
 
 
 def _expected() -> tuple[type[BaseException], ...]:
@@ -281,8 +325,3 @@ def compiled(playbooks: list[Document]) -> Bundle:
     from noetlvm.sim.playbooks import text_of
 
     return Bundle.of(compile_texts([text_of(one) for one in playbooks]))
-
-
-def dump(value: Any) -> str:
-    """Return data on one line."""
-    return repr(value)

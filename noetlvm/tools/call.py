@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from noetlvm.language.tool_kinds import NO_TIME_KIND
+
 
 class Closable(Protocol):
     """A resource that must be closed."""
@@ -88,7 +90,7 @@ def ok(result: Any = None, **parts: Any) -> Outcome:
 
 def outcome_at_once(kind: str) -> Outcome | None:
     """Return the outcome of a kind that takes no time and has no effect; None: it has to run."""
-    return ok() if kind == "noop" else None
+    return ok() if kind == NO_TIME_KIND else None
 
 
 def error(

@@ -71,6 +71,7 @@ params: { id: "{{ iter.item.id }}", name: "{{ iter.item.name }}" }
     ),
     takes_auth=True,
     extra="postgres",
+    package="psycopg",
     helpers=("pg",),
     spellings={
         "commands": "command",
@@ -293,6 +294,10 @@ class PoolLimits(NamedTuple):
         return limits._replace(max_size=max(1, limits.max_size))
 
 
+_SPARE_SECONDS = 5.0
+"""How long more connections than `min_size` stay open: the next tasks of a loop need them at once."""
+
+
 class _Pool:
     """Connections to one database as one user. No session state of one command is visible to the next."""
 
@@ -370,10 +375,12 @@ class _Pool:
             self._drop(connection)
         now = monotonic()
         is_old = now - self._opened.get(id(connection), now) > self._limits.max_lifetime
-        if connection.closed or is_old or len(self._idle) >= max(self._limits.min_size, 1):
+        if connection.closed or is_old:
             self._drop(connection)
         else:
             self._idle.append((connection, now))
+        while len(self._idle) > max(self._limits.min_size, 1) and now - self._idle[0][1] > _SPARE_SECONDS:
+            self._drop(self._idle.pop(0)[0])
         self._slots.release()
 
     def _drop(self, connection: AsyncConnection) -> None:

@@ -39,7 +39,7 @@ def check_steps(playbook: PlaybookCode) -> frozenset[str]:
     names = [step.name for step in playbook.steps]
     if not names:
         raise CheckError("V071", 0, "at least the entry step is needed")
-    plain = Plain(NAME)
+    plain = Plain(STEP_NAME)
     for index, name in enumerate(names):
         if not plain.holds(name):
             raise CheckError("V076", index, f"`{name}`")
@@ -110,7 +110,10 @@ def check_keychain(playbook: PlaybookCode) -> None:
 
 
 NAME = re.compile(r"[^\W\d][\w-]*\Z")
-"""Of a step or a credential: letters, digits, underscores and hyphens."""
+"""Of a credential: letters, digits, underscores and hyphens."""
+
+STEP_NAME = re.compile(r"[^\W\d][\w-]*(/(?!(admit|tool|in|when|args)(/|\Z))[^\W\d][\w-]*)*\Z")
+"""Of a step: such names with slashes between them, as long as no address could mean something else."""
 
 VARIABLE = re.compile(r"[^\W\d]\w*\Z")
 """Of an iterator: it is read as `iter.name`."""

@@ -18,7 +18,7 @@ apiVersion: noetl.io/v2
 kind: Playbook
 metadata: { name: flow, path: tests/flow }
 keychain:
-  - { name: api, kind: bearer }
+  - { name: api, kind: bearer_token }
 workload: { url: https://example.com, rows: [1] }
 workflow:
   - step: start
@@ -193,14 +193,14 @@ def test_inspect_sums_up_steps_tools_secrets_and_sizes(noetlc: Run, bundle: Path
     assert [step["name"] for step in main["steps"]] == ["start", "child"]
     assert main["steps"][0]["tasks"] == [{"label": "fetch", "kind": "http"}, {"label": "keep", "kind": "noop"}]
     assert main["tools"] == {"http": 1, "noop": 1, "playbook": 1}
-    assert main["secrets"] == [{"name": "api", "kind": "bearer", "steps": ["start"]}]
+    assert main["secrets"] == [{"name": "api", "kind": "bearer_token", "steps": ["start"]}]
     assert main["children"] == ["tests/child"]
     assert child["path"] == "tests/child"
 
 
 def test_inspect_prints_a_table(noetlc: Run, bundle: Path) -> None:
     lines = noetlc("inspect", bundle.name).out.splitlines()
-    assert "  secrets     api (bearer, used by start)" in lines
+    assert "  secrets     api (bearer_token, used by start)" in lines
     assert "  start  row    fetch: http, keep: noop  child" in lines
 
 

@@ -50,6 +50,51 @@ UNGUARDED = """  - step: start
 READS_X = '  - step: b\n    tool: {kind: shell, command: [echo, "{{ ctx.x }}"]}\n'
 TO_B = "    next: {arcs: [{step: b, when: \"{{ event.name == 'step.done' }}\"}]}\n"
 
+HTTP = "    tool: {kind: http, url: 'https://example.com'}\n"
+FORK_WITH_GATE = """  - step: start
+    next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}
+  - step: a
+    tool: {kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {x: 1}}}}]}}}
+  - step: b
+    spec: {policy: {admit: {%srules: [{when: "{{ ctx.x is defined }}", then: {allow: true}}, %s]}}}
+    tool: {kind: shell, command: [echo, "{{ ctx.x }}"]}
+"""
+DENY = "{else: {then: {allow: false}}}"
+NESTED = """  - step: start
+    loop:
+      in: [1, 2]
+      iterator: a
+      spec: {mode: parallel, policy: {reducers: {total: sum}}}
+      loop:
+        in: [1, 2]
+        iterator: b
+        spec: {mode: parallel%s}
+    tool: {kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {total: 1}}}}]}}}
+    next: {arcs: [{step: b, when: "{{ event.name == 'loop.done' and ctx.total > 1 }}"}]}
+  - step: b
+    tool: {kind: noop}
+"""
+
+
+def reads(path: str, kind: str = "kind: http, url: 'https://example.com'", before: str = "") -> str:
+    """Return a playbook whose second step reads a result of the first."""
+    second = f'  - step: b\n    tool: {{kind: shell, command: [echo, "{{{{ {path} }}}}"]}}\n'
+    return playbook(f"  - step: start\n    tool: {{{kind}}}\n{TO_B}{second}", before)
+
+
+def pipeline(second: str, before: str = "") -> str:
+    """Return a playbook with a task after one that is called `fetch`."""
+    tasks = f"      - fetch: {{kind: shell, command: [ls]}}\n      - second: {{{second}}}\n"
+    return playbook(f"  - step: start\n    tool:\n{tasks}", before)
+
+
+def statement(text: str, before: str = "") -> str:
+    return task(f'kind: shell, command: [echo, "{text}"]', before)
+
+
+SQL = "kind: postgres, auth: pg, command: SELECT 1"
+EACH = "{%% for row in %s %%}{{ row }}{%% endfor %%}"
+
 VERDICTS: dict[str, tuple[str, list[str]]] = {
     # One mistake, one finding.
     "misspelt input": (task('kind: http, urll: "https://example.com"'), ["error P114"]),
@@ -121,6 +166,85 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         [],
     ),
     "call.error": (playbook(CALL_DONE), ["error P211"]),
+    "vars on a step": (
+        playbook(f"  - step: start\n    tool: {{kind: noop}}\n    vars: {{x: 1}}\n{TO_B}{READS_X}"),
+        ["error P911"],
+    ),
+    "do beside else": (
+        rules("{when: \"{{ outcome.status == 'error' }}\", then: {do: fail}}", "{else: {do: continue}}"),
+        ["error P309"],
+    ),
+    "a step's name with a slash": (playbook("  - step: load/items\n    tool: {kind: noop}\n"), ["warning P028"]),
+    "a step's name with a space": (playbook("  - step: load items\n    tool: {kind: noop}\n"), ["error P028"]),
+    "timeout_s in the step's spec": (
+        playbook("  - step: start\n    spec: {timeout_s: 5}\n    tool: {kind: noop}\n"),
+        ["error P323"],
+    ),
+    "an input under spec": (task("kind: http, spec: {url: 'https://example.com'}"), ["warning P121"]),
+    "other spellings": (
+        task("kind: http, endpoint: 'https://example.com', payload: {a: 1}, timeout: 5, verify_ssl: false"),
+        ["note P122"],
+    ),
+    "other spellings of SQL": (task("kind: postgres, credential: pg, query: SELECT 1", KEYCHAIN), ["note P122"]),
+    "job.uuid": (statement("{{ job.uuid }}"), ["note P122"]),
+    "the environment": (statement("{{ env.HOME }}"), ["warning P215"]),
+    "an input that no table knows": (
+        task("kind: http, url: 'https://example.com', frobnicate: 1"),
+        ["warning P114"],
+    ),
+    "a tool kind of a plugin": (task("kind: snowflake, query: SELECT 1"), ["warning P106"]),
+    "a keychain kind of a plugin": (
+        task("kind: http, url: 'https://example.com', auth: k", "keychain:\n  - {name: k, kind: oauth2}\n"),
+        ["warning P123"],
+    ),
+    "a misspelt keychain kind": (
+        task("kind: http, url: 'https://example.com', auth: k", "keychain:\n  - {name: k, kind: bearer_tokn}\n"),
+        ["warning P123"],
+    ),
+    "Python that is none": (task("kind: python, code: 'x ='"), ["error P219"]),
+    "a return at top level": (task("kind: python, code: 'return 1'"), []),
+    "an empty SQL command": (task("kind: postgres, auth: pg, command: ' ; '", KEYCHAIN), ["error P113"]),
+    "a child's step": (task("kind: playbook, path: x, return_step: totals"), []),
+    "status_code of an http result": (reads("start.status_code"), ["warning P216"]),
+    "command_0 of an SQL result": (reads("start.command_0.rows", SQL, KEYCHAIN), ["warning P216"]),
+    "data of an SQL result": (reads("start.data", SQL, KEYCHAIN), ["warning P216"]),
+    "rows of an SQL result": (reads("start.rows", SQL, KEYCHAIN), []),
+    "any field of what Python returns": (reads("start.anything", "kind: python, code: 'result = {}'"), []),
+    "a field that event.result does not have": (
+        playbook(
+            f"  - step: start\n{HTTP}    next: {{arcs: [{{step: b, "
+            "when: \"{{ event.name == 'step.done' and event.result.status_code == 200 }}\"}]}\n"
+            "  - step: b\n    tool: {kind: noop}\n"
+        ),
+        ["warning P216"],
+    ),
+    "a field that a label's result does not have": (
+        pipeline('kind: shell, command: [echo, "{{ fetch.output }}"]'),
+        ["warning P216"],
+    ),
+    "a field that _prev does not have": (
+        pipeline('kind: shell, command: [echo, "{{ _prev.output }}"]'),
+        ["warning P216"],
+    ),
+    "a field that a label's result has": (pipeline('kind: shell, command: [echo, "{{ fetch.stdout }}"]'), []),
+    "a misspelt label under default": (
+        pipeline("kind: shell, command: [echo, \"{{ fecth.stdout | default('') }}\"]"),
+        ["note P215"],
+    ),
+    "for over a name that nothing defines": (statement(EACH % "rows_of_it"), ["warning P215"]),
+    "for over a workload key without default": (
+        statement(EACH % "workload.rowz", "workload: {rows: [1]}\n"),
+        ["warning P504"],
+    ),
+    "for over a ctx key that nothing writes": (statement(EACH % "ctx.rows"), ["warning P506"]),
+    "for over something with a default": (statement(EACH % "(ctx.rows | default([]))"), []),
+    "a race that a gate rules out": (playbook(FORK_WITH_GATE % ("", DENY)), []),
+    "a race that a dropping gate leaves": (
+        playbook(FORK_WITH_GATE % ("on_deny: drop, ", DENY)),
+        ["warning P512"],
+    ),
+    "a key that only the outer loop reduces": (playbook(NESTED % ""), ["warning P501"]),
+    "a key that both loops reduce": (playbook(NESTED % ", policy: {reducers: {total: sum}}"), []),
 }
 
 HELPS = {
@@ -131,6 +255,15 @@ HELPS = {
     "set_ctx on a step": "append a task",
     "set_ctx on an arc": "args:",
     "call.error": "step.failed",
+    "a step's name with a slash": "load_items",
+    "timeout_s in the step's spec": "spec.policy.lifecycle.timeout_s",
+    "status_code of an http result": "start.status",
+    "command_0 of an SQL result": "start",
+    "data of an SQL result": "start.rows",
+    "a keychain kind of a plugin": "noetlvm.keychain",
+    "a misspelt keychain kind": "bearer_token",
+    "the environment": "keychain entry",
+    "a key that only the outer loop reduces": "the loop over `b`",
 }
 
 
@@ -165,7 +298,33 @@ def test_fixes_converge_in_one_run_and_add_no_error(name: str, unsafe: bool) -> 
     assert len([one for one in shown(fixed.text) if one.startswith(Severity.ERROR)]) <= len(errors)
 
 
-@pytest.mark.parametrize("name", ["arcs without guards", "call.error", "misspelt input"])
+MECHANICAL = [
+    "arcs without guards",
+    "call.error",
+    "misspelt input",
+    "set_ctx on a task",
+    "set_ctx on a step",
+    "set_ctx on an arc",
+    "do beside else",
+    "vars on a step",
+    "an input under spec",
+    "other spellings",
+    "other spellings of SQL",
+    "job.uuid",
+    "status_code of an http result",
+    "command_0 of an SQL result",
+    "data of an SQL result",
+    "a workbook that is a list",
+]
+
+
+@pytest.mark.parametrize("name", ["other spellings", "other spellings of SQL", "job.uuid", "an input under spec"])
+def test_safe_fixes_leave_nothing_of_another_spelling(name: str) -> None:
+    fixed = fix_text(VERDICTS[name][0], findings, unsafe=False)
+    assert shown(fixed.text) == []
+
+
+@pytest.mark.parametrize("name", MECHANICAL)
 def test_unsafe_fixes_leave_nothing_of_a_mechanical_mistake(name: str) -> None:
     fixed = fix_text(VERDICTS[name][0], findings, unsafe=True)
     assert shown(fixed.text) == []

@@ -65,3 +65,20 @@ def test_a_part_of_a_mapping_has_the_named_keys_only() -> None:
     assert part(whole, frozenset("ac")) == {"a": 1}
     assert part(whole, None) is whole
     assert part(whole, frozenset("abc")) is whole
+
+
+@pytest.mark.parametrize(
+    ("task", "whole"),
+    [
+        ("{kind: python, code: 'result = context'}", True),
+        ("{kind: python, script: {uri: ./count.py}}", True),
+        ("{kind: python, code: '{{ workload.word }}'}", True),
+        ("{kind: python, code: 'x = {{ workload.word }}; result = context'}", True),
+        ("{kind: python, code: 'result = 1'}", False),
+        ("{kind: shell, command: [echo, context]}", False),
+    ],
+)
+def test_code_that_may_read_its_context_gets_all_of_it(task: str, whole: bool) -> None:
+    found = reads(task)
+    assert [found.ctx is None, found.workload is None, found.steps is None] == [whole] * 3
+    assert found.keychain is not None

@@ -175,7 +175,7 @@ def test_a_worker_reads_only_what_its_commands_name(service: Service) -> None:
 
 def test_no_route_is_without_a_check(service: Service) -> None:
     described = service.http.get("/openapi.json").json()["paths"]
-    open_ = {"/healthz", "/readyz", "/metrics"}
+    open_ = {"/healthz", "/readyz"}
     for path, methods in described.items():
         for method, route in methods.items():
             assert path in open_ or route.get("security"), f"{method} {path}"
@@ -247,7 +247,7 @@ def test_more_requests_than_allowed_are_put_off(service: Service, monkeypatch: p
 def test_metrics_count_and_name_no_data(service: Service) -> None:
     register(service)
     ended(service, start(service, json={"payload": {"name": "cAnary-42"}}).json()["execution_id"])
-    text = service.http.get("/metrics").text
+    text = service.http.get("/metrics", headers=service.as_("read")).text
     assert 'noetlvm_executions_ended_total{status="success"} 1.0' in text
     assert "cAnary-42" not in text
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any
+
+import pytest
 
 from noetlvm.bridge import compile_source
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, Work, from_data
+from noetlvm.machine.state import FrameState
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.remote_worker import RemoteWorker
+from noetlvm.service.server_link import Exchange
 from noetlvm.service.worker_api import WorkerMessage, accept_message
 from noetlvm.store.interface import QueuedCommand
 from noetlvm.store.memory import MemoryStore
+from noetlvm.tools.runner import ToolRunner
 
 PLAYBOOK = b"""\
 apiVersion: noetl.io/v2
@@ -159,3 +166,26 @@ def test_a_worker_whose_lease_ended_gets_nothing_until_it_sends_something() -> N
         assert silent.free == 1
 
     driven(test)
+
+
+class UnreachableLink:
+    """A server that is gone for good."""
+
+    def connect(self) -> AbstractAsyncContextManager[Exchange]:
+        raise ConnectionError("refused")
+
+    def get(self, path: str) -> bytes:
+        raise ConnectionError("refused")
+
+
+def test_a_draining_worker_leaves_when_no_server_can_take_its_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlvm.service.remote_worker.LEASE_SECONDS", 0.1)
+
+    async def test() -> None:
+        worker = RemoteWorker(UnreachableLink(), ToolRunner(()), id="w", pools=("default",), slots=1)
+        work = Work("x", "b", "p", "start", 1, "", 1, {}, {}, {}, {}, None, FrameState(), None, "x", ())
+        worker.send(work, ending(work))
+        worker.drain()
+        await worker.run()
+
+    asyncio.run(test())

@@ -13,7 +13,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
-from noetlvm.server.server import Server
+from noetlvm.server.server import CONTROLS, Server
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.worker_api import exchange_messages
@@ -203,3 +203,60 @@ def test_a_request_to_an_execution_that_has_ended_is_dropped() -> None:
     assert row.ended is not None
     rounds(second)
     assert store.requests() == []
+
+
+def test_a_resumed_execution_leaves_its_work_with_the_worker_of_another_server() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        async with Driven(store) as first, Driven(store) as second:
+            holder = await first.join()
+            id = await first.driver.start(one_playbook(CHILD), {}, {})
+            await first.command(holder)
+            other = await second.join()
+            for action in ("pause", "resume"):
+                active = second.driver.server.activate(id)
+                done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+                second.driver.server.submit(active, CONTROLS[action], done.set_result)
+                second.driver.wake()
+                await asyncio.wait_for(done, 30)
+            await asyncio.sleep(0.1)
+            assert other.take().commands == []
+            assert other.free == 1
+
+    asyncio.run(run())
+
+
+def test_a_start_that_loses_the_race_for_its_key_leaves_no_slot_taken() -> None:
+    async def run() -> None:
+        store = FailingStore()
+        async with Driven(store) as first:
+            worker = await first.join()
+            winner = shared_server(store)
+            store.failures_before = 1
+            starting = asyncio.create_task(first.driver.start(one_playbook(CHILD), {}, {}, "key"))
+            await until(lambda: store.failures_before == 0)
+            id = winner.start(one_playbook(CHILD), {}, start_key="key")
+            winner.decide_waiting()
+            winner.write()
+            assert await asyncio.wait_for(starting, 30) == id
+            assert (await first.command(worker)).execution_id == id
+
+    asyncio.run(run())
+
+
+def test_a_driver_does_not_spin_while_the_store_fails_and_a_timer_is_due() -> None:
+    timed = CHILD.replace("step: start", "step: start\n    spec: { policy: { lifecycle: { deadline_s: 0.01 } } }")
+
+    async def run() -> None:
+        store = FailingStore()
+        async with Driven(store) as driven:
+            await driven.join()
+            store.failures_before = all_of_them = 1_000_000
+            starting = asyncio.create_task(driven.driver.start(one_playbook(timed), {}, {}))
+            await asyncio.sleep(0.5)
+            tries = all_of_them - store.failures_before
+            store.failures_before = 0
+            await asyncio.wait_for(starting, 30)
+            assert 0 < tries < 100  # polling every 20 ms
+
+    asyncio.run(run())

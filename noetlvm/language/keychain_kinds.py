@@ -1,0 +1,47 @@
+"""What the `kind` of a keychain entry can be: the form of a secret, or the provider that has it.
+
+Names only, for the linter and the schema; `noetlvm.keychain` has the forms and the providers themselves.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+ENTRY_POINT_GROUP = "noetlvm.keychain"
+
+FORMS = {
+    "secret_manager": "a text, or a mapping with the parts that the place has",
+    "bearer_token": "a token, for `auth` of an `http` task",
+    "api_key": "a value and the header that carries it",
+    "basic_auth": "a user name and a password",
+    "postgres_credential": "the parts of a PostgreSQL connection",
+}
+"""The form of each, in the order of the documentation."""
+
+PROVIDERS = {
+    "environment": "variables of the process's environment",
+    "file": "a YAML, JSON or dotenv file",
+    "command": "what a program prints",
+}
+"""Where each looks."""
+
+PLUGIN_KINDS = {
+    "oauth2": "tokens of an OAuth 2 server",
+    "google_id_token": "Google identity tokens",
+    "credential": "a credential store (or `kind: secret_manager`)",
+    "bearer": "bearer tokens (or `kind: bearer_token`)",
+    "static": "fixed values (or `kind: file`)",
+}
+"""Kinds in use that nothing here provides, and for what: a plugin of that name can."""
+
+
+def is_provided(kind: str) -> bool:
+    """Return whether a kind is known here, or installed as a plugin."""
+    return kind in FORMS or kind in PROVIDERS or kind in _plugins()
+
+
+@cache
+def _plugins() -> frozenset[str]:
+    from importlib.metadata import entry_points  # slow: only for a kind that is not built in
+
+    return frozenset(entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))

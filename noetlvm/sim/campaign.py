@@ -1,0 +1,166 @@
+"""Runs many seeds, in several processes, and adds up what happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import count, islice, takewhile
+from multiprocessing import get_context
+from time import monotonic
+from typing import Any, NamedTuple
+
+from noetlvm.bridge import CompilationError
+from noetlvm.data.encoding import encode
+from noetlvm.sim.checker import INVARIANTS, Violation, check
+from noetlvm.sim.faults import FAULTS
+from noetlvm.sim.playbooks import text_of
+from noetlvm.sim.shrink import shrink
+from noetlvm.sim.world import History, Scenario, simulate
+
+_CHUNK = 8
+"""Seeds that a process gets at once."""
+_CHUNKS = 16
+
+
+class SeedResult(NamedTuple):
+    """What became of one seed."""
+
+    seed: int
+    digest: str
+    """Of every byte of every log."""
+    violations: list[Violation]
+    happened: dict[str, int]
+    """Faults that took effect, by kind."""
+    events: int
+    executions: int
+    seconds: float
+    """Virtual."""
+
+
+def run_seed(seed: int) -> SeedResult:
+    """Simulate a seed and check what it leaves behind."""
+    scenario = Scenario.of(seed)
+    history = simulate(scenario)
+    return SeedResult(
+        seed,
+        digest(history),
+        check(scenario, history),
+        dict(history.happened),
+        sum(len(log.events) for log in history.logs.values()),
+        len(history.logs),
+        history.seconds,
+    )
+
+
+def digest(history: History) -> str:
+    """Return a checksum over rows and events."""
+    found = sha256()
+    for log in history.logs.values():
+        found.update(repr(log.row).encode())
+        for recorded in log.events:
+            found.update(encode([*recorded[:3], *recorded.event]))
+    return found.hexdigest()
+
+
+class Campaign:
+    """The sum over many seeds."""
+
+    def __init__(self) -> None:
+        self.seeds = self.events = self.executions = 0
+        self.first = self.last = 0
+        self.seconds = 0.0
+        self.struck: Counter[str] = Counter()
+        """Seeds in which a kind of fault took effect."""
+        self.times: Counter[str] = Counter()
+        self.failing: list[SeedResult] = []
+        self._digest = sha256()
+
+    def add(self, result: SeedResult) -> None:
+        if not self.seeds:
+            self.first = result.seed
+        self.last = result.seed
+        self.seeds += 1
+        self.events += result.events
+        self.executions += result.executions
+        self.seconds += result.seconds
+        self.struck.update(kind for kind in result.happened if kind in FAULTS)
+        self.times.update({kind: times for kind, times in result.happened.items() if kind in FAULTS})
+        self._digest.update(result.digest.encode())
+        if result.violations:
+            self.failing.append(result)
+
+    def share(self, kind: str) -> float:
+        """Return in how many per cent of the seeds a kind took effect."""
+        return round(100 * self.struck[kind] / max(1, self.seeds), 1)
+
+    def report(self) -> dict[str, Any]:
+        """Return everything as data: the same for the same seeds."""
+        return {
+            "seeds": f"{self.first}..{self.last}",
+            "count": self.seeds,
+            "executions": self.executions,
+            "events": self.events,
+            "virtual_seconds": round(self.seconds),
+            "faults": {
+                kind: {"seeds": self.struck[kind], "share": self.share(kind), "times": self.times[kind]}
+                for kind in FAULTS
+            },
+            "invariants": {
+                name: sum(any(one.invariant == name for one in result.violations) for result in self.failing)
+                for name in INVARIANTS
+            },
+            "failing": [
+                {"seed": one.seed, "reproduce": reproduction(one.seed), "violations": list(map(str, one.violations))}
+                for one in self.failing
+            ],
+            "digest": self._digest.hexdigest(),
+        }
+
+
+def run_seeds(first: int, last: int | None, jobs: int, seconds: float | None = None) -> Iterator[SeedResult]:
+    """Yield the results of seeds in order: up to the last, or as long as time is left."""
+    until = None if seconds is None else monotonic() + seconds
+    wanted: Iterator[int] = count(first) if last is None else iter(range(first, last + 1))
+    seeds = takewhile(lambda _seed: until is None or monotonic() < until, wanted)
+    if jobs <= 1:
+        yield from map(run_seed, seeds)
+        return
+    with get_context("fork").Pool(jobs) as pool:
+        # In portions: the pool would read an endless iterator to its end.
+        while chunk := list(islice(seeds, jobs * _CHUNK * _CHUNKS)):
+            yield from pool.imap(run_seed, chunk, _CHUNK)
+
+
+def reproduction(seed: int) -> str:
+    """Return the command that repeats a seed."""
+    return f"noetlvm sim --seeds {seed}..{seed}"
+
+
+def shrunk(result: SeedResult) -> tuple[Scenario, list[Violation]]:
+    """Return a small scenario that breaks an invariant which the seed breaks, and how."""
+    names = {violation.invariant for violation in result.violations}
+
+    def broken(scenario: Scenario) -> list[Violation]:
+        try:
+            return [one for one in check(scenario, simulate(scenario)) if one.invariant in names]
+        except CompilationError:
+            return []
+
+    small = shrink(Scenario.of(result.seed), lambda scenario: bool(broken(scenario)))
+    return small, broken(small)
+
+
+def failure_text(result: SeedResult) -> str:
+    """Return how a seed fails, the command that repeats it, and the small scenario that it shrinks to."""
+    small, violations = shrunk(result)
+    lines = [
+        f"seed {result.seed} breaks {len(result.violations)} times; first: {result.violations[0]}",
+        f"reproduce: {reproduction(result.seed)}",
+        "",
+        f"smallest scenario found: {small.servers} servers, {small.workers} workers, starts at {small.starts}",
+        *(f"  {at:>7.3f} s  {kind} (target {target}, amount {amount})" for at, kind, target, amount in small.faults),
+        *(f"  breaks {violation}" for violation in violations[:3]),
+        *(text_of(document) for document in small.playbooks),
+    ]
+    return "\n".join(lines)

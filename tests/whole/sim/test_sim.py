@@ -1,0 +1,158 @@
+"""The simulator itself: the same bytes from the same seed, faults that are found, reports that lead to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+
+from noetlvm.data.event import Recorded
+from noetlvm.machine.decide import _Decider
+from noetlvm.machine.messages import LeaseLost
+from noetlvm.sim.campaign import Campaign, SeedResult, failure_text, run_seed, run_seeds, shrunk
+from noetlvm.sim.checker import INVARIANTS, check
+from noetlvm.sim.faults import FAULTS
+from noetlvm.sim.world import Scenario, simulate
+from tests.commands import Answer, noetlvm
+
+__all__ = ["noetlvm"]  # a fixture
+
+PLANTED_SEEDS = 60
+Damage: TypeAlias = Callable[[Recorded], list[Recorded] | None]
+"""Returns what stands in a log instead of an event; None: the event stays."""
+
+
+def sim_with_hash_seed(hash_seed: str, *options: str) -> bytes:
+    command = [sys.executable, "-m", "noetlvm", "sim", "--seeds", "20..39", "--json", *options]
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+
+
+def test_the_same_seeds_give_the_same_bytes_under_any_hash_seed_and_number_of_processes() -> None:
+    first = sim_with_hash_seed("1")
+    assert first == sim_with_hash_seed("4242")
+    assert first == sim_with_hash_seed("7", "--jobs", "2")
+    report = json.loads(first)
+    assert report["count"] == 20
+    assert report["events"] > 200
+    assert report["failing"] == []
+
+
+@pytest.fixture
+def lease_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a bug: who takes over a lost lease gets the same number."""
+
+    def replace(self: _Decider, given: LeaseLost) -> None:
+        thread = self._state.thread(given.run, given.iteration)
+        if thread is not None and thread.lease == given.lease:
+            self._journal.emit("step.scheduled", {"lease": given.lease}, given.run, given.iteration)
+
+    from noetlvm.machine import decide
+
+    monkeypatch.setitem(decide._INPUTS, LeaseLost, replace)
+
+
+@pytest.mark.usefixtures("lease_stays")
+def test_a_planted_bug_is_found_and_shrinks_to_a_small_scenario() -> None:
+    failing = next(found for seed in range(PLANTED_SEEDS) if (found := run_seed(seed)).violations)
+    whole = Scenario.of(failing.seed)
+    small, violations = shrunk(failing)
+    assert violations
+    assert {one.invariant for one in violations} <= {one.invariant for one in failing.violations}
+    assert len(small.faults) <= min(4, len(whole.faults))
+    assert sum(len(one["workflow"]) for one in small.playbooks) <= sum(len(one["workflow"]) for one in whole.playbooks)
+    text = failure_text(failing)
+    assert f"reproduce: noetlvm sim --seeds {failing.seed}..{failing.seed}" in text.splitlines()
+
+
+def test_the_command_exits_with_one_and_says_how_to_repeat_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from noetlvm.sim import checker
+
+    monkeypatch.setattr(checker, "EVENT_BYTES_MAX", 10)  # every event is too large now
+    from noetlvm.cli.sim import sim
+
+    assert sim(seeds="5..6") == 1
+    assert sim(seeds="5..6", as_json_object=True) == 1
+
+
+def test_a_campaign_adds_up_and_reports_every_kind() -> None:
+    campaign = Campaign()
+    for result in run_seeds(0, 9, jobs=1):
+        campaign.add(result)
+    report = campaign.report()
+    assert report["seeds"] == "0..9"
+    assert set(report["faults"]) == set(FAULTS)
+    assert set(report["invariants"]) == set(INVARIANTS)
+    assert sum(one["seeds"] for one in report["faults"].values()) > 10
+
+
+def test_seeds_run_for_a_time() -> None:
+    results = list(run_seeds(0, None, jobs=1, seconds=0.001))
+    assert [result.seed for result in results] == list(range(len(results)))
+
+
+@pytest.mark.parametrize("options", [["--seeds", "9"], ["--seeds", "9..3"], ["--seeds", "1.."], ["--for", "soon"]])
+def test_a_range_that_is_none_is_refused(options: list[str], noetlvm: Callable[..., Answer]) -> None:
+    done = noetlvm("sim", *options)
+    assert done.code == 2
+    assert options[0] in done.err
+
+
+def damaged(name: str) -> SeedResult:
+    """Return a run whose log was changed in one way, as the checker sees it."""
+    for seed in range(40):
+        scenario = Scenario.of(seed)
+        history = simulate(scenario)
+        for id, log in history.logs.items():
+            for at, recorded in enumerate(log.events):
+                changed = DAMAGES[name](recorded)
+                if changed is None:
+                    continue
+                events = [*log.events[:at], *changed, *log.events[at + 1 :]]
+                logs = history.logs | {id: log._replace(events=events)}
+                return SeedResult(seed, "", check(scenario, history._replace(logs=logs)), {}, 0, 0, 0.0)
+    raise AssertionError(f"no seed has an event for {name}")
+
+
+def _dropped(name: str) -> Damage:
+    return lambda recorded: [] if recorded.event.name == name else None
+
+
+def _doubled(name: str) -> Damage:
+    return lambda recorded: [recorded, recorded] if recorded.event.name == name else None
+
+
+def _with(name: str, **data: Any) -> Damage:
+    def change(recorded: Recorded) -> list[Recorded] | None:
+        event = recorded.event
+        if event.name != name or not (set(data) & set(event.data)):
+            return None
+        return [recorded._replace(event=event._replace(data=event.data | data))]
+
+    return change
+
+
+DAMAGES: dict[str, Damage] = {
+    "dense": _dropped("step.started"),
+    "order": _doubled("playbook.processed"),
+    "token_once": _doubled("step.scheduled"),
+    "run_once": _doubled("step.done"),
+    "arc_once": _with("next.evaluated", arcs=[7]),
+    "finished": _with("workflow.finished", status="strange"),
+    "attempts": _doubled("task.started"),
+    "iterations": _doubled("loop.iteration.done"),
+    "in_flight": _with("loop.started", width=99),
+    "ctx": _with("ctx.patched", patch={"unknown": 1}),
+    "conserved": _dropped("token.rejected"),
+    "effects": lambda recorded: [] if recorded.event[0] == "task.started" and recorded.event.attempt == 2 else None,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_the_checker_sees_a_damaged_log(name: str) -> None:
+    assert name in {violation.invariant for violation in damaged(name).violations}
