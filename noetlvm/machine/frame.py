@@ -33,10 +33,31 @@ class Frame:
     """One pipeline, from where its saved state stands. It never changes what it was given."""
 
     __slots__ = (
-        "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
-        "_rounds_moved", "_scope", "_wait",
-        "attempt", "binds", "events", "in_task", "inputs", "label", "labels", "names", "outcome",
-        "pc", "prev", "rounds", "task",
+        "_answered",
+        "_idle",
+        "_masked",
+        "_patches",
+        "_pipeline",
+        "_recorded",
+        "_repeatable",
+        "_result",
+        "_rounds_moved",
+        "_scope",
+        "_wait",
+        "attempt",
+        "binds",
+        "events",
+        "in_task",
+        "inputs",
+        "is_used_up",
+        "label",
+        "labels",
+        "names",
+        "outcome",
+        "pc",
+        "prev",
+        "rounds",
+        "task",
     )  # fmt: skip
 
     def __init__(self, pipeline: LoadedPipeline, scope: Scope, saved: FrameState) -> None:
@@ -61,6 +82,8 @@ class Frame:
         self.names["steps"] = labels_first(self.labels, self.names["steps"], scope.offload)
         self.binds = False
         """The result of the current task becomes readable under its label."""
+        self.is_used_up = False
+        """The attempts of the rule that matched are used up."""
         if self.in_task:
             self.attempt += 1
         if self.task:
@@ -123,7 +146,13 @@ class Frame:
             recorded = self._small(reported)
         except (UnencodableError, TooLargeError) as problem:
             error = failure("encoding", f"the result cannot be recorded: {problem}")
-            reported = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
+            reported = recorded = {
+                "status": "error",
+                "result": None,
+                "error": error,
+                "meta": meta,
+                **self._recordable_parts(outcome),
+            }
         # The log knows the trace from its first event, so only templates get it again.
         seen = {**reported, "meta": {**meta, "trace_id": self._scope.trace_id}}
         self.outcome = self.names["outcome"] = readable(seen, self._scope.offload.load)
@@ -135,6 +164,14 @@ class Frame:
     def not_rendered(self, problem: dict[str, Any]) -> None:
         """Take a failure to render the inputs for the call's outcome: the task's rules decide (S10)."""
         self.complete({"status": "error", "error": problem, "meta": {"duration_ms": 0}})
+
+    def _recordable_parts(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """Return the tool's own part of an outcome whose result cannot be recorded: rules read `http.status`."""
+        parts = {name: value for name, value in outcome.items() if name not in ("status", "result", "error", "meta")}
+        try:
+            return self._scope.offload.fit(parts)
+        except (UnencodableError, TooLargeError):
+            return {}
 
     def take_events(self) -> list[Event]:
         """Return what happened since the last time."""
@@ -168,7 +205,7 @@ class Frame:
 
     def _begin_attempt(self, number: int) -> None:
         self.attempt = self.names["_attempt"] = number
-        self.binds = False
+        self.binds = self.is_used_up = False
         self.outcome = self._recorded = {}
         self._masked = False
         self.inputs = None
@@ -238,7 +275,10 @@ class Frame:
         """End the task and the pipeline as failed, with the outcome's error or that of the rule that said so."""
         error = self._recorded.get("error")
         if not error:
-            error = failure("policy", f"a rule of the task `{self.label}` says `fail`")
+            message = f"a rule of the task `{self.label}` says `fail`"
+            if self.is_used_up:
+                message = f"the task `{self.label}` ran {self.attempt} times, as often as its `retry` allows"
+            error = failure("policy", message)
             if not self.outcome:
                 self._recorded = {"status": "error", "error": error}
         place = self._pipeline.locate(at)
