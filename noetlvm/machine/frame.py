@@ -33,31 +33,10 @@ class Frame:
     """One pipeline, from where its saved state stands. It never changes what it was given."""
 
     __slots__ = (
-        "_answered",
-        "_idle",
-        "_masked",
-        "_patches",
-        "_pipeline",
-        "_recorded",
-        "_repeatable",
-        "_result",
-        "_rounds_moved",
-        "_scope",
-        "_wait",
-        "attempt",
-        "binds",
-        "events",
-        "in_task",
-        "inputs",
-        "is_used_up",
-        "label",
-        "labels",
-        "names",
-        "outcome",
-        "pc",
-        "prev",
-        "rounds",
-        "task",
+        "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
+        "_rounds_moved", "_scope", "_wait",
+        "attempt", "binds", "events", "exhausted", "in_task", "inputs", "label", "labels", "names", "outcome",
+        "pc", "prev", "rounds", "task",
     )  # fmt: skip
 
     def __init__(self, pipeline: LoadedPipeline, scope: Scope, saved: FrameState) -> None:
@@ -82,12 +61,12 @@ class Frame:
         self.names["steps"] = labels_first(self.labels, self.names["steps"], scope.offload)
         self.binds = False
         """The result of the current task becomes readable under its label."""
-        self.is_used_up = False
-        """The attempts of the rule that matched are used up."""
         if self.in_task:
             self.attempt += 1
         if self.task:
             self.names["_task"], self.names["_attempt"] = self.label, self.attempt
+        self.exhausted = False
+        """A rule says `retry`, and there are no attempts left."""
         self.inputs: dict[str, Any] | None = None
         self.outcome: dict[str, Any] = {}
         """Of the current attempt; empty before the tool has run."""
@@ -205,7 +184,7 @@ class Frame:
 
     def _begin_attempt(self, number: int) -> None:
         self.attempt = self.names["_attempt"] = number
-        self.binds = self.is_used_up = False
+        self.binds = False
         self.outcome = self._recorded = {}
         self._masked = False
         self.inputs = None
@@ -275,15 +254,22 @@ class Frame:
         """End the task and the pipeline as failed, with the outcome's error or that of the rule that said so."""
         error = self._recorded.get("error")
         if not error:
-            message = f"a rule of the task `{self.label}` says `fail`"
-            if self.is_used_up:
-                message = f"the task `{self.label}` ran {self.attempt} times, as often as its `retry` allows"
-            error = failure("policy", message)
+            error = failure("policy", f"a rule of the task `{self.label}` says `fail`")
             if not self.outcome:
                 self._recorded = {"status": "error", "error": error}
+        if self.exhausted:
+            error = self._gave_up(error)
         place = self._pipeline.locate(at)
         self.end_task("fail", FAILED, at=place, **self.shown_inputs())
         return self._failed(error, place)
+
+    def _gave_up(self, error: dict[str, Any]) -> dict[str, Any]:
+        """Return an error that says how often the task was tried, with the last outcome."""
+        last = (
+            error["message"] if self._recorded.get("error") else "the last outcome is `ok`, and its rule says `retry`"
+        )
+        message = f"gave up after {self.attempt} attempts: {last}"
+        return {**error, "message": shortened(message)} if isinstance(last, str) else error
 
     def give_up(self, error: dict[str, Any], at: int) -> Ended:
         """Fail because no rule can decide: the error becomes that of the task, or of the pipeline between tasks."""
