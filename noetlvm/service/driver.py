@@ -130,7 +130,7 @@ class Driver:
         task.add_done_callback(self._publishing.discard)
 
     def _wait_seconds(self, until_poll: float) -> float:
-        due = self.server.next_due
+        due = None if self.failure else self.server.next_due  # a store that fails is tried again at the next poll
         return until_poll if due is None else min(until_poll, due - self.store.now())
 
     def _round(self) -> None:
