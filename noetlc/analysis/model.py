@@ -324,6 +324,8 @@ def _pipeline_sites(
             continue
         for guard in block_guards(entry):
             yield Site(guard, TemplatePosition.SUGAR_WHEN, "when", owner, loop_depth=depth)
+        if isinstance(entry, ast.Repeat) and entry.delay:
+            yield Site(entry.delay, TemplatePosition.TASK_DELAY, "delay", owner, loop_depth=depth)
         for body in ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
 

@@ -33,7 +33,7 @@ EXPANDED: Mapping[type[ast.Struct], Mapping[str, str]] = {
     ast.Choose: {"choose": _FLOW},
     ast.Branch: {"when": _FLOW, "then": _FLOW, "else_": _FLOW},
     ast.BranchElse: {"then": _FLOW},
-    ast.Repeat: {"word": _FLOW, "when": _FLOW, "max": _FLOW, "do": _FLOW},
+    ast.Repeat: {"word": _FLOW, "when": _FLOW, "max": _FLOW, "delay": _FLOW, "do": _FLOW},
 }
 """Attributes that the canonical form does not have at their place, and what becomes of them. All others survive."""
 

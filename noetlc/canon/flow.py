@@ -41,7 +41,19 @@ A counter's NAME is the label of its block; slots are numbered in the order in w
 
 where P is `choose_1`, `while_2` and so on: the number of the block among those of its word in the list, after the
 prefix of that list (`choose_1.when_2.`, `while_1.do.`; in an inlined workbook task also the caller's label). The last
-branch needs no `.done`. An unreachable flow task is left out, so generated code is reachable; tasks that the author
+branch needs no `.done`. A `delay` (S53) adds a task of its own, `P.wait`, a noop that is retried once after that time
+and then skipped, so that a wait survives a crash and a long one holds no worker. It runs between two rounds only:
+
+    while                                   until
+    --------------------------------------  --------------------------------------
+      …tasks                                  …tasks
+    P.again   C else jump P.end             P.test    C else jump P.wait
+    P.wait    waits                         P.done    jump P.end
+    P.back    jump P.test                   P.wait    waits
+    P.end                                   P.back    jump P.do
+                                            P.end
+
+An unreachable flow task is left out, so generated code is reachable; tasks that the author
 wrote are never left out. A workbook call that is replaced by a list begins with a mark of its own label.
 """
 
@@ -255,7 +267,12 @@ def _while(block: ast.Repeat, label: str) -> Iterator[Expanded]:
     yield _flow_task(block.span, label, {"reset": label})
     yield _flow_task(block.span, test, _round(block, label), test=block.when, to=end)
     yield Body(block.do or (), "do")
-    yield _flow_task(block.span, f"{label}.again", {}, to=test)
+    if block.delay:
+        yield _flow_task(block.span, f"{label}.again", {}, test=block.when, to=end)
+        yield _wait_task(block.delay, f"{label}.wait")
+        yield _flow_task(block.span, f"{label}.back", {}, to=test)
+    else:
+        yield _flow_task(block.span, f"{label}.again", {}, to=test)
     yield _flow_task(block.span, end, {})
 
 
@@ -264,7 +281,13 @@ def _until(block: ast.Repeat, label: str) -> Iterator[Expanded]:
     yield _flow_task(block.span, label, {"reset": label})
     yield _flow_task(block.span, again, _round(block, label))
     yield Body(block.do or (), "do")
-    yield _flow_task(block.span, f"{label}.test", {}, test=block.when, to=again)
+    if block.delay:
+        yield _flow_task(block.span, f"{label}.test", {}, test=block.when, to=f"{label}.wait")
+        yield _flow_task(block.span, f"{label}.done", {}, to=f"{label}.end")
+        yield _wait_task(block.delay, f"{label}.wait")
+        yield _flow_task(block.span, f"{label}.back", {}, to=again)
+    else:
+        yield _flow_task(block.span, f"{label}.test", {}, test=block.when, to=again)
     yield _flow_task(block.span, f"{label}.end", {})
 
 
@@ -290,6 +313,34 @@ def _flow_task(
         label=scalar(span, label),
         kind=scalar(span, "noop"),
         spec=spec if policy is None else changed(spec, keys={**spec.keys, **keys(span, ("policy",))}, policy=policy),
+    )
+
+
+def _wait_task(delay: Scalar, label: str) -> ast.Task:
+    """Make a task that takes the given time: its retry waits, and `skip` leaves `_prev` unchanged."""
+    span = delay.span
+    again = ast.Then(
+        span=span,
+        keys=keys(span, ("do", "attempts", "delay")),
+        do=scalar(span, "retry"),
+        attempts=scalar(span, 2),
+        delay=delay,
+    )
+    skip = ast.Then(span=span, keys=keys(span, ("do",)), do=scalar(span, "skip"))
+    first = scalar(span, "{{ _attempt == 1 }}")
+    rules = (
+        ast.PolicyRule(span=span, keys=keys(span, ("when", "then")), when=first, then=again),
+        ast.PolicyRule(
+            span=span, keys=keys(span, ("else",)), else_=ast.RuleElse(span=span, keys=keys(span, ("then",)), then=skip)
+        ),
+    )
+    policy = ast.TaskPolicy(span=span, keys=keys(span, ("rules",)), rules=rules)
+    return ast.Task(
+        span=span,
+        keys=keys(span, ("kind", "spec")),
+        label=scalar(span, label),
+        kind=scalar(span, "noop"),
+        spec=ast.TaskSpec(span=span, keys=keys(span, ("policy",)), policy=policy),
     )
 
 

@@ -129,6 +129,8 @@ def _guards(block: ast.Choose | ast.Repeat) -> Iterator[Node]:
     for holder in block.choose if isinstance(block, ast.Choose) else (block,):
         if holder.when:
             yield holder.when
+    if isinstance(block, ast.Repeat) and block.delay:
+        yield block.delay
 
 
 def _task_values(task: ast.Task) -> Iterator[Node]:

@@ -298,7 +298,9 @@ def _hints(found: list[Value]) -> Value:
 
 def _loop_hints(loop: ast.Loop) -> Value:
     policy = loop.spec.policy if loop.spec else None
-    return struct_data(policy, "exec", "mode", "max_in_flight", "reducers")
+    hints = struct_data(policy, "exec", "mode", "max_in_flight", "reducers")
+    rate = loop.spec.rate if loop.spec else None
+    return hints | {"rate": {"per": 1, **struct_data(rate)}} if rate else hints
 
 
 def _router_hints(router: ast.Router | None) -> Value:

@@ -11,13 +11,14 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.scopes import given_fields
+from noetlvm.limits import WAIT_SECONDS_MAX
 
 
 class LoopSettings(Rule):
     code = "P318"
     name = "loop-settings"
     severity = Severity.ERROR
-    summary = "A loop's width, mode or iterator name cannot work as written."
+    summary = "A loop's width, mode, rate or iterator name cannot work as written."
     why = (
         "A loop of width 0 never runs, a width on a sequential loop is not read, and of two modes that differ one is "
         "silently ignored. An iterator named like the loop's own fields hides them."
@@ -38,7 +39,7 @@ class LoopSettings(Rule):
         spec: {mode: parallel, max_in_flight: 2}
       tool: {kind: noop}
     """
-    covers = ("S24", "S28", "formal §2.3", "formal §7.1", "step spec §5.3", "step spec §6.4")
+    covers = ("S24", "S28", "S53", "formal §2.3", "formal §7.1", "step spec §5.3", "step spec §6.4")
 
     def check(self, model: Model) -> Iterator[Finding]:
         for step in model.steps:
@@ -86,6 +87,19 @@ class LoopSettings(Rule):
             if key == "max_in_flight":
                 for value in values:
                     yield from self._check_width(model, loop, value)
+        if spec.rate:
+            yield from self._check_rate(loop, spec.rate)
+
+    def _check_rate(self, loop: ast.Loop, rate: ast.Rate) -> Iterator[Finding]:
+        most, per = rate.max, rate.per
+        if most is not None and isinstance(most.value, int) and most.value < 1:
+            yield self.finding(most.span, f"`max: {most.text}` lets no iteration begin", "write 1 or more")
+        if per is not None and isinstance(per.value, int | float) and not 0 < per.value <= WAIT_SECONDS_MAX:
+            help = f"write seconds, more than 0 and at most {WAIT_SECONDS_MAX:,}"
+            yield self.finding(per.span, f"`per: {per.text}` is no time to count iterations in", help)
+        if loop.loop is not None:
+            message = "`rate` is not read: the iterations of this loop hold a loop"
+            yield self.finding(rate.span, message, "write it in the `spec` of the innermost loop")
 
     def _differ(self, key: str, first: Scalar, second: Scalar) -> Finding:
         return self.finding(

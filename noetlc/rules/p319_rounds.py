@@ -9,16 +9,17 @@ from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
+from noetlvm.limits import WAIT_SECONDS_MAX
 
 
 class Rounds(Rule):
     code = "P319"
     name = "rounds"
     severity = Severity.ERROR
-    summary = "The `max` of a `while` or `until` is not a number that a round counter holds."
+    summary = "The `max` or `delay` of a `while` or `until` is out of range."
     why = (
         "Rounds are counted while the pipeline runs, and the count is compared with a number in the code: neither a "
-        "template nor a negative number can stand there."
+        "template nor a negative number can stand there. No wait between rounds is over one hour."
     )
     bad = """
     - step: poll
@@ -38,13 +39,20 @@ class Rounds(Rule):
             do:
               - poll: {kind: noop}
     """
-    covers = ("S39",)
+    covers = ("S39", "S53")
 
     def check(self, model: Model) -> Iterator[Finding]:
         for owner in model.owners:
             for block in ast.nested_blocks(owner.entries):
                 if isinstance(block, ast.Repeat) and block.max is not None:
                     yield from self._check(block.max)
+                if isinstance(block, ast.Repeat) and block.delay is not None:
+                    yield from self._check_delay(block.delay)
+
+    def _check_delay(self, delay: Scalar) -> Iterator[Finding]:
+        if isinstance(delay.value, int | float) and not 0 <= delay.value <= WAIT_SECONDS_MAX:
+            help = f"write seconds, from 0 to {WAIT_SECONDS_MAX:,}"
+            yield self.finding(delay.span, f"`delay: {delay.text}` is not a time to wait between rounds", help)
 
     def _check(self, written: Scalar) -> Iterator[Finding]:
         from noetlc.canon.errors import ExpansionError

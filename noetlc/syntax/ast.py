@@ -185,11 +185,19 @@ class LoopPolicy(Struct):
     partitioning: Node | None = None
 
 
+class Rate(Struct):
+    """How many iterations of a loop begin in a time (S53)."""
+
+    max: Scalar | None = None
+    per: Scalar | None = None
+
+
 class LoopSpec(Struct):
     """Mode and width of a loop."""
 
     mode: Scalar | None = None
     max_in_flight: Scalar | None = None
+    rate: Rate | None = None
     policy: LoopPolicy | None = None
 
 
@@ -291,6 +299,8 @@ class Repeat(Struct):
     word: Literal["while", "until"] = "while"
     when: Scalar | None = None
     max: Scalar | None = None
+    delay: Scalar | None = None
+    """Seconds between two rounds (S53)."""
     do: tuple[PipelineEntry, ...] | None = None
 
 

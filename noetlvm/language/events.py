@@ -280,6 +280,7 @@ _ROWS = (
             parallel="Whether `ctx` writes are buffered until its end.",
             leaf="Whether its iterations run the pipeline, not a loop.",
             best_effort="Whether a failed iteration is only counted.",
+            rate="?`[max, per]`: how many iterations begin in how many seconds (S53).",
         ),
     ),
     EventKind(

@@ -166,6 +166,11 @@ def gives_secret(name: str) -> bool:
     return kind is not None and kind.gives_secret
 
 
+def may_give_secret(name: str) -> bool:
+    """Return whether a kind may do so, without loading its module: only plugins are not known."""
+    return name == "secrets" or name not in _BUILTIN
+
+
 def module_of(name: str) -> str | None:
     """Return the name of the module that declares a kind and may run it, or None if the kind is unknown."""
     if find_kind(name) is None:

@@ -205,10 +205,10 @@ def _touch(state: State, number: int, path: str, thread: Thread | None) -> None:
     state.touched.setdefault((number, path), thread.offer if thread else None)
 
 
-def _open_thread(state: State, number: int, run: Run, path: str, view: View) -> None:
+def _open_thread(state: State, number: int, run: Run, path: str, view: View, opens: float = 0.0) -> None:
     _touch(state, number, path, None)
     lease = max((lease for unit, lease in run.leases.items() if covers(unit, path)), default=1)
-    run.threads[path] = Thread(view, lease)
+    run.threads[path] = Thread(view, lease, opens)
 
 
 def _close_thread(state: State, number: int, run: Run, path: str) -> None:
@@ -329,9 +329,20 @@ def _open_iterations(state: State, number: int, path: str) -> None:
         inner = f"{path}.{loop.next}" if path else str(loop.next)
         loop.next += 1
         if loop.leaf:
-            _open_thread(state, number, run, inner, visible(state, run, inner))
+            _open_thread(state, number, run, inner, visible(state, run, inner), _next_start(state, loop))
         else:
             state.unstarted[number, inner] = None
+
+
+def _next_start(state: State, loop: LoopRun) -> float:
+    """Return when the next iteration of a loop may begin by its rate (S53); 0: at once. It follows from the log."""
+    if loop.rate is None:
+        return 0.0
+    most, per = loop.rate
+    starts = loop.starts
+    starts.append(state.now if len(starts) < most else max(state.now, starts[-most] + per))
+    del starts[:-most]
+    return starts[-1]
 
 
 def _iteration_done(state: State, event: Event) -> None:

@@ -322,5 +322,6 @@ def frame_for(
         work.iter,
         work.trace,
         work.results,
+        playbook.has_secrets,
     )
     return kind(pipeline, scope, work.frame)

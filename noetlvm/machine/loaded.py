@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,8 +26,8 @@ from noetlvm.bytecode.verify.verifier import load
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
 from noetlvm.language.placement import executor_pool
-from noetlvm.language.tool_kinds import NO_TIME_KIND
-from noetlvm.limits import Limits, guards_success
+from noetlvm.language.tool_kinds import NO_TIME_KIND, may_give_secret
+from noetlvm.limits import WAIT_SECONDS_MAX, Limits, guards_success
 from noetlvm.machine.instructions import bind, failure
 from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
@@ -55,7 +55,11 @@ def prepare(program: Program, *, checked: bool = False) -> LoadedProgram:
     """Return a program that was verified, ready to run."""
     setting = _Setting(Places(program), checked)
     main = program.playbooks[0]
-    playbooks = {one.path: setting.playbook(one, "" if one is main else f"{one.path}#") for one in program.playbooks}
+    # A parent hands its data to children, so secrets of one playbook can be masked in the data of any.
+    has_secrets = any(_has_secrets(one) for one in program.playbooks)
+    playbooks = {
+        one.path: setting.playbook(one, "" if one is main else f"{one.path}#", has_secrets) for one in program.playbooks
+    }
     return LoadedProgram(playbooks[main.path], playbooks, setting.places)
 
 
@@ -231,6 +235,8 @@ class LoadedLoop(Record):
     width: int
     distributed: bool
     reducers: tuple[tuple[str, str], ...]
+    rate: tuple[int, float] | None = None
+    """How many iterations may begin in how many seconds (S53)."""
 
 
 class LoadedArc(Record):
@@ -288,6 +294,8 @@ class LoadedPlaybook(Record):
     """Arcs without `when` hold on success only: `executor.spec.unguarded_arcs: success` (S55)."""
     workload: dict[str, Any]
     keychain: tuple[KeychainEntry, ...]
+    has_secrets: bool
+    """Some playbook of the program reads secrets, so recorded data may contain masks, in any process (S64)."""
     steps: dict[str, LoadedStep]
     has_time_limits: bool
     prefix: str
@@ -308,13 +316,36 @@ class LoadedProgram(Record):
     places: Places
 
 
+def _rate(settings: Mapping[str, Any], level: int) -> tuple[int, float] | None:
+    """Return the rate of a level of a loop; what is absent, or no such pair, is no limit: nothing verified it."""
+    hints = settings.get("loops")
+    own = hints[level - 1] if isinstance(hints, list) and len(hints) >= level else None
+    rate = own.get("rate") if isinstance(own, Mapping) else None
+    if not isinstance(rate, Mapping):
+        return None
+    most, per = rate.get("max"), rate.get("per")
+    if type(most) is not int or not isinstance(per, int | float):
+        return None
+    return (most, float(per)) if most > 0 and 0 < per <= WAIT_SECONDS_MAX else None
+
+
+def _has_secrets(playbook: PlaybookCode) -> bool:
+    """Return whether a playbook declares credentials, or has a task that may return a secret."""
+    return bool(playbook.keychain) or any(
+        instruction.opcode.name == "CALL" and may_give_secret(str(instruction.operands[0]))
+        for step in playbook.steps
+        if step.pipeline
+        for instruction in step.pipeline.code
+    )
+
+
 class _Setting(Record):
     """What all of a program's code shares while it is loaded."""
 
     places: Places
     is_checked: bool
 
-    def playbook(self, playbook: PlaybookCode, prefix: str) -> LoadedPlaybook:
+    def playbook(self, playbook: PlaybookCode, prefix: str, has_secrets: bool) -> LoadedPlaybook:
         limits, pool = Limits.of(playbook.executor), executor_pool(playbook.executor)
         steps = {
             step.name: self._step(step, prefix + step.name, limits, pool, position)
@@ -332,6 +363,7 @@ class _Setting(Record):
             guards_success=guards_success(playbook.executor),
             workload=playbook.workload,
             keychain=playbook.keychain,
+            has_secrets=has_secrets,
             steps=steps,
             has_time_limits=any(step.limits is not NO_LIMITS for step in steps.values()),
             prefix=prefix,
@@ -344,7 +376,7 @@ class _Setting(Record):
             name=step.name,
             admit=self._evaluator(step.admit, f"{address}/admit"),
             drops_denied=step.drops_denied,
-            loops=tuple(self._loop(loop, f"{address}/loop.{level}/in") for level, loop in enumerate(step.loops, 1)),
+            loops=tuple(self._loop(loop, level, step, address) for level, loop in enumerate(step.loops, 1)),
             best_effort=step.best_effort,
             pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
             inclusive=step.inclusive,
@@ -355,9 +387,10 @@ class _Setting(Record):
             position=position,
         )
 
-    def _loop(self, loop: LoopHeader, address: str) -> LoadedLoop:
-        collection = Evaluator(loop.collection, address, self)
-        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers)
+    def _loop(self, loop: LoopHeader, level: int, step: Step, address: str) -> LoadedLoop:
+        collection = Evaluator(loop.collection, f"{address}/loop.{level}/in", self)
+        rate = _rate(step.settings, level)
+        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers, rate)
 
     def _arc(self, arc: ArcCode, address: str) -> LoadedArc:
         guard, args = self._evaluator(arc.guard, f"{address}/when"), self._evaluator(arc.args, f"{address}/args")

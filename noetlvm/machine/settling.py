@@ -208,7 +208,7 @@ class Settling:
 
     def _header(self, step: LoadedStep, level: int, items: Any) -> dict[str, Any]:
         loop = step.loops[level]
-        return {
+        header: dict[str, Any] = {
             "items": stored_items(items, step, self.offload),
             "total": len(items),
             "width": loop.width if step.pipeline else 0,
@@ -216,6 +216,7 @@ class Settling:
             "leaf": level + 1 == len(step.loops),
             "best_effort": step.best_effort,
         }
+        return header | {"rate": list(loop.rate)} if loop.rate else header
 
     def _end_loop(self, number: int, path: str) -> None:
         run = self._state.runs[number]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 6
+LAYOUT = 7
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_LISTED = 100
@@ -119,13 +119,15 @@ class Child(NamedTuple):
 class Thread:
     """An open pipeline: of a step run, or of one iteration."""
 
-    __slots__ = ("answer", "child", "frame", "lease", "reported", "started", "suspended", "view")
+    __slots__ = ("answer", "child", "frame", "lease", "opens", "reported", "started", "suspended", "view")
 
-    def __init__(self, view: View, lease: int = 1) -> None:
+    def __init__(self, view: View, lease: int = 1, opens: float = 0.0) -> None:
         self.view = view
         """What it sees: as of its opening, with its own writes (S57)."""
         self.lease = lease
         """Number under which a worker may report. It grows whenever a worker loses or leaves the thread."""
+        self.opens = opens
+        """When it may begin, by the rate of its loop (S53); 0: at once."""
         self.frame = FrameState()
         self.started = False
         """A worker has reported something."""
@@ -143,7 +145,7 @@ class Thread:
 
     @property
     def not_before(self) -> float:
-        return self.frame.due if self.suspended else 0.0
+        return self.frame.due if self.suspended else self.opens
 
     def to_data(self, shared: _Shared) -> list[Any]:
         child = list(self.child) if self.child else None
@@ -156,12 +158,13 @@ class Thread:
             list(self.reported),
             child,
             self.answer,
+            self.opens,
         ]
 
     @classmethod
     def from_data(cls, data: list[Any], mappings: list[dict[str, Any]]) -> Self:
-        view, lease, frame, (started, suspended), (task, attempt, has_ended), child, answer = data
-        made = cls(_view(view, mappings), lease)
+        view, lease, frame, (started, suspended), (task, attempt, has_ended), child, answer, opens = data
+        made = cls(_view(view, mappings), lease, opens)
         made.frame = FrameState.from_data(frame)
         made.started, made.suspended, made.reported = started, suspended, (task, attempt, has_ended)
         made.child, made.answer = Child(*child) if child else None, answer
@@ -173,8 +176,7 @@ class LoopRun:
 
     __slots__ = (
         "base", "bytes", "ended", "failed", "failures", "items", "leaf", "next", "ok", "parallel", "patches",
-        "results", "sizes",
-        "stored", "tolerant", "total", "width",
+        "rate", "results", "sizes", "starts", "stored", "tolerant", "total", "width",
     )  # fmt: skip
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -185,6 +187,10 @@ class LoopRun:
         self.parallel: bool = data["parallel"]
         self.leaf: bool = data["leaf"]
         """Its iterations run the pipeline; else each holds a loop."""
+        self.rate: list[Any] | None = data.get("rate")
+        """How many iterations may begin in how many seconds; None: any number."""
+        self.starts: list[float] = []
+        """When the last of them may begin, as many as the rate allows at once."""
         self.tolerant: bool = data["best_effort"]
         self.next = 0
         """Index of the first iteration that is not open yet."""
@@ -219,6 +225,8 @@ class LoopRun:
             "patches": [[index, self.patches[index]] for index in sorted(self.patches)],
             "sizes": [list(pair) for pair in self.sizes.items()],
             "stored": list(self.stored),
+            "rate": self.rate,
+            "starts": list(self.starts),
             "failures": [[index, self.failures[index]] for index in sorted(self.failures)],
             "base": self.base and shared.view(self.base),
         }
@@ -232,6 +240,7 @@ class LoopRun:
         made.sizes = dict(data["sizes"])
         made.bytes = sum(made.sizes.values())
         made.stored = list(data["stored"])
+        made.starts = list(data["starts"])
         made.failures = dict(data["failures"])
         made.base = data["base"] and _view(data["base"], mappings)
         return made

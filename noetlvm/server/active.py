@@ -55,6 +55,7 @@ class Active:
     __slots__ = (
         "acknowledged", "awaited", "closed", "credentials", "decided", "done", "due", "effects", "events", "inbox",
         "offload", "opened", "playbook", "program", "row", "sent", "shared", "snapshot_seq", "start_key", "state",
+        "used",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +77,8 @@ class Active:
         self.inbox: list[WaitingInput] = []
         self.due: float | None = None
         """Time of its next timer."""
+        self.used = 0.0
+        """When it last got an input, or was read."""
         self.snapshot_seq = 0
         self.start_key = ""
         """Of a new execution: no other may have it."""
@@ -107,6 +110,11 @@ class Active:
     def has_news(self) -> bool:
         """Return whether anything waits for a write."""
         return bool(self.events or self.acknowledged or self.opened or self.closed or self.sent)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the store has everything of it."""
+        return not (self.inbox or self.decided or self.effects or self.has_news)
 
     def open(self, work: OpenWork) -> None:
         self.opened[work.run, work.iteration] = work

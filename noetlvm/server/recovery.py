@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from threading import Lock
+
 from noetlvm.machine.fold import apply
+from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.state import LAYOUT, State
-from noetlvm.store.interface import Execution, StoreError, StoreReader
+from noetlvm.store.interface import CatalogueReader, Execution, StoreError, StoreReader
 
 SNAPSHOT_EVENTS = 5_000
 """An execution of fewer events has no snapshot: folding them takes no time."""
@@ -52,3 +56,38 @@ def is_orphan(reader: StoreReader, row: Execution) -> bool:
 def wants_snapshot(seq: int, last: int) -> bool:
     """Return whether one is due: the longer the log, the rarer; their total cost is proportional to it."""
     return seq - last >= max(SNAPSHOT_EVENTS, last // _SNAPSHOT_SHARE)
+
+
+BUNDLES_MAX = 100
+"""Programs in memory besides those of running executions."""
+
+
+class BundleCache:
+    """Bundles of a store, read and verified once; the least recent are forgotten. Any thread may use it."""
+
+    def __init__(self, reader: CatalogueReader, most: int = BUNDLES_MAX) -> None:
+        self._reader = reader
+        self._most = most
+        self._bundles: OrderedDict[str, Bundle] = OrderedDict()
+        self._lock = Lock()
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._bundles
+
+    def put(self, bundle: Bundle) -> None:
+        with self._lock:
+            self._bundles[bundle.id] = bundle
+            self._bundles.move_to_end(bundle.id)
+            while len(self._bundles) > self._most:
+                self._bundles.popitem(last=False)
+
+    def get(self, id: str) -> Bundle | None:
+        """Return a bundle; nothing if the store has none. Raises BundleError."""
+        with self._lock:
+            found = self._bundles.get(id)
+        if found is None:
+            data = self._reader.bundle(id)
+            found = None if data is None else Bundle.of(data)
+        if found is not None:
+            self.put(found)
+        return found

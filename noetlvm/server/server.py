@@ -56,7 +56,7 @@ from noetlvm.server.active import (
 )
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
-from noetlvm.server.recovery import recovered, wants_snapshot
+from noetlvm.server.recovery import BundleCache, recovered, wants_snapshot
 from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
@@ -124,7 +124,7 @@ class Server:
         self._is_shared = is_shared
         self._decide = decide
         self._is_spent = is_spent
-        self._bundles: dict[str, Bundle] = {}
+        self.bundles = BundleCache(store)
         self._new_bundles: dict[str, bytes] = {}
         self._waiting: dict[Active, None] = {}
         """Executions with inputs."""
@@ -189,6 +189,7 @@ class Server:
 
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
+        active.used = self._now()
         active.inbox.append(WaitingInput(given, 0, done))
         self._waiting[active] = None
 
@@ -235,6 +236,16 @@ class Server:
         for request in self.store.requests(after=self._last_request):
             self._last_request = request.number
             self._deliver(request)
+
+    def evict_idle(self, before: float) -> None:
+        """Forget executions that got no input since a time: the next input reads them from the store again.
+
+        Their timers are rows, which every server looks for. Only where the store is shared: else nothing does.
+        """
+        idle = [active for active in self.active.values() if active.used < before and active.is_idle]
+        for active in idle:
+            del self.active[active.execution_id]
+            self._children.pop(active.execution_id, None)
 
     def collect_due(self) -> None:
         """Give `TimerDue` to the executions whose timer is due."""
@@ -580,6 +591,7 @@ class Server:
         credentials.protect(offload)
         active = self.active[row.execution_id] = Active(row, program, playbook, state, credentials, offload)
         active.snapshot_seq = state.seq
+        active.used = self._now()
         return active
 
     def _close(self, active: Active) -> None:
@@ -590,16 +602,15 @@ class Server:
 
     def _use(self, bundle: Bundle) -> None:
         """Take a bundle that executions of this process run; the next write stores it."""
-        self._bundles[bundle.id] = bundle
-        self._new_bundles[bundle.id] = bundle.data
+        if bundle.id not in self.bundles:
+            self._new_bundles[bundle.id] = bundle.data
+        self.bundles.put(bundle)
 
     def _bundle(self, id: str) -> Bundle:
-        if id not in self._bundles:
-            data = self.store.bundle(id)
-            if data is None:
-                raise NotFoundError(f"the store has no bundle {id}")
-            self._bundles[id] = Bundle.of(data)
-        return self._bundles[id]
+        found = self.bundles.get(id)
+        if found is None:
+            raise NotFoundError(f"the store has no bundle {id}")
+        return found
 
 
 def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:

@@ -11,8 +11,10 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from noetlvm.service.problems import ProblemError, problem_response
+from noetlvm.service.server_link import MESSAGE_BYTES_MAX
 from noetlvm.service.tokens import allowed_by
 from noetlvm.store.interface import Tokens
 
@@ -20,9 +22,12 @@ BODY_BYTES_MAX = 32 * 1024 * 1024
 """The largest body of a request: a bundle, or a stored result."""
 BODY_SECONDS_MAX = 30.0
 """How long a client may take to send a body."""
+HEADERS_SECONDS_MAX = 15.0
+"""How long a client may take to send the headers of a request."""
 REQUESTS_PER_SECOND = 200.0
 BURST_REQUESTS = 1_000
 """What one token may send: a burst, and then so many a second. Workers have one connection and are not counted."""
+WORKER_PATH = "/api/v1/worker/"
 CALLERS_MAX = 10_000
 """Callers whose rate is remembered; the least recent is forgotten first."""
 CHECKED_SECONDS = 2.0
@@ -108,20 +113,22 @@ class BodyLimits:
             return
         headers = dict(scope["headers"])
         announced = headers.get(b"content-length", b"0")
-        if not announced.isdigit() or int(announced) > self._bytes_max:
-            await self._refuse(413, f"a body may have {self._bytes_max:,} bytes", scope, receive, send)
+        bytes_max = MESSAGE_BYTES_MAX if _is_worker(scope, headers) else self._bytes_max
+        if not announced.isdigit() or int(announced) > bytes_max:
+            await self._refuse(413, f"a body may have {bytes_max:,} bytes", scope, receive, send)
             return
         try:
-            body = await asyncio.wait_for(self._body(receive), self._seconds_max)
+            body = await asyncio.wait_for(self._body(receive, bytes_max), self._seconds_max)
         except TimeoutError:
             await self._refuse(408, f"send the body within {self._seconds_max:g} seconds", scope, receive, send)
             return
         if body is None:
-            await self._refuse(413, f"a body may have {self._bytes_max:,} bytes", scope, receive, send)
+            await self._refuse(413, f"a body may have {bytes_max:,} bytes", scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), send)
 
-    async def _body(self, receive: Receive) -> bytes | None:
+    @staticmethod
+    async def _body(receive: Receive, bytes_max: int) -> bytes | None:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -130,7 +137,7 @@ class BodyLimits:
                 return b""
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > self._bytes_max:
+            if size > bytes_max:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
@@ -141,6 +148,15 @@ class BodyLimits:
         await problem_response(status, detail, {"Connection": "close"})(scope, receive, send)
 
 
+def _is_worker(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Return whether a request is a message of a worker, which may bring a large result."""
+    if not scope["path"].startswith(WORKER_PATH):
+        return False
+    access: TokenAccess = scope["app"].state.access
+    _, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return "worker" in access.allowed(token)
+
+
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives a body that was read already, and then waits for the client to leave."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -149,3 +165,40 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return messages.pop() if messages else await receive()
 
     return again
+
+
+class TimedConnection(H11Protocol):
+    """A connection of uvicorn that ends if a request's headers do not arrive in time; bodies have their own limit."""
+
+    headers_seconds_max = HEADERS_SECONDS_MAX
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _expect_headers(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_timer()  # they have arrived
+        elif self._timer is None and self.timeout_keep_alive_task is None:
+            self._timer = self.loop.call_later(self.headers_seconds_max, self._expire)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        self._timer = None
+        is_waiting = self.cycle is None or self.cycle.response_complete
+        if is_waiting and self.timeout_keep_alive_task is None and self.transport.get_protocol() is self:
+            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+            self.transport.close()

@@ -24,7 +24,7 @@ from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.requests import PreparedRetry
 from noetlvm.server.server import Decide, NotFoundError, Server
-from noetlvm.service.hub import ConnectedWorker, Hub, Part
+from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
 
@@ -33,6 +33,8 @@ LEASE_SECONDS = 15.0
 POLL_SECONDS = 1.0
 """How often to look for rows that no wake-up announced."""
 
+IDLE_SECONDS = 60.0
+"""How long an execution stays in memory after its last input; what comes then reads it again."""
 UNIT_COMMANDS = 1_000
 """Commands of local units that a worker claims at once, whatever its slots: they wait for them there."""
 
@@ -156,6 +158,7 @@ class Driver:
             self._submit(command.execution_id, LeaseLost(command.run, command.unit, command.lease))
         for worker in list(self.hub.workers.values()):
             self.claim_for(worker)
+        self.server.evict_idle(now - IDLE_SECONDS)
 
     def _submit(self, execution_id: str, given: Any, done: Callable[[bool], None] | None = None) -> bool:
         try:
@@ -225,7 +228,8 @@ class Driver:
         """Let a worker read what its command refers to."""
         unit = active.playbook.steps[work.step].unit(work.iteration)
         pool = unit_pool(work.execution_id, work.run, unit) if unit != work.iteration else ""
-        worker.grant(work.bundle, referenced(work), (work.execution_id, work.run, work.iteration), pool)
+        part = (work.execution_id, work.run, work.iteration)
+        worker.grant(part, CommandGrant(work.bundle, frozenset(referenced(work)), pool))
 
     def _work(self, active: Active, run: int, iteration: str, lease: int) -> Work | None:
         """Return the work of a command; if another server has moved the execution on, after reading it again."""
@@ -314,9 +318,16 @@ class Driver:
             is_open = accepted and self._is_open(part, lease)
             worker.answer(number, part, lease, accepted=accepted, is_open=is_open)
 
+        events = self._redacted(execution_id, events)
         is_held = worker.report(part, lease, is_last=bool(events) and _is_last(events[-1]))
         if not is_held or not self._submit(execution_id, WorkerReport(run, iteration, lease, events), done):
             done(accepted=False)
+
+    def _redacted(self, execution_id: str, events: list[Event]) -> list[Event]:
+        """Take secrets out that this server knows, in case that a worker did not."""
+        active = self.server.active.get(execution_id)
+        redact = active.credentials.redact if active is not None else None
+        return events if redact is None else [event._replace(data=redact(event.data)) for event in events]
 
     def _is_open(self, part: Part, lease: int) -> bool:
         """Return whether a pipeline still runs under a lease: it may have ended, or wait for a child or a retry."""

@@ -85,10 +85,10 @@ def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:
 
 
 def _stored_bundle(driver: Driver, id: str) -> Bundle:
-    data = driver.store.bundle(id)
-    if data is None:
+    found = driver.server.bundles.get(id)
+    if found is None:
         raise ProblemError(404, f"there is no bundle {id}")
-    return Bundle.of(data)
+    return found
 
 
 @executions_router.get("/executions", dependencies=[requires("read")], responses=documented(404, 422))

@@ -34,6 +34,20 @@ class Outbound(NamedTuple):
         return not (self.commands or self.answers or self.stop or self.beat)
 
 
+class CommandGrant(NamedTuple):
+    """What a worker may do because it holds a command."""
+
+    bundle: str
+    results: frozenset[str]
+    """Keys of stored results that the command refers to."""
+    unit_pool: str = ""
+    """Of a command of a local unit: the pool of the unit's other commands."""
+
+
+_ENDED_GRANTS_MAX = 100
+"""Grants of commands that have ended; they are removed together."""
+
+
 class ConnectedWorker:
     """A worker with an open connection."""
 
@@ -45,12 +59,8 @@ class ConnectedWorker:
         """Leases by command."""
         self.leaving: dict[Part, int] = {}
         """Leases of commands whose last report is being decided: the worker has done with them."""
-        self._unit_pools: dict[Part, str] = {}
-        """By command of a local unit, the pool of the unit's other commands."""
-        self.readable: set[str] = set()
-        """Keys of stored results that its commands refer to."""
-        self.bundles: set[str] = set()
-        """Bundles that its commands name."""
+        self._grants: dict[Part, CommandGrant] = {}
+        """What it may read and claim, by the command that it is for."""
         self.is_silent = False
         """A lease of it has ended, and it has sent nothing since: it gets no commands."""
         self.notify = notify
@@ -60,18 +70,23 @@ class ConnectedWorker:
     def free(self) -> int:
         return 0 if self.is_silent else max(0, self.slots - len(self.held))
 
-    def grant(self, bundle: str, results: Iterable[str], part: Part, unit_pool: str = "") -> None:
+    def grant(self, part: Part, grant: CommandGrant) -> None:
         """Let a worker read what a command that it holds refers to, and claim the other commands of its unit."""
-        self.bundles.add(bundle)
-        self.readable.update(results)
-        if unit_pool:
-            self._unit_pools[part] = unit_pool
+        if len(self._grants) > 2 * len(self.held) + _ENDED_GRANTS_MAX:
+            self._grants = {part: grant for part, grant in self._grants.items() if part in self.held}
+        self._grants[part] = grant
+
+    @property
+    def grants(self) -> list[CommandGrant]:
+        """What the commands grant that it holds."""
+        return [grant for part, grant in self._grants.items() if part in self.held]
 
     @property
     def unit_pools(self) -> set[str]:
         """The pools of the local units that it has commands of."""
-        self._unit_pools = {part: pool for part, pool in self._unit_pools.items() if part in self.held}
-        return set(self._unit_pools.values()) if self.slots and not self.is_silent else set()
+        if not self.slots or self.is_silent:
+            return set()
+        return {grant.unit_pool for grant in self.grants if grant.unit_pool}
 
     def has_of_unit(self, part: Part, unit: str) -> bool:
         """Return whether it has a command of the unit that a part belongs to."""

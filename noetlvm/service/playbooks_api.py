@@ -117,7 +117,7 @@ def get_bundle(
     """Return a bundle's bytes: with the scope `read`, or to a worker that was given a command which names it."""
     driver = driver_of(request)
     holder = driver.hub.workers.get(worker)
-    if "read" not in caller.allowed and (holder is None or bundle not in holder.bundles):
+    if "read" not in caller.allowed and not (holder and any(grant.bundle == bundle for grant in holder.grants)):
         raise ProblemError(404, "no command of this worker names such a bundle")
     data = driver.store.bundle(bundle)
     if data is None:

@@ -18,7 +18,8 @@ from noetlvm.data.encoding import encode
 from noetlvm.service.access import Caller, requires
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
-from noetlvm.service.worker_api import MESSAGE_BYTES_MAX, exchange_messages
+from noetlvm.service.server_link import MESSAGE_BYTES_MAX
+from noetlvm.service.worker_api import RESULT, exchange_messages
 
 polling_router = APIRouter(tags=["workers"])
 
@@ -30,7 +31,7 @@ WAITING_MAX = 1_000
 """Messages of a worker that wait to be taken."""
 MESSAGES = "application/vnd.msgpack"
 
-_BODY = {"requestBody": {"required": True, "content": {MESSAGES: {"schema": {"type": "string"}}}}}
+_BODY = {"requestBody": {"required": True, "content": {RESULT: {"schema": {"type": "string"}}}}}
 
 SessionId = Annotated[str, Path(max_length=100)]
 WorkerCaller = Annotated[Caller, requires("worker", is_counted=False)]

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from noetlvm.command_line.process import CommandError
@@ -110,8 +110,10 @@ def serve(
     import uvicorn
 
     from noetlvm.server.tracing import TracingError, tracing_of
+    from noetlvm.service.access import TimedConnection
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver
+    from noetlvm.service.server_link import MESSAGE_BYTES_MAX
 
     class Process(uvicorn.Server):
         """Says when it accepts connections, and ends in good order by a signal instead of dying of it."""
@@ -127,6 +129,7 @@ def serve(
                 signal.signal(number, self.handle_exit)
             yield
 
+    limit_arenas()
     store, own = opened(store_name)
     try:
         bound = bound_socket(listen)
@@ -145,6 +148,8 @@ def serve(
             log_config=None,
             access_log=False,
             ws="websockets-sansio",
+            ws_max_size=MESSAGE_BYTES_MAX,
+            http=TimedConnection,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
@@ -159,6 +164,18 @@ def serve(
     finally:
         store.close()
     return 0
+
+
+def limit_arenas() -> None:
+    """Let threads share the memory that the C library takes: with an arena each, a server grows for hours."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):  # another C library has no such setting
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+_M_ARENA_MAX = -8
+"""Of `mallopt` in glibc."""
 
 
 def log_to_stderr(level: str) -> None:

@@ -32,6 +32,8 @@ MARGIN = 0.15
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
 BUNDLES_MAX = 100
+RESULTS_BYTES = 8 * 1024 * 1024
+"""Of results in one message; those beyond it are sent before, each in a message of its own."""
 
 _LOG = logging.getLogger("noetlvm.worker")
 
@@ -164,6 +166,8 @@ class RemoteWorker:
                 await asyncio.wait_for(self._news.wait(), max(0.0, until_beat))
             self._news.clear()
             results, self._results = self._results, []
+            while sum(len(data) for _, data in results) > RESULTS_BYTES and len(results) > 1:
+                await exchange.send(encode({"results": [results.pop(0)]}))
             released, self._released = self._released, []
             reports = [report for report in self._reports if report["number"] > sent]
             sent = max((report["number"] for report in reports), default=sent)

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from noetlvm.data.encoding import decode
+from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 
 if TYPE_CHECKING:
     from httpx import AsyncClient
     from websockets.asyncio.client import ClientConnection
 
-MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+MESSAGE_BYTES_MAX = TOOL_OUTPUT_BYTES_MAX * 3 // 2
+"""Of a message of either side: the largest result that a tool may give has room in it."""
 READ_SECONDS = 30
 CLOSE_SECONDS = 1.0
 """How long to wait for a server to close a connection: it may be gone."""

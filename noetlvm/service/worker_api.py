@@ -24,12 +24,11 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Part
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
-from noetlvm.service.server_link import UNAUTHORIZED
+from noetlvm.service.server_link import MESSAGE_BYTES_MAX, UNAUTHORIZED
 from noetlvm.store.interface import StoreError
 
 worker_router = APIRouter(tags=["workers"])
 
-MESSAGE_BYTES_MAX = 32 * 1024 * 1024
 SLOTS_MAX = 10_000
 RESULT = "application/octet-stream"
 MALFORMED = 4400
@@ -164,7 +163,9 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
     reports = [(report, [_event(fields) for fields in report.events]) for report in message.reports]
     worker.is_silent = False
     if message.results:
-        driver.put_results(message.results, {report.execution_id for report in message.reports})
+        # Large ones come before the reports that refer to them, with nothing that says whose they are.
+        own = {report.execution_id for report in message.reports} or {part[0] for part in worker.held}
+        driver.put_results(message.results, own)
     if message.slots is not None:
         worker.slots = message.slots
     if message.beat:
@@ -229,7 +230,7 @@ def get_result(
 def is_readable(driver: Driver, holder: ConnectedWorker, key: str) -> bool:
     """Say whether a command of a worker refers to a result, directly or through another stored one."""
     seen: set[str] = set()
-    waiting = list(holder.readable)
+    waiting = [result for grant in holder.grants for result in grant.results]
     while waiting:
         one = waiting.pop()
         if one == key:

@@ -81,6 +81,9 @@ OBEYED: dict[tuple[type[ast.Struct], str], tuple[str, str, str]] = {
     (ast.Failure, "mode"): ("step_spec", "", "policy: { failure: { mode: best_effort } }"),
     (ast.LoopSpec, "mode"): ("loop_spec", "", "mode: parallel"),
     (ast.LoopSpec, "max_in_flight"): ("loop_spec", "mode: parallel", "mode: parallel, max_in_flight: 3"),
+    (ast.LoopSpec, "rate"): ("loop_spec", "mode: parallel", "mode: parallel, rate: { max: 2, per: 1 }"),
+    (ast.Rate, "max"): ("loop_spec", "rate: { max: 2 }", "rate: { max: 3 }"),
+    (ast.Rate, "per"): ("loop_spec", "rate: { max: 2 }", "rate: { max: 2, per: 7 }"),
     (ast.LoopPolicy, "mode"): ("loop_spec", "", "policy: { mode: parallel }"),
     (ast.LoopPolicy, "exec"): ("loop_spec", "mode: parallel", "mode: parallel, policy: { exec: local }"),
     (ast.LoopPolicy, "max_in_flight"): ("loop_spec", "mode: parallel", "mode: parallel, policy: { max_in_flight: 3 }"),
@@ -134,8 +137,8 @@ CONTAINERS = {
 
 OBJECTS = (
     ast.Executor, ast.ExecutorSpec, ast.ExecutorPolicy, ast.ExecutorDefaults, ast.ExecutorResults, ast.LimitSettings,
-    ast.StepSpec, ast.StepPolicy, ast.Admit, ast.Lifecycle, ast.Failure, ast.Emit, ast.LoopSpec, ast.LoopPolicy,
-    ast.TaskSpec, ast.TaskPolicy, ast.Then, ast.RouterSpec, ast.RouterPolicy,
+    ast.StepSpec, ast.StepPolicy, ast.Admit, ast.Lifecycle, ast.Failure, ast.Emit, ast.LoopSpec, ast.Rate,
+    ast.LoopPolicy, ast.TaskSpec, ast.TaskPolicy, ast.Then, ast.RouterSpec, ast.RouterPolicy,
 )  # fmt: skip
 
 
@@ -155,10 +158,11 @@ def effect(place: str, text: str) -> Any:
         return codes(place, text)
     (code,) = result.program.playbooks
     loaded = prepare(result.program).main
+    rates = [[loop.rate for loop in step.loops] for step in loaded.steps.values()]
     steps = [(step.limits, step.pool, step.leased_levels) for step in loaded.steps.values()]
     bare = [[value for name, value in vars_of(step) if name != "settings"] for step in code.steps]
     ends = (code.entry_step, code.final_step, code.no_next_is_error)
-    return repr((loaded.limits, loaded.guards_success, objection_to(loaded, {}, {}), steps, bare, *ends))
+    return repr((loaded.limits, loaded.guards_success, objection_to(loaded, {}, {}), rates, steps, bare, *ends))
 
 
 def vars_of(record: Any) -> Iterator[tuple[str, Any]]:

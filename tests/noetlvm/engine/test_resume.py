@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
+from noetlvm.data.encoding import encode
+from noetlvm.data.event import Recorded
+from noetlvm.engine.engine import Engine
 from noetlvm.server.active import Ending
 from noetlvm.server.recovery import SNAPSHOT_EVENTS, folded, recovered
 from noetlvm.server.server import NotFoundError
+from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 from tests.noetlvm.engine.test_engine import CHAIN, LOOP, RETRY
@@ -162,3 +167,53 @@ def test_a_long_execution_is_restored_from_a_snapshot_as_from_its_events() -> No
     assert 0 < snapshot.seq <= row.seq
     assert recovered(session.store, execution_id, row.bundle).to_data() == folded(session.store, execution_id).to_data()
     assert session.resume(execution_id).ctx == {"total": sum(range(items))}
+
+
+SECRET_IN_CTX = """
+- step: start
+  tool:
+    - read: { kind: secrets, secret: api/token }
+    - echo:
+        kind: shell
+        command: [cat, token.txt]
+        spec:
+          policy:
+            rules:
+              - when: "{{ outcome.status == 'error' }}"
+                then: { do: fail }
+              - else: { then: { do: continue, set_ctx: { token: "{{ outcome.result }}" } } }
+  next: { arcs: [{ step: send }] }
+- step: send
+  tool:
+    - use: { kind: shell, command: ["{{ ctx.token }}"] }
+"""
+
+
+class Killed(BaseException):
+    """The process dies."""
+
+
+def test_a_process_that_never_knew_a_secret_gives_no_tool_its_mask() -> None:
+    async def play(call: ToolCall) -> Outcome:
+        return ok("s3cr3t-0123456789")
+
+    session = Session(play)
+
+    def die(_row: Execution, recorded: Sequence[Recorded]) -> None:
+        if any(one.event.name == "step.done" for one in recorded):
+            raise Killed
+
+    async def go() -> str:
+        engine = Engine(session.store, session.results, session.tools, clock=session.clock, observers=(die,))
+        execution_id = engine.start(bundle_of(SECRET_IN_CTX), {})
+        with pytest.raises(Killed):
+            await engine.run()
+        return execution_id
+
+    execution_id = asyncio.run(go())
+    session.tools.calls.clear()
+    ending = session.resume(execution_id)
+    assert ending.status == "failed"
+    assert "a secret, which is not recorded" in ending.failures[0]["error"]["message"]
+    assert session.tools.calls == []
+    assert not any(b"s3cr3t" in encode(one.event.data) for one in session.store.events(execution_id))

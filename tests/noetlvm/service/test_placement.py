@@ -15,9 +15,12 @@ from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.results.memory import MemoryResults
 from noetlvm.results.offered import OfferedResults
+from noetlvm.server.recovery import BundleCache
 from noetlvm.server.server import BadRequestError
+from noetlvm.service import driver as driver_module
 from noetlvm.service.driver import Driver
-from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.hub import CommandGrant, ConnectedWorker
+from noetlvm.store.memory import MemoryStore
 from tests.noetlvm.service.test_leases import driven
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
@@ -299,8 +302,75 @@ def test_a_worker_that_connects_again_may_still_read_what_its_command_refers_to(
         (work,) = await hand.next()
         again = Hand(driver, "one")
         await driver.join(again.worker)
-        assert work.bundle not in again.worker.bundles
+        assert again.worker.grants == []
         driver.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
-        assert work.bundle in again.worker.bundles
+        assert [grant.bundle for grant in again.worker.grants] == [work.bundle]
 
     driven(test)
+
+
+TIMED = CHAIN.replace("- step: start\n", "- step: start\n    spec: { policy: { lifecycle: { timeout_s: 1 } } }\n", 1)
+
+
+def test_an_idle_execution_leaves_the_memory_and_goes_on_from_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_module, "IDLE_SECONDS", 0.05)
+
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        id = await start(driver, CHAIN)
+        (first,) = await hand.next()
+        async with asyncio.timeout(20):
+            while driver.server.active:
+                await asyncio.sleep(0.01)
+        hand.finish(first)
+        (second,) = await hand.next()
+        hand.finish(second)
+        async with asyncio.timeout(20):
+            while (row := driver.store.execution(id)) is None or row.ended is None:
+                await asyncio.sleep(0.01)
+        assert row.status == "success"
+
+    driven(test)
+
+
+def test_the_timer_of_an_idle_execution_still_rings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_module, "IDLE_SECONDS", 0.05)
+
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        id = await start(driver, TIMED)
+        (first,) = await hand.next()
+        hand.report(first, Event("task.started", {}, 1, "", 1, "a", 1))
+        async with asyncio.timeout(20):
+            while [one.event.name for one in driver.store.events(id)].count("step.failed") == 0:
+                await asyncio.sleep(0.02)
+        hand.take()
+        assert hand.stopped == [[id, 1, "", 1]]
+
+    driven(test)
+
+
+def test_a_worker_forgets_what_ended_commands_granted() -> None:
+    worker = ConnectedWorker("one", ["default"], 1, lambda: None)
+    for number in range(1_000):
+        part = (str(number), 1, "")
+        worker.held = {part: 1}
+        worker.grant(part, CommandGrant(str(number), frozenset()))
+    assert [grant.bundle for grant in worker.grants] == ["999"]
+    assert len(worker._grants) < 200
+
+
+def test_bundles_are_read_once_and_forgotten_when_there_are_many() -> None:
+    store = MemoryStore()
+    texts = [HEAD + CHAIN.replace("[a:", f"[a{number}:").replace("{ a:", f"{{ a{number}:") for number in range(3)]
+    bundles = [Bundle.of(compile_texts([text])) for text in texts]
+    for bundle in bundles:
+        store.put_bundle(bundle.id, bundle.data)
+    cache = BundleCache(store, most=2)
+    first = cache.get(bundles[0].id)
+    assert first is cache.get(bundles[0].id)
+    assert [bundle.id in cache for bundle in bundles] == [True, False, False]
+    for bundle in bundles:
+        cache.get(bundle.id)
+    assert [bundle.id in cache for bundle in bundles] == [False, True, True]
+    assert cache.get("unknown") is None

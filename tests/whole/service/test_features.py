@@ -7,11 +7,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from noetlvm.client import ServiceError
 from noetlvm.conformance.cluster import Cluster
+from noetlvm.conformance.cluster import running as processes
 from noetlvm.data.encoding import decode
+from tests.canary import find_canaries
 from tests.servers import postgres_server
 from tests.whole.service.processes import cluster, run_to_end
 
@@ -112,3 +115,47 @@ workflow:
   - step: end
     tool: { kind: noop }
 """
+
+
+CANARY = "canary-5c19be07d2aa4f6e"
+KEYED = b"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: keyed, path: tests/keyed }
+keychain: [{ name: token, kind: bearer_token }]
+workflow:
+  - step: start
+    tool:
+      - leak: { kind: shell, command: [sh, -c, 'echo "$0"; echo "$0" | base64', "{{ keychain.token }}"] }
+      - large: { kind: python, args: { text: "{{ _prev.stdout }}" }, code: "result = text * 4000" }
+    next: { arcs: [{ step: broken }] }
+  - step: broken
+    tool:
+      - fails: { kind: shell, command: [sh, -c, 'echo "$0" >&2; exit 3', "{{ keychain.token }}"] }
+"""
+
+
+def test_no_secret_is_in_a_log_a_table_a_metric_a_trace_or_a_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", CANARY)
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    options = ["--json", "--keychain", "env", "--log-level", "debug"]
+    made = Cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, server_options=options)
+    with processes(made, servers=1, workers=1):
+        client = made.client()
+        ending = run_to_end(client, [KEYED])
+        assert [failure.get("step") for failure in ending["failures"]] == ["broken"], ending
+        address, headers = made.servers[0].url, {"Authorization": f"Bearer {made.token}"}
+        paths = ("events/live", "events?limit=1000", "ending", "result", "state")
+        pages = [
+            httpx.get(f"{address}/api/v1/executions/{ending['execution_id']}/{path}", headers=headers) for path in paths
+        ]
+        pages.append(httpx.get(f"{address}/metrics", headers=headers))
+    seen = b"\n".join(page.content for page in pages)
+    assert b"task.done" in seen
+    assert b"noetlvm_events_total" in seen
+    assert not find_canaries(seen, CANARY)
+    traces = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.err"))
+    assert '"name": "call leak"' in traces
+    assert not find_canaries(tmp_path, CANARY)

@@ -1,0 +1,139 @@
+"""What a server does about slow senders, large messages, revoked tokens and workers that do not redact."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from noetlvm.data.event import Event
+from noetlvm.server.credentials import Credentials
+from noetlvm.service import access
+from noetlvm.service.access import TimedConnection
+from noetlvm.service.driver import Driver
+from noetlvm.service.remote_worker import RemoteWorker
+from noetlvm.service.server_link import PollingLink, RefusedError, ServerLink, WebSocketLink
+from tests.canary import find_canaries
+from tests.noetlvm.engine.runs import PlayedTools
+from tests.noetlvm.service.test_leases import driven
+from tests.noetlvm.service.test_placement import CHAIN, Hand, settled, start
+from tests.noetlvm.service.test_polling import served, until
+
+SECRET = "canary-7d1fa0c35b9e4426"
+
+
+def answer_to(port: int, *pieces: bytes) -> bytes:
+    """Send pieces of a request, and return what the server says until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(0.1)
+        received = b""
+        while data := connection.recv(65536):
+            received += data
+    return received
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedConnection, "headers_seconds_max", 0.5)
+    monkeypatch.setattr(access.BodyLimits, "__init__", _impatient)
+
+
+def _impatient(self: access.BodyLimits, app: Any) -> None:
+    self._app, self._bytes_max, self._seconds_max = app, access.BODY_BYTES_MAX, 0.5
+
+
+@pytest.mark.usefixtures("impatient")
+def test_senders_that_are_too_slow_get_an_answer_and_lose_the_connection() -> None:
+    with served(http=TimedConnection) as service:
+        port = int(service.url.rpartition(":")[2])
+        for pieces in ([], [b"GET /healthz HT"], [b"GET /healthz HTTP/1.1\r\n", b"Host: x\r\n", b"X-Slow: "]):
+            assert answer_to(port, *pieces).startswith(b"HTTP/1.1 408")
+        ok = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        twice = answer_to(port, ok, b"GET /healthz HTTP/1.1\r\nHo")
+        assert twice.startswith(b"HTTP/1.1 200")
+        assert b"HTTP/1.1 408" in twice
+        head = b"POST /api/v1/executions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+        slow = answer_to(port, head, b"{")
+        assert slow.startswith(b"HTTP/1.1 408")
+        assert b"send the body within 0.5 seconds" in slow
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_connection_that_works_is_not_ended_by_the_timers() -> None:
+    async def run(link: ServerLink) -> None:
+        async with asyncio.timeout(20), link.connect() as exchange:
+            from noetlvm.data.encoding import encode
+
+            await exchange.send(encode({"worker": "one", "pools": ["default"], "slots": 1}))
+            await asyncio.sleep(1.2)
+            await exchange.send(encode({"beat": 1, "held": []}))
+            assert await exchange.receive()
+
+    with served(http=TimedConnection) as service:
+        for link in (WebSocketLink(service.url, service.token), PollingLink(service.url, service.token)):
+            asyncio.run(run(link))
+
+
+@pytest.mark.parametrize("link", [WebSocketLink, PollingLink])
+def test_a_revoked_token_ends_the_connection_of_its_worker(
+    link: type[WebSocketLink] | type[PollingLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "CHECKED_SECONDS", 0.1)
+
+    async def run(token: str, revoke: Any) -> None:
+        worker = RemoteWorker(link(service.url, token), PlayedTools(), id="one", pools=("default",), slots=1)
+        worker._lease_seconds = 0.3
+        task = asyncio.create_task(worker.run())
+        await asyncio.sleep(0.5)
+        revoke()
+        with pytest.raises(RefusedError):
+            await asyncio.wait_for(task, 30)
+
+    with served() as service:
+        from noetlvm.service.tokens import create_token
+
+        made = create_token(service.store, ["worker"], 1.0)
+        asyncio.run(run(made.token, lambda: service.store.revoke_token(made.id, 2.0)))
+
+
+def test_a_message_may_hold_the_largest_result_of_a_tool() -> None:
+    from hashlib import sha256
+
+    from noetlvm.data.encoding import encode
+    from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
+    from noetlvm.service.server_link import MESSAGE_BYTES_MAX
+
+    data = encode("x" * TOOL_OUTPUT_BYTES_MAX)
+    message = encode({"reports": [], "results": [(sha256(data).hexdigest(), data)]})
+    assert len(message) < MESSAGE_BYTES_MAX
+
+
+def test_the_server_takes_secrets_out_of_what_a_worker_reports() -> None:
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        id = await start(driver, CHAIN)
+        (work,) = await hand.next()
+        driver.server.active[id].credentials = Credentials({"db": SECRET}, [SECRET])
+        hand.report(work, Event("step.done", {"result": {"dsn": f"postgres://x:{SECRET}@db"}}, work.run))
+        await settled(driver)
+        log = list(driver.store.events(id))
+        assert any(one.event.name == "step.done" for one in log)
+        assert not find_canaries(repr(log).encode(), SECRET)
+
+    driven(test)
+
+
+def test_the_metrics_name_no_data_of_playbooks() -> None:
+    with served() as service:
+        import httpx
+
+        until(lambda: httpx.get(f"{service.url}/readyz").status_code == 200)
+        text = httpx.get(f"{service.url}/metrics", headers={"Authorization": f"Bearer {service.token}"}).text
+        assert "noetlvm_workers_connected" in text
+        labels = {line.partition("{")[2].partition("=")[0] for line in text.splitlines() if "{" in line}
+        assert labels <= {"name", "status"}
