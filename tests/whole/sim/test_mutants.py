@@ -37,7 +37,7 @@ def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
     assert code != SURVIVED, f"nothing notices `{mutant.name}`"
 
 
-def _verdict(mutant: Mutant) -> int:
+def _verdict(mutant: Mutant, more_seeds: int = MORE_SEEDS) -> int:
     """Plant a bug and look for it, in a process of its own."""
     signal.alarm(SECONDS_MAX)
     try:
@@ -48,7 +48,18 @@ def _verdict(mutant: Mutant) -> int:
     try:
         if kind == "case":
             return CAUGHT if complaints(CASES[name].expect, told(CASES[name])) else SURVIVED
-        seeds = [int(name), *range(MORE_SEEDS)]
+        seeds = [int(name), *range(more_seeds)]
         return CAUGHT if any(run_seed(seed).violations for seed in seeds) else SURVIVED
     except Exception:  # a bug that ends the run is noticed
         return CAUGHT
+
+
+@pytest.mark.parametrize("module", sorted({mutant.module for mutant in MUTANTS}))
+def test_planting_by_itself_breaks_nothing(module: str) -> None:
+    unchanged = next(mutant for mutant in MUTANTS if mutant.module == module)
+    run_seed(0)
+    child = os.fork()
+    if not child:
+        os._exit(_verdict(unchanged._replace(new=unchanged.old, caught_by="seed 0"), more_seeds=3))
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == SURVIVED
