@@ -84,7 +84,6 @@ MUTANTS = [
     Mutant("second_writer_wins", MEMORY, "!= append.known_seq or (stored and not append.known_seq):", "> append.known_seq + 1_000:", "seed 4"),
     Mutant("claimed_twice", MEMORY, "if not command.worker and command.pool in wanted", "if command.pool in wanted", "seed 0"),
     Mutant("start_key_ignored", MEMORY, "if append.start_key and self._start_keys", "if False and self._start_keys", "seed 0"),
-    Mutant("lost_lease_goes_on", REMOTE, "late = [(part, run) for part, run in self._runs.items() if self._leased[part] < latest]", "late = []", "seed 0"),
     Mutant("doubled_command_runs_twice", REMOTE, "if known is not None and known.work.lease >= work.lease:", "if False:", "seed 0"),
 ]
 # fmt: on
