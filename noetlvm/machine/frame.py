@@ -35,7 +35,7 @@ class Frame:
     __slots__ = (
         "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
         "_rounds_moved", "_scope", "_wait",
-        "attempt", "binds", "events", "in_task", "inputs", "label", "labels", "names", "outcome",
+        "attempt", "binds", "events", "exhausted", "in_task", "inputs", "label", "labels", "names", "outcome",
         "pc", "prev", "rounds", "task",
     )  # fmt: skip
 
@@ -65,6 +65,8 @@ class Frame:
             self.attempt += 1
         if self.task:
             self.names["_task"], self.names["_attempt"] = self.label, self.attempt
+        self.exhausted = False
+        """A rule says `retry`, and there are no attempts left."""
         self.inputs: dict[str, Any] | None = None
         self.outcome: dict[str, Any] = {}
         """Of the current attempt; empty before the tool has run."""
@@ -241,9 +243,19 @@ class Frame:
             error = failure("policy", f"a rule of the task `{self.label}` says `fail`")
             if not self.outcome:
                 self._recorded = {"status": "error", "error": error}
+        if self.exhausted:
+            error = self._gave_up(error)
         place = self._pipeline.locate(at)
         self.end_task("fail", FAILED, at=place, **self.shown_inputs())
         return self._failed(error, place)
+
+    def _gave_up(self, error: dict[str, Any]) -> dict[str, Any]:
+        """Return an error that says how often the task was tried, with the last outcome."""
+        last = (
+            error["message"] if self._recorded.get("error") else "the last outcome is `ok`, and its rule says `retry`"
+        )
+        message = f"gave up after {self.attempt} attempts: {last}"
+        return {**error, "message": shortened(message)} if isinstance(last, str) else error
 
     def give_up(self, error: dict[str, Any], at: int) -> Ended:
         """Fail because no rule can decide: the error becomes that of the task, or of the pipeline between tasks."""

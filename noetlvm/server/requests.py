@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.data.event import Recorded
 from noetlvm.data.references import Reference
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Request
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.replay import replay
 from noetlvm.machine.requests import refused
-from noetlvm.machine.retry import RetryPlan
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.store.interface import Append, Execution, Store, StoreReader
+
+if TYPE_CHECKING:
+    from noetlvm.machine.retry import RetryPlan
 
 RETRY_EVENTS_MAX = 250_000
 """Events of an execution that can be retried: the new one's log begins with all of them, in one transaction."""
@@ -38,6 +39,8 @@ def prepare_retry(reader: StoreReader, fetch: Callable[[str], bytes], row: Execu
 
     Another bundle than the execution's own is accepted if it decides the same on everything that happened so far.
     """
+    from noetlvm.machine.retry import RetryPlan  # few executions are retried, and every run starts up
+
     id = row.execution_id
     if row.status != "failed":
         raise RefusedRetryError(f"{id} {_STANDING.get(row.status, row.status)}; only a failed execution can be retried")
@@ -56,6 +59,8 @@ def prepare_retry(reader: StoreReader, fetch: Callable[[str], bytes], row: Execu
 
 
 def _require_same_decisions(playbook: LoadedPlaybook, log: list[Recorded], fetch: Callable[[Reference], bytes]) -> None:
+    from noetlvm.machine.replay import replay
+
     difference = replay(playbook, log, Offload(playbook.limits.max_payload_bytes, fetch))
     if difference is not None:
         place = f" at {difference.place}" if difference.place else ""

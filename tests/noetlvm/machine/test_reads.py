@@ -73,6 +73,7 @@ def test_a_part_of_a_mapping_has_the_named_keys_only() -> None:
         ("{kind: python, code: 'result = context'}", True),
         ("{kind: python, script: {uri: ./count.py}}", True),
         ("{kind: python, code: '{{ workload.word }}'}", True),
+        ("{kind: python, code: 'x = {{ workload.word }}; result = context'}", True),
         ("{kind: python, code: 'result = 1'}", False),
         ("{kind: shell, command: [echo, context]}", False),
     ],
