@@ -59,7 +59,7 @@ async def start_execution(
     driver = driver_of(request)
     try:
         # A thread costs more than all the rest of a start, and is needed only to read the store.
-        if wanted.path is None and wanted.bundle in driver.server.bundles:
+        if wanted.path is None and wanted.bundle is not None and wanted.bundle in driver.server.bundles:
             bundle = _bundle(driver, wanted)
         else:
             bundle = await run_in_threadpool(_bundle, driver, wanted)
