@@ -125,7 +125,13 @@ class Frame:
             recorded = self._small(reported)
         except (UnencodableError, TooLargeError) as problem:
             error = failure("encoding", f"the result cannot be recorded: {problem}")
-            reported = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
+            reported = recorded = {
+                "status": "error",
+                "result": None,
+                "error": error,
+                "meta": meta,
+                **self._recordable_parts(outcome),
+            }
         # The log knows the trace from its first event, so only templates get it again.
         seen = {**reported, "meta": {**meta, "trace_id": self._scope.trace_id}}
         self.outcome = self.names["outcome"] = readable(seen, self._scope.offload.load)
@@ -137,6 +143,14 @@ class Frame:
     def not_rendered(self, problem: dict[str, Any]) -> None:
         """Take a failure to render the inputs for the call's outcome: the task's rules decide (S10)."""
         self.complete({"status": "error", "error": problem, "meta": {"duration_ms": 0}})
+
+    def _recordable_parts(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """Return the tool's own part of an outcome whose result cannot be recorded: rules read `http.status`."""
+        parts = {name: value for name, value in outcome.items() if name not in ("status", "result", "error", "meta")}
+        try:
+            return self._scope.offload.fit(parts)
+        except (UnencodableError, TooLargeError):
+            return {}
 
     def take_events(self) -> list[Event]:
         """Return what happened since the last time."""
