@@ -178,8 +178,17 @@ def _kind_condition(kind: ToolKind) -> Schema:
         then["properties"]["spec"] = {"properties": settings}
     required = [item.name for item in kind.inputs if item.required]
     if required:
-        then["allOf"] = [{"anyOf": [{"required": [name]} for name in _names(kind, meant)]} for meant in required]
+        then["allOf"] = [{"anyOf": [*map(_given, _names(kind, meant)), _given_in_spec(meant)]} for meant in required]
     return {"if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}, "then": then}
+
+
+def _given(name: str) -> Schema:
+    return {"required": [name]}
+
+
+def _given_in_spec(name: str) -> Schema:
+    """An input under `spec` is misplaced, and read all the same."""
+    return {"required": ["spec"], "properties": {"spec": {"required": [name]}}}
 
 
 def _names(kind: ToolKind, meant: str) -> list[str]:
