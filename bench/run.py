@@ -34,6 +34,7 @@ from bench import (
     run_events,
     run_loop,
     run_many,
+    run_service,
     run_startup,
     startup,
 )
@@ -55,6 +56,7 @@ JOBS: dict[str, Callable[[Workplace], list[Row]]] = {
     "run-chain": run_chain.measure,
     "run-loop": run_loop.measure,
     "run-many": run_many.measure,
+    "run-service": run_service.measure,
     "real-tools": real_tools.measure,
 }
 RESULTS = ROOT / "bench" / "results" / "figures.json"

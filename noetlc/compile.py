@@ -8,12 +8,14 @@ every bundle, so a bug of the compiler never leaves it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
 from noetlc.canon.errors import ExpansionError
+from noetlc.canon.scripts import with_scripts
 from noetlc.codegen.program import LoweredPlaybook, Unit, link, lower_playbook
 from noetlc.codegen.stack_code import LoweringError
 from noetlc.finding import Finding, Severity
@@ -69,12 +71,25 @@ class Compiled(Record):
         return any(finding.severity is not Severity.NOTE for file in self.files for finding in file.findings)
 
 
-def compile_playbooks(files: Sequence[tuple[str, bytes]], settings: Settings = DEFAULT_SETTINGS) -> Compiled:
-    """Compile playbooks, each a path and its content, into one bundle; the first is the main one."""
+def compile_playbooks(
+    files: Sequence[tuple[str, bytes]],
+    settings: Settings = DEFAULT_SETTINGS,
+    read_script: Callable[[str, str], str | None] | None = None,
+) -> Compiled:
+    """Compile playbooks, each a path and its content, into one bundle; the first is the main one.
+
+    `read_script` returns the text of a script by the playbook's path and its own address; without it, scripts are left
+    to the worker.
+    """
     checked = tuple(check_playbook(path, data, settings) for path, data in files)
     if _has_errors(checked):
         return Compiled(checked)
     playbooks = [_parsed(file) for file in checked]
+    if read_script is not None:
+        playbooks = [
+            with_scripts(playbook, partial(read_script, file.source.path))
+            for playbook, file in zip(playbooks, checked, strict=True)
+        ]
     checked = tuple(
         _with(file, *_path_findings(playbook, playbooks[:number], playbooks))
         for number, (file, playbook) in enumerate(zip(checked, playbooks, strict=True))

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from noetlc.syntax.key_descriptions import key_description
 from noetlc.syntax.lalr import grammar_text
 from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
-from noetlvm.language.tool_kinds import Input, ToolKind, builtin_kinds
+from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
+from noetlvm.language.keychain_kinds import PLUGIN_KINDS as PLUGIN_CREDENTIALS
+from noetlvm.language.tool_kinds import PLUGIN_KINDS, Input, Setting, ToolKind, builtin_kinds, kind_names
 
 Schema = dict[str, Any]
 
@@ -27,6 +30,10 @@ _TERMINALS: dict[str, Schema] = {
     "SEQUENCE": {"type": "array"},
     "ANYTHING": {},
 }
+_AUTH: Schema = {
+    "description": "Name of the keychain entry to authenticate with, or a mapping that names it and how it is used.",
+    "type": ["string", "object"],
+}
 _FIXED = {"apiVersion": "noetl.io/v2", "kind": "Playbook"}
 _CONTROL: dict[str, tuple[str, ...]] = {"task_policy": ("rules",), "then": ("do",)}
 """Keys that lint reports with rules of their own; the schema simply requires them."""
@@ -40,8 +47,10 @@ def playbook_schema() -> Schema:
     definitions = {name: _definition(name, rules, literals) for name in sorted(rules) if _is_definition(name, rules)}
     for name in ("task", "labelled_task"):
         definitions[name]["allOf"] = [_kind_condition(kind) for kind in builtin_kinds().values()]
+        definitions[name]["properties"]["kind"] |= _one_of(_tool_kinds())
+    definitions["credential"]["properties"]["kind"] |= _one_of({**FORMS, **PROVIDERS, **PLUGIN_CREDENTIALS}, more=True)
     for key, value in _FIXED.items():
-        definitions["playbook"]["properties"][key] = {"const": value}
+        definitions["playbook"]["properties"][key] |= {"const": value}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "NoETL playbook",
@@ -87,7 +96,7 @@ def _object(name: str, rules: Rules, literals: dict[str, str]) -> Schema:
         if key == "KEY":
             others = schema or True
         else:
-            properties[literals[key]] = schema
+            properties[literals[key]] = {**schema, **_described(name, literals[key])}
     schema = {"type": "object", "properties": properties, "additionalProperties": others}
     required = [*REQUIRED.get(name, ()), *_CONTROL.get(name, ())]
     if required:
@@ -96,6 +105,24 @@ def _object(name: str, rules: Rules, literals: dict[str, str]) -> Schema:
         schema["oneOf"] = [{"required": ["when", "then"]}, {"required": ["else"]}]
     doc = OBJECTS[name].__doc__ if name in OBJECTS else ""
     return {"title": TITLES[name].replace("`", ""), "description": (doc or "").strip(), **schema}
+
+
+def _described(object: str, key: str) -> Schema:
+    text = key_description(object, key)
+    return {"description": text} if text else {}
+
+
+def _tool_kinds() -> dict[str, str]:
+    """Return every kind that can run here or by a plugin, and what it does."""
+    installed = dict.fromkeys(kind_names(), "a plugin's tool")
+    plugins = {name: f"needs a plugin for {what}" for name, what in PLUGIN_KINDS.items()}
+    return plugins | installed | {name: kind.summary for name, kind in builtin_kinds().items()}
+
+
+def _one_of(values: dict[str, str], *, more: bool = False) -> Schema:
+    """Return the values that an editor offers; `more`: other texts are accepted too."""
+    listed: Schema = {"enum": list(values), "markdownEnumDescriptions": list(values.values())}
+    return {"anyOf": [listed, {"type": "string"}]} if more else listed
 
 
 def _labelled() -> Schema:
@@ -111,7 +138,8 @@ def _labelled() -> Schema:
 
 def _sugar(word: str, rules: Rules) -> Schema:
     body = rules[word][0][2]
-    schema = {"type": "object", "properties": {word: _ref(body)}, "required": [word], "additionalProperties": False}
+    inner = {word: {**_ref(body), **_described(word, word)}}
+    schema = {"type": "object", "properties": inner, "required": [word], "additionalProperties": False}
     return {"title": word, **schema}
 
 
@@ -138,19 +166,38 @@ def _ref(name: str) -> Schema:
 
 
 def _kind_condition(kind: ToolKind) -> Schema:
-    """If a task is of this kind, its inputs are these."""
+    """If a task is of this kind, its inputs and settings are these."""
     declared = {item.name: _input(item) for item in kind.inputs}
-    others = {name: declared[meant] for name, meant in kind.spellings.items() if meant in declared}
+    if kind.takes_auth:
+        declared["auth"] = dict(_AUTH)
+    settings = {item.name: _setting(item) for item in kind.settings}
+    known = declared | {f"spec.{name}": schema for name, schema in settings.items()}
+    others = {name: known[meant] for name, meant in kind.spellings.items() if meant in known}
     then: Schema = {"properties": declared | others}
+    if settings:
+        then["properties"]["spec"] = {"properties": settings}
     required = [item.name for item in kind.inputs if item.required]
     if required:
-        then["allOf"] = [{"anyOf": [{"required": [name]} for name in _names(kind, meant)]} for meant in required]
+        then["allOf"] = [{"anyOf": [*map(_given, _names(kind, meant)), _given_in_spec(meant)]} for meant in required]
     return {"if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}, "then": then}
+
+
+def _given(name: str) -> Schema:
+    return {"required": [name]}
+
+
+def _given_in_spec(name: str) -> Schema:
+    """An input under `spec` is misplaced, and read all the same."""
+    return {"required": ["spec"], "properties": {"spec": {"required": [name]}}}
 
 
 def _names(kind: ToolKind, meant: str) -> list[str]:
     """Return all names of an input."""
     return [meant, *(name for name, other in kind.spellings.items() if other == meant)]
+
+
+def _setting(item: Setting) -> Schema:
+    return {"description": item.doc, "anyOf": [{"type": list(item.types)}, _TEMPLATE]}
 
 
 def _input(item: Input) -> Schema:

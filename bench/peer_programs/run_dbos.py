@@ -1,14 +1,19 @@
-"""No-op work on DBOS, its state in SQLite. Usage: python run_dbos.py JOB FOLDER TASKS EXECUTIONS."""
+"""No-op work on DBOS, its state in SQLite unless BENCH_DATABASE names another database.
+
+Usage: python run_dbos.py JOB FOLDER TASKS EXECUTIONS
+"""
 
 import asyncio
 import json
+import os
 import sys
 import time
 
 from dbos import DBOS
 
 job, folder, tasks, executions = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-DBOS(config={"name": "bench", "system_database_url": f"sqlite:///{folder}/dbos.db", "log_level": "ERROR"})
+database = os.environ.get("BENCH_DATABASE") or f"sqlite:///{folder}/dbos.db"
+DBOS(config={"name": "bench", "system_database_url": database, "log_level": "ERROR"})
 
 
 @DBOS.step()

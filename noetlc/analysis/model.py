@@ -238,6 +238,11 @@ class Model(IdentityRecord, cached=True):
         return span_through(offsets, span)
 
     @cached_property
+    def owners_by_step(self) -> dict[str, Owner]:
+        """The pipelines of steps, by the step's name; of two steps with one name, the first."""
+        return {owner.name: owner for owner in reversed(self.owners) if owner.step is not None}
+
+    @cached_property
     def label_paths(self) -> LabelPaths:
         from noetlc.analysis.label_paths import LabelPaths
 

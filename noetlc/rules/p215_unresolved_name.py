@@ -110,6 +110,8 @@ def _undefined(model: Model, order: Precedence, site: Site, name: str) -> tuple[
 def _help(model: Model, site: Site, name: str) -> str:
     if name in _INSTEAD:
         return _INSTEAD[name]
+    if site.owner and site.owner.in_workbook and name in (view.label for view in model.tasks_by_owner[site.owner]):
+        return "tasks of the workbook do not see each other's labels: read `_prev`, or write the value with `set_ctx`"
     meant = did_you_mean(name, model.definitions.known_to(site)) if len(name) > 2 else ""
     if meant:
         return meant

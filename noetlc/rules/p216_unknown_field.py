@@ -167,7 +167,7 @@ def _result_kinds(model: Model, reading: Reading, use: NameUse) -> frozenset[str
     if model.definitions.is_label(name, site) and owner:
         return _kinds_of(view for view in model.tasks_by_owner[owner] if view.label == name)
     if name in model.steps_by_name:
-        read = next((one for one in model.owners if one.step is model.steps_by_name[name]), None)
+        read = model.owners_by_step.get(name)
         return _kinds_of(model.tasks_by_owner.get(read, ())) if read and not read.loops else _ANY
     return _ANY
 

@@ -29,21 +29,31 @@ def clean(
         Option("--older-than", metavar="AGE", help="Remove executions that ended so long ago: 12h, 30d, 8w."),
     ] = None,
     db: Database = None,
+    store_name: Annotated[
+        str | None,
+        Option("--store", metavar="STORE", help="PostgreSQL store of a service, as `noetlvm server` names it."),
+    ] = None,
     as_json_object: Json = False,
 ) -> int:
     """Remove stored results that no event refers to, and if you say so, executions that ended long ago.
 
     An execution that has not ended stays, and so does one whose parent or child stays.
 
+    In a PostgreSQL store, servers may go on meanwhile. Executions go by the month in which they started, once all of
+    that month have ended and it is older; of the results, only those that were stored more than an hour ago.
+
     Examples: noetlvm clean, noetlvm clean --older-than 30d --db executions.db
     """
-    path = database_path(db)
-    if not path.is_file():
-        raise CommandError(f"there is no database {path}; --db names another")
     before = None if older_than is None else time() - seconds_of(older_than)
-    with writing(path) as store:
-        deleted = 0 if before is None else store.delete(_ended_before(store.executions(), before))
-        removed = collect(path, store)
+    if store_name is not None:
+        deleted, removed = _clean_service(store_name, before)
+    else:
+        path = database_path(db)
+        if not path.is_file():
+            raise CommandError(f"there is no database {path}; --db names another")
+        with writing(path) as store:
+            deleted = 0 if before is None else store.delete(_ended_before(store.executions(), before))
+            removed = collect(path, store)
     if as_json_object:
         print(as_json({"executions": deleted, "results": removed[0], "bytes": removed[1]}))
         return SUCCESS
@@ -51,6 +61,28 @@ def clean(
         print(f"removed {counted(deleted, 'execution')} that ended more than {older_than} ago")
     print(f"removed {counted(removed[0], 'result')} that nothing refers to, {removed[1]:,} bytes")
     return SUCCESS
+
+
+_YOUNG_SECONDS = 3_600
+"""A result so young may be about to be referred to."""
+
+
+def _clean_service(name: str, before: float | None) -> tuple[int, tuple[int, int]]:
+    from noetlvm.results.interface import reachable
+    from noetlvm.results.postgres import PostgresResults
+    from noetlvm.service.process import POSTGRESQL
+    from noetlvm.store.postgres import PostgresStore
+
+    if not name.startswith(POSTGRESQL):
+        raise CommandError("--store takes postgresql://…; for a service on SQLite, stop it and give --db FILE")
+    store = PostgresStore(name)
+    try:
+        deleted = 0 if before is None else store.delete_before(before)
+        results = PostgresResults(store.database)
+        removed = results.collect_garbage(reachable(store.references(), results), store.now() - _YOUNG_SECONDS)
+    finally:
+        store.close()
+    return deleted, (removed.results, removed.bytes)
 
 
 def collect(path: Path, store: SqliteStore) -> tuple[int, int]:

@@ -67,16 +67,25 @@ def run(
         raise
     if not quiet:
         _note_unknown_keys(bundle, workload)
+    _require_packages(bundle)
     return drive(options, lambda engine: [engine.start(bundle, workload, ctx=initial_ctx)], _folder(files))
 
 
 def _note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
-    """Note a key of the request that the workload does not declare but that is close to one."""
+    """Note a key of the request that the workload does not declare: nothing may read it."""
     known = [key for key in bundle.program.main.workload if isinstance(key, str)]
     for key in (key for key in payload if key not in known):
-        hint = did_you_mean(str(key), known)
-        if hint:
-            print(f"note: the workload has no `{key}`; {hint}", file=sys.stderr)
+        declared = f"it declares {', '.join(known)}" if known else "it declares none"
+        print(f"note: the workload has no `{key}`; {did_you_mean(str(key), known) or declared}", file=sys.stderr)
+
+
+def _require_packages(bundle: Bundle) -> None:
+    """Refuse a playbook that needs a package which is not installed, before its first step."""
+    from noetlvm.tools.runner import missing_packages
+
+    missing = missing_packages(bundle.program.kinds())
+    if missing:
+        raise CommandError("; ".join(missing))
 
 
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:

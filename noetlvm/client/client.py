@@ -16,6 +16,8 @@ TIMEOUT_SECONDS = 30.0
 RECONNECT_SECONDS = 1.0
 """Wait before a broken stream of events is opened again, from the last event that arrived."""
 PAGE = 1_000
+FROM_NOW = 2**53
+"""No event has this number: a stream after it has no events and ends with the execution."""
 
 Answer = TypeVar("Answer")
 
@@ -152,7 +154,7 @@ class Client:
 
     def wait(self, id: str) -> Json:
         """Return how an execution ended, once it has."""
-        for _ in self.follow(id):
+        for _ in self.follow(id, FROM_NOW):
             pass
         return self.ending(id)
 
@@ -251,6 +253,6 @@ class AsyncClient:
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def wait(self, id: str) -> Json:
-        async for _ in self.follow(id):
+        async for _ in self.follow(id, FROM_NOW):
             pass
         return await self.ending(id)

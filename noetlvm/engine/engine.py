@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor
 from time import monotonic
@@ -49,6 +50,8 @@ TURN_SECONDS = 0.05
 """How long decisions may take before everything else in the event loop gets a turn."""
 
 _LONG_AGO = float("-inf")
+
+_LOG = logging.getLogger("noetlvm")
 
 _TICKS_IN_A_ROW = 16
 """Ticks before everything else in the event loop gets a turn, where nothing is known to wait for one."""
@@ -133,7 +136,11 @@ class Engine:
 
     def resume(self, execution_id: str) -> str:
         """Continue an execution that was left; one that has ended only gets its ending."""
-        self.server.resume(execution_id)
+        active = self.server.resume(execution_id)
+        if isinstance(self.clock, SystemClock):
+            behind = self.clock.catch_up(active.state.now)
+            if behind:
+                _LOG.warning("the clock is %.0f s behind the last event; time continues from there", behind)
         return execution_id
 
     def control(self, execution_id: str, action: Action) -> None:
@@ -375,6 +382,9 @@ class Engine:
                 self.server.collect_requests()
             if self.server.has_inputs():
                 self._wake.set()
+            jumped = self.clock.jump() if isinstance(self.clock, SystemClock) else 0.0
+            if jumped:
+                _LOG.warning("the wall clock was set by %+.0f s; waits and limits do not change", jumped)
             await asyncio.sleep(LISTEN_SECONDS)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

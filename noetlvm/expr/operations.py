@@ -197,7 +197,9 @@ def joined(fuel: Fuel, pieces: list[str]) -> str:
 
 
 def for_loop(fuel: Fuel, value: Data) -> ForLoop:
-    """Begin a for block."""
+    """Begin a for block. Over what is undefined it would silently write nothing, so that is an error (S10)."""
+    if type(value) is Undefined:
+        raise value.error()
     return ForLoop(elements(fuel, value))
 
 

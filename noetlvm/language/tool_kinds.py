@@ -98,6 +98,8 @@ class ToolKind(Record):
     """Which part runs it; the compiler replaces it by other tasks."""
     extra: str | None = None
     """The optional dependencies (`noetlc[extra]`) that running it needs."""
+    package: str | None = None
+    """The module of that extra: without it, a run is refused before its first step."""
     helpers: tuple[str, ...] = ()
     """Names under `outcome` that only this kind sets, such as `http`."""
     spellings: Mapping[str, str] = MappingProxyType({})

@@ -215,18 +215,21 @@ class _Decider:
     def effects(self, given: Input) -> list[Effect]:
         """Return what follows from the changes of this decision."""
         state = self._state
-        found: list[Effect] = [CancelChild(key) for key in self._cancelled]
+        withdrawn: list[Effect] = [CancelChild(key) for key in self._cancelled]
+        needed: list[Effect] = []
         opens = not state.paused and state.status == "running"
         for position, before in state.touched.items():
             thread = state.thread(*position)
             if before is not None:
-                found += _withdrawn(position, before, thread, given)
+                withdrawn += _withdrawn(position, before, thread, given)
             if opens and thread is not None and thread.offer != before:
-                found += _needed(self._net, state, position, thread)
+                needed += _needed(self._net, state, position, thread)
         state.touched = {}
-        if opens and type(given) is Resume:
-            return offers(self._net, state)
-        return [*found, *_wake(self._net, state)] if opens else found
+        if not opens:
+            return withdrawn
+        if type(given) is Resume:
+            return [*withdrawn, *offers(self._net, state)]
+        return [*withdrawn, *needed, *_wake(self._net, state)]
 
     # ---- threads and children
 

@@ -35,7 +35,7 @@ class Frame:
     __slots__ = (
         "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
         "_rounds_moved", "_scope", "_wait",
-        "attempt", "binds", "events", "in_task", "inputs", "label", "labels", "names", "outcome",
+        "attempt", "binds", "events", "exhausted", "in_task", "inputs", "label", "labels", "names", "outcome",
         "pc", "prev", "rounds", "task",
     )  # fmt: skip
 
@@ -65,6 +65,8 @@ class Frame:
             self.attempt += 1
         if self.task:
             self.names["_task"], self.names["_attempt"] = self.label, self.attempt
+        self.exhausted = False
+        """A rule says `retry`, and there are no attempts left."""
         self.inputs: dict[str, Any] | None = None
         self.outcome: dict[str, Any] = {}
         """Of the current attempt; empty before the tool has run."""
@@ -123,7 +125,13 @@ class Frame:
             recorded = self._small(reported)
         except (UnencodableError, TooLargeError) as problem:
             error = failure("encoding", f"the result cannot be recorded: {problem}")
-            reported = recorded = {"status": "error", "result": None, "error": error, "meta": meta}
+            reported = recorded = {
+                "status": "error",
+                "result": None,
+                "error": error,
+                "meta": meta,
+                **self._recordable_parts(outcome),
+            }
         # The log knows the trace from its first event, so only templates get it again.
         seen = {**reported, "meta": {**meta, "trace_id": self._scope.trace_id}}
         self.outcome = self.names["outcome"] = readable(seen, self._scope.offload.load)
@@ -135,6 +143,14 @@ class Frame:
     def not_rendered(self, problem: dict[str, Any]) -> None:
         """Take a failure to render the inputs for the call's outcome: the task's rules decide (S10)."""
         self.complete({"status": "error", "error": problem, "meta": {"duration_ms": 0}})
+
+    def _recordable_parts(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """Return the tool's own part of an outcome whose result cannot be recorded: rules read `http.status`."""
+        parts = {name: value for name, value in outcome.items() if name not in ("status", "result", "error", "meta")}
+        try:
+            return self._scope.offload.fit(parts)
+        except (UnencodableError, TooLargeError):
+            return {}
 
     def take_events(self) -> list[Event]:
         """Return what happened since the last time."""
@@ -241,9 +257,19 @@ class Frame:
             error = failure("policy", f"a rule of the task `{self.label}` says `fail`")
             if not self.outcome:
                 self._recorded = {"status": "error", "error": error}
+        if self.exhausted:
+            error = self._gave_up(error)
         place = self._pipeline.locate(at)
         self.end_task("fail", FAILED, at=place, **self.shown_inputs())
         return self._failed(error, place)
+
+    def _gave_up(self, error: dict[str, Any]) -> dict[str, Any]:
+        """Return an error that says how often the task was tried, with the last outcome."""
+        last = (
+            error["message"] if self._recorded.get("error") else "the last outcome is `ok`, and its rule says `retry`"
+        )
+        message = f"gave up after {self.attempt} attempts: {last}"
+        return {**error, "message": shortened(message)} if isinstance(last, str) else error
 
     def give_up(self, error: dict[str, Any], at: int) -> Ended:
         """Fail because no rule can decide: the error becomes that of the task, or of the pipeline between tasks."""

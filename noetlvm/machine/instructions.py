@@ -187,6 +187,7 @@ def _retry(pipeline: LoadedPipeline, at: int, attempts: int, backoff: str, _dela
 
     def retry(frame: Frame) -> Effect | None:
         if frame.attempt >= attempts:
+            frame.exhausted = frame.attempt > 1
             frame.pc = after
             return None
         seconds: Any = 0

@@ -302,6 +302,11 @@ class LoadedPlaybook(Record):
     """What the addresses of its code begin with in the program."""
     places: Places
 
+    def kinds(self) -> set[str]:
+        """Return the tool kinds of its tasks."""
+        pipelines = (step.pipeline for step in self.steps.values() if step.pipeline)
+        return {kind for pipeline in pipelines for _, kind, _ in pipeline.tasks()}
+
     def locate(self, address: str, instruction: int | None = None) -> str:
         """Return `file:line:column` of an instruction of the code at an address of this playbook; else nothing."""
         return self.places.locate(self.prefix + address, instruction)
@@ -314,6 +319,10 @@ class LoadedProgram(Record):
     playbooks: dict[str, LoadedPlaybook]
     """By path, the main one included."""
     places: Places
+
+    def kinds(self) -> set[str]:
+        """Return the tool kinds of all its tasks."""
+        return {kind for playbook in self.playbooks.values() for kind in playbook.kinds()}
 
 
 def _rate(settings: Mapping[str, Any], level: int) -> tuple[int, float] | None:

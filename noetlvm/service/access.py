@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -52,14 +53,18 @@ class TokenAccess:
         self._checked: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def allowed(self, token: str) -> frozenset[str]:
-        """Return what a token allows."""
-        now = self._clock()
+    def known(self, token: str) -> frozenset[str] | None:
+        """Return what a token allows; None: that must be read."""
         found = self._checked.get(token)
-        if found is None or now - found[0] > CHECKED_SECONDS:
-            found = now, allowed_by(self._store, token)
-            _remember(self._checked, token, found)
-        return found[1]
+        return None if found is None or self._clock() - found[0] > CHECKED_SECONDS else found[1]
+
+    def allowed(self, token: str) -> frozenset[str]:
+        """Return what a token allows, from the store unless that was read a moment ago."""
+        found = self.known(token)
+        if found is None:
+            now, found = self._clock(), allowed_by(self._store, token)
+            _remember(self._checked, token, (now, found))
+        return found
 
     def spend(self, token: str) -> float:
         """Count a request; return how many seconds to wait if that is one too many, else 0."""
@@ -80,12 +85,14 @@ def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
 def requires(*scopes: str, is_counted: bool = True) -> Any:
     """Return the dependency of a route that needs one of these scopes; `is_counted`: its rate is limited."""
 
-    def check(
+    async def check(
         request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None
     ) -> Caller:
         access: TokenAccess = request.app.state.access
         token = bearer.credentials if bearer else ""
-        allowed = access.allowed(token) if token else frozenset()
+        allowed = access.known(token) if token else frozenset()
+        if allowed is None:
+            allowed = await run_in_threadpool(access.allowed, token)
         if not allowed:
             detail = "send a token: `Authorization: Bearer …`; `noetlvm token create` makes one"
             raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})

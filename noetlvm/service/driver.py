@@ -80,6 +80,8 @@ class Driver:
         self._decided: dict[Active, None] = {}
         """Executions with effects to perform once their decisions are written."""
         self._subscribed: set[str] = set()
+        self._backlog: set[str] = set()
+        """Pools with commands that no worker had a slot for."""
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
@@ -187,26 +189,36 @@ class Driver:
             if not self._hand_out(worker, part, work.lease):
                 self._hand_back(worker, QueuedCommand(*part, work.lease))
             return
+        self._backlog.add(work.pool)
         self.announce(pool_topic(work.pool), active.execution_id)
 
     def _stop_work(self, active: Active, work: StopWork) -> None:
         self.hub.withdrawn((active.execution_id, work.run, work.iteration), work.lease)
 
+    def claim_backlog(self, worker: ConnectedWorker) -> None:
+        """Give a worker what is known to wait for one of its pools; the rest is found by wake-ups and by polling."""
+        if worker.unit_pools or not self._backlog.isdisjoint(worker.pools):
+            self.claim_for(worker)
+
     def claim_for(self, worker: ConnectedWorker) -> None:
         """Give a worker what waits for one of its pools."""
-        if worker.free:
-            self._claim(worker, worker.pools, worker.free)
+        free = worker.free
+        if free and self._claim(worker, worker.pools, free) < free:
+            self._backlog -= worker.pools
         pools = worker.unit_pools
         if pools:
             self._claim(worker, pools, UNIT_COMMANDS)
 
-    def _claim(self, worker: ConnectedWorker, pools: Iterable[str], limit: int) -> None:
+    def _claim(self, worker: ConnectedWorker, pools: Iterable[str], limit: int) -> int:
+        """Claim commands of pools for a worker; return how many there were."""
         now = self.store.now()
         until = now + self.lease_seconds
-        for command in self.store.claim(worker.id, pools, until, limit, now):
+        claimed = self.store.claim(worker.id, pools, until, limit, now)
+        for command in claimed:
             worker.held[command.part] = command.lease
             if not self._hand_out(worker, command.part, command.lease):
                 self._hand_back(worker, command)
+        return len(claimed)
 
     def _hand_out(self, worker: ConnectedWorker, part: Part, lease: int) -> bool:
         execution_id, run, iteration = part
@@ -220,16 +232,17 @@ class Driver:
             return False
         entries = active.credentials.entries
         named = {name: entries[name] for name in work.keychain if name in entries}
-        self._grant(worker, active, work)
-        worker.send(command={"work": to_data(work), "secrets": named})
+        data = to_data(work)
+        self._grant(worker, active, work, data)
+        worker.send(command={"work": data, "secrets": named})
         return True
 
-    def _grant(self, worker: ConnectedWorker, active: Active, work: Work) -> None:
+    def _grant(self, worker: ConnectedWorker, active: Active, work: Work, data: list[Any]) -> None:
         """Let a worker read what its command refers to."""
         unit = active.playbook.steps[work.step].unit(work.iteration)
         pool = unit_pool(work.execution_id, work.run, unit) if unit != work.iteration else ""
         part = (work.execution_id, work.run, work.iteration)
-        worker.grant(part, CommandGrant(work.bundle, frozenset(referenced(work)), pool))
+        worker.grant(part, CommandGrant(work.bundle, frozenset(referenced(data)), pool))
 
     def _work(self, active: Active, run: int, iteration: str, lease: int) -> Work | None:
         """Return the work of a command; if another server has moved the execution on, after reading it again."""
@@ -301,7 +314,7 @@ class Driver:
                 active = self.server.activate(command.execution_id)
                 work = self._work(active, command.run, command.unit, command.lease)
                 if work is not None:
-                    self._grant(worker, active, work)
+                    self._grant(worker, active, work, to_data(work))
 
     def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
         """Store results that reports of these executions refer to, where their playbooks want them."""
@@ -375,11 +388,11 @@ def _resolving(future: asyncio.Future[bool]) -> Callable[[bool], None]:
     return done
 
 
-def referenced(work: Work) -> list[str]:
-    """Return the keys of stored results that a command refers to."""
+def referenced(work: list[Any]) -> list[str]:
+    """Return the keys of stored results that a command, as data, refers to."""
     from noetlvm.data.encoding import encode, references_in
 
-    return list(references_in(encode(to_data(work))))
+    return list(references_in(encode(work)))
 
 
 def _is_last(event: Event) -> bool:

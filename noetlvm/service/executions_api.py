@@ -58,7 +58,11 @@ async def start_execution(
     """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
     driver = driver_of(request)
     try:
-        bundle = await run_in_threadpool(_bundle, driver, wanted)
+        # A thread costs more than all the rest of a start, and is needed only to read the store.
+        if wanted.path is None and wanted.bundle is not None and wanted.bundle in driver.server.bundles:
+            bundle = _bundle(driver, wanted)
+        else:
+            bundle = await run_in_threadpool(_bundle, driver, wanted)
     except ProblemError as problem:
         name = wanted.path or wanted.bundle
         if name:

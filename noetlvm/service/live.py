@@ -21,9 +21,12 @@ PAGE = 500
 async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIterator[str]:
     """Yield the events of an execution after a number, as they come, until it has ended."""
     news = asyncio.Event()
+    written: list[Execution] = []
+    """Its row as this server has written it since the last look, the latest last."""
 
     def listen(row: Execution, _recorded: Sequence[Recorded]) -> None:
         if row.execution_id == execution_id:
+            written.append(row)
             news.set()
 
     driver.listeners.add(listen)
@@ -31,17 +34,16 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
         while True:
             news.clear()
             # The row first: if it says that the execution has ended, all its events are there.
-            row = await run_in_threadpool(driver.store.execution, execution_id)
+            row = written[-1] if written else await run_in_threadpool(driver.store.execution, execution_id)
+            written.clear()
             if row is None:
                 return
             while after < row.seq:
                 page = await run_in_threadpool(_page, driver, execution_id, after, row.seq)
-                for recorded in page:
-                    after = recorded.seq
-                    data = json.dumps(plain(envelope(execution_id, row.trace_id, recorded)), ensure_ascii=False)
-                    yield f"id: {recorded.seq}\nevent: {recorded.event.name}\ndata: {data}\n\n"
                 if not page:
                     break
+                after = page[-1].seq
+                yield "".join(_text(row, recorded) for recorded in page)
             if row.ended is not None:
                 return
             try:
@@ -50,6 +52,11 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
                 yield ": waiting\n\n"  # notices a client that has left
     finally:
         driver.listeners.discard(listen)
+
+
+def _text(row: Execution, recorded: Recorded) -> str:
+    data = json.dumps(plain(envelope(row.execution_id, row.trace_id, recorded)), ensure_ascii=False)
+    return f"id: {recorded.seq}\nevent: {recorded.event.name}\ndata: {data}\n\n"
 
 
 def _page(driver: Driver, execution_id: str, after: int, last: int) -> list[Recorded]:

@@ -176,7 +176,7 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
     for report, events in reports:
         part = (report.execution_id, report.run, report.iteration)
         driver.report(worker, report.number, part, report.lease, events)
-    driver.claim_for(worker)
+    driver.claim_backlog(worker)
 
 
 def _event(fields: list[Any]) -> Event:

@@ -9,7 +9,7 @@ from typing import Any
 from noetlvm.sim.playbooks import Document
 from noetlvm.sim.world import Scenario
 
-RUNS_MAX = 400
+RUNS_MAX = 200
 """Simulations that one shrinking may cost."""
 
 

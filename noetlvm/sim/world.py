@@ -25,7 +25,7 @@ from noetlvm.sim.processes import SimulatedServer, SimulatedWorker, Surroundings
 from noetlvm.store.interface import Action, Execution, StoreError
 from noetlvm.store.memory import MemoryStore
 
-QUIET_SECONDS = 7_200.0
+QUIET_SECONDS = 3_600.0
 """Everything must have ended so long after the last fault."""
 _SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0

@@ -471,10 +471,10 @@ def _written(connection: sqlite3.Connection, append: EncodedAppend) -> bool:
     if append.snapshot is not None:
         connection.execute("DELETE FROM snapshots WHERE execution = ?", (key,))
         connection.execute(_INSERT_SNAPSHOT, (key, *append.snapshot))
-    for command in append.closed:
-        connection.execute(_CLOSE_COMMAND, (key, *command[1:4]))
-    for command in append.opened:
-        connection.execute(_OPEN_COMMAND, (key, *command[1:9]))
+    if append.closed:
+        connection.executemany(_CLOSE_COMMAND, [(key, *command[1:4]) for command in append.closed])
+    if append.opened:
+        connection.executemany(_OPEN_COMMAND, [(key, *command[1:9]) for command in append.opened])
     if append.acknowledged:
         connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in append.acknowledged])
     if append.sent:

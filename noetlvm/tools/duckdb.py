@@ -53,6 +53,7 @@ params: ["{{ workload.csv_path }}"]
     choices=(Choice(("command", "script"), "exactly one"), Choice(("params", "rows"), "at most one")),
     settings=(time_limit(300), Setting("read_only", ("boolean",), "Open the file without the right to write.", False)),
     extra="duckdb",
+    package="duckdb",
     spellings={
         "auth": "attach",
         "commands": "command",

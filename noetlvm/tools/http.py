@@ -61,6 +61,7 @@ auth: api_token
     settings=_SETTINGS,
     takes_auth=True,
     extra="http",
+    package="aiohttp",
     helpers=("http",),
     spellings={
         "content": "body",

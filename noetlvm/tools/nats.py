@@ -68,6 +68,7 @@ data: { user: "{{ workload.user }}" }
     settings=(time_limit(30),),
     takes_auth=True,
     extra="nats",
+    package="nats",
     spellings={
         "credential": "auth",
         "message": "data",

@@ -71,6 +71,7 @@ params: { id: "{{ iter.item.id }}", name: "{{ iter.item.name }}" }
     ),
     takes_auth=True,
     extra="postgres",
+    package="psycopg",
     helpers=("pg",),
     spellings={
         "commands": "command",

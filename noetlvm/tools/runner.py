@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -61,6 +62,14 @@ class ToolRunner:
             return _raised(raised)
 
 
+def missing_packages(kinds: Iterable[str]) -> list[str]:
+    """Return what is not installed of what tool kinds need, in sentences that say what to do."""
+    from importlib.util import find_spec
+
+    found = [kind for name in sorted(kinds) if (kind := find_kind(name)) is not None and kind.package]
+    return [_needs(kind, kind.package) for kind in found if kind.package and find_spec(kind.package) is None]
+
+
 def find_tool(name: str) -> Tool | None:
     """Return the function that runs a kind; None if no worker runs it, but the server or the compiler."""
     module = module_of(name)
@@ -108,8 +117,12 @@ def _seconds(timeout: Any) -> float | None:
 
 
 def _missing(kind: ToolKind, missing: ModuleNotFoundError) -> Outcome:
+    return error("dependency", _needs(kind, missing.name))
+
+
+def _needs(kind: ToolKind, package: str | None) -> str:
     remedy = f"run: pip install 'noetlc[{kind.extra}]'" if kind.extra else "install it where the worker runs"
-    return error("dependency", f"`{kind.name}` needs the package `{missing.name}`, which is not installed; {remedy}")
+    return f"`{kind.name}` needs the package `{package}`, which is not installed; {remedy}"
 
 
 def _raised(raised: Exception) -> Outcome:

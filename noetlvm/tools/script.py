@@ -1,6 +1,6 @@
 """Code and SQL that a task reads from a file or an HTTP address: `script: {uri, source: {type, …}}`, or a text.
 
-Where the address is literal the compiler reads it, and the bundle has the text; otherwise it is read at run time.
+A file with a literal address is read by the compiler, and the bundle has its text; the rest is read at run time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from noetlvm.tools.inputs import InputError
 if TYPE_CHECKING:
     from noetlvm.tools.call import Resources
 
-SCRIPT = "A text, or `{uri: …}` of a file or an http(s) address that is read when the task runs."
+SCRIPT = (
+    "A text, or `{uri: …}` of a file or an http(s) address. A file with a literal address is read when the playbook is "
+    "compiled, everything else when the task runs."
+)
 SCRIPT_BYTES_MAX = 1024 * 1024
 
 

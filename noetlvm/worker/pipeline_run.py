@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     import asyncio
 
 
+JUMP_SECONDS = 5.0
+"""By how much the wall clock may differ from monotonic time before that is reported."""
+
+
 class Clock(Protocol):
     """The time, and waits."""
 
@@ -48,14 +52,35 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of the machine: its wall clock at the start, and monotonic time since.
 
-    A wall clock that is set while the process runs changes no wait and no limit.
+    A wall clock that is set while the process runs changes no wait and no limit; `jump` reports it.
     """
 
     def __init__(self) -> None:
         self._start = time.time() - time.monotonic()
+        self._jumped = 0.0
 
     def now(self) -> float:
         return self._start + time.monotonic()
+
+    def jump(self) -> float:
+        """Return by how many seconds the wall clock was set since the last call; 0: by less than the tolerance."""
+        away = time.time() - self.now()
+        if abs(away - self._jumped) < JUMP_SECONDS:
+            return 0.0
+        jumped, self._jumped = away - self._jumped, away
+        return jumped
+
+    def catch_up(self, recorded: float) -> float:
+        """Let time continue from the last recorded event if the wall clock is behind it; return by how much it was.
+
+        Else a wait that began before the clock was set back would last until it has caught up.
+        """
+        behind = recorded - self.now()
+        if behind < JUMP_SECONDS:
+            return 0.0
+        self._start += behind
+        self._jumped -= behind
+        return behind
 
     def monotonic(self) -> float:
         return time.monotonic()

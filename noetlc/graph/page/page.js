@@ -14,7 +14,46 @@
     const { clientWidth: w, clientHeight: h } = stage;
     svg().setAttribute("viewBox", `${state.x} ${state.y} ${w / state.scale} ${h / state.scale}`);
     by("zoom").textContent = `${Math.round(state.scale * 100)}%`;
+    if (surveyed !== svg()) survey();
+    place(frame, { x: state.x, y: state.y, width: w / state.scale, height: h / state.scale });
   }
+
+  // ---- the overview of a net that cannot be read as a whole
+
+  const overview = by("overview"), boxes = 3000;
+  const make = (name) => document.createElementNS(first.namespaceURI, name);
+  const frame = make("rect");
+  let surveyed = null;
+  frame.setAttribute("class", "frame");
+
+  function place(element, area) {
+    for (const [name, value] of Object.entries(area)) element.setAttribute(name, value);
+    return element;
+  }
+
+  function survey() {
+    surveyed = svg();
+    const drawn = [...surveyed.querySelectorAll(".box")], { clientWidth: w, clientHeight: h } = stage;
+    overview.hidden = Math.min(w / state.width, h / state.height) >= 0.55 || drawn.length > boxes;
+    if (overview.hidden) return;
+    const scale = Math.min(160 / state.width, 0.5 * h / state.height);
+    const small = place(make("svg"), { width: state.width * scale, height: state.height * scale });
+    small.setAttribute("viewBox", `${state.left} ${state.top} ${state.width} ${state.height}`);
+    for (const box of drawn) {
+      const { x, y, width, height } = box.getBBox();
+      small.append(place(make("rect"), { x, y, width, height }));
+    }
+    small.append(frame);
+    overview.replaceChildren(small);
+  }
+
+  overview.addEventListener("pointerdown", (event) => {
+    event.stopPropagation();
+    const area = overview.firstChild.getBoundingClientRect(), scale = area.width / state.width;
+    state.x = state.left + (event.clientX - area.left) / scale - stage.clientWidth / state.scale / 2;
+    state.y = state.top + (event.clientY - area.top) / scale - stage.clientHeight / state.scale / 2;
+    look();
+  });
 
   function measure(picture) {
     // The drawing says how large it is when it arrives; from then on its frame is the stage.

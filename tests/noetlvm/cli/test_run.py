@@ -170,7 +170,7 @@ def test_set_and_payload_are_merged_over_the_workload(noetlvm: Command, tmp_path
 
 def test_a_key_that_is_nearly_one_of_the_workload_is_noted(noetlvm: Command) -> None:
     noted = noetlvm("run", "counting.yaml", "--set", "itms=[7]", "--set", "extra=1")
-    assert (noted.code, noted.err.count("note:")) == (0, 1)
+    assert (noted.code, noted.err.count("note:")) == (0, 2)
     assert "note: the workload has no `itms`; did you mean `items`?" in noted.err
     assert noetlvm("run", "counting.yaml", "--set", "itms=[7]", "-q") == Answer(0, "", "")
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from noetlvm.server.identity import child_id, new_ids
+from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from noetlvm.worker.pipeline_run import FakeClock, SystemClock
+from tests.noetlvm.engine.runs import Session, bundle_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -74,3 +76,67 @@ def test_a_wall_clock_that_is_set_back_changes_no_time_of_the_engine(monkeypatch
     day_ago = time.time() - 86_400
     monkeypatch.setattr(time, "time", lambda: day_ago)
     assert before <= clock.now() < before + 3_600
+
+
+def test_a_wall_clock_that_is_set_is_reported_once_and_changes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SystemClock()
+    real = time.time
+    before = clock.now()
+    assert clock.jump() == 0
+    monkeypatch.setattr(time, "time", lambda: real() - 86_400)
+    assert round(clock.jump(), -1) == -86_400
+    assert clock.jump() == 0
+    assert 0 <= clock.now() - before < 3_600
+
+
+def test_time_continues_from_the_last_event_where_the_clock_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    recorded = real()
+    monkeypatch.setattr(time, "time", lambda: real() - 86_400)
+    clock = SystemClock()
+    assert clock.now() < recorded
+    assert round(clock.catch_up(recorded), -1) == 86_400
+    assert recorded <= clock.now() < recorded + 3_600
+    assert clock.catch_up(recorded) == 0
+    assert clock.jump() == 0
+
+
+def test_a_retry_waits_no_longer_than_its_delay_after_the_clock_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[float] = []
+
+    async def play(_call: ToolCall) -> Outcome:
+        tries.append(time.monotonic())
+        return error("busy", "try again", retryable=True) if len(tries) == 1 else ok()
+
+    session = Session(play, clock=SystemClock())
+    text = """
+    - step: start
+      tool:
+        - get:
+            kind: shell
+            command: [get]
+            spec:
+              policy:
+                rules:
+                  - when: "{{ outcome.status == 'error' }}"
+                    then: { do: retry, attempts: 3, delay: 6 }
+                  - else: { then: { do: continue } }
+    """
+
+    async def begin() -> str:
+        engine = session.engine()
+        execution_id = engine.start(bundle_of(text), {})
+        running = asyncio.get_running_loop().create_task(engine.run())
+        while not tries:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        engine.stop(now=True)
+        await running
+        return execution_id
+
+    execution_id = asyncio.run(begin())
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - 86_400)
+    session.clock = SystemClock()
+    assert session.resume(execution_id).status == "success"
+    assert len(tries) == 2

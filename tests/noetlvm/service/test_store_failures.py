@@ -260,3 +260,21 @@ def test_a_driver_does_not_spin_while_the_store_fails_and_a_timer_is_due() -> No
             assert 0 < tries < 100  # polling every 20 ms
 
     asyncio.run(run())
+
+
+def test_an_iteration_that_a_resumed_execution_cancels_leaves_no_command() -> None:
+    from noetlvm.machine.messages import Pause, Resume, WorkerReport
+
+    looped = CHILD.replace(
+        "step: start", "step: start\n    loop: { in: [1, 2], iterator: n, spec: { mode: parallel } }"
+    )
+    store = MemoryStore()
+    server = shared_server(store)
+    id = server.start(one_playbook(looped), {})
+    rounds(server)
+    assert [command.unit for command in store.commands()] == ["0", "1"]
+    failed = Event("loop.iteration.failed", {"error": {"kind": "x", "message": "x"}}, 1, "0")
+    for given in (Pause(), WorkerReport(1, "0", 1, [failed]), Resume()):
+        server.submit(server.activate(id), given)
+        rounds(server)
+    assert store.commands() == []

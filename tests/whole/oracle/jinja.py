@@ -12,6 +12,7 @@ from typing import Any
 
 from jinja2 import ChainableUndefined, nodes
 from jinja2.compiler import CodeGenerator
+from jinja2.exceptions import UndefinedError
 from jinja2.filters import FILTERS
 from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import SandboxedEnvironment
@@ -54,8 +55,16 @@ class DataEnvironment(SandboxedEnvironment):
             self.filters[name] = _converted(FILTERS[name], _listed)
         for name in MARKING_FILTERS:
             self.filters[name] = _converted(FILTERS[name], str)
+        self.filters["_defined"] = _defined
         self.globals["range"] = _converted(range, list)
         self.policies["json.dumps_kwargs"] = {"sort_keys": True, "allow_nan": False}
+
+    def _parse(self, *args: Any, **kwargs: Any) -> nodes.Template:
+        """Let a `for` over what is undefined be an error."""
+        tree = super()._parse(*args, **kwargs)
+        for loop in list(tree.find_all(nodes.For)):
+            loop.iter = nodes.Filter(loop.iter, "_defined", [], [], None, None, lineno=loop.lineno)
+        return tree
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         result = super().call_binop(context, operator, left, right)
@@ -87,6 +96,12 @@ class DataEnvironment(SandboxedEnvironment):
             return obj[argument]
         except (TypeError, LookupError):
             return self.undefined(obj=obj, name=argument)
+
+
+def _defined(value: Any) -> Any:
+    if isinstance(value, Undefined):
+        raise UndefinedError("nothing to go through")
+    return value
 
 
 def plain(value: Any) -> Any:

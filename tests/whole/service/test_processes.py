@@ -125,7 +125,7 @@ def test_a_task_may_take_longer_than_a_lease(tmp_path: Path) -> None:
 
 def test_a_server_that_is_killed_and_started_again_finds_the_work_of_its_workers_going_on(tmp_path: Path) -> None:
     file = tmp_path / "effects"
-    with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=10) as made, made.client() as client:
+    with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=60) as made, made.client() as client:
         bundle = client.register(LONG)["bundle"]
         id = client.start(bundle=bundle, payload={"file": str(file)})
         while not file.exists():

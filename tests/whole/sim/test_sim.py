@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from noetlvm.data.event import Recorded
-from noetlvm.machine.decide import _Decider
-from noetlvm.machine.messages import LeaseLost
+from noetlvm.machine import fold
+from noetlvm.machine.state import State
 from noetlvm.sim.campaign import Campaign, SeedResult, failure_text, run_seed, run_seeds, shrunk
 from noetlvm.sim.checker import INVARIANTS, check
 from noetlvm.sim.faults import FAULTS
@@ -44,20 +44,20 @@ def test_the_same_seeds_give_the_same_bytes_under_any_hash_seed_and_number_of_pr
 
 
 @pytest.fixture
-def lease_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plant a bug: who takes over a lost lease gets the same number."""
+def one_iteration_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a bug: a loop opens one iteration more than it may."""
+    opens = fold._open_iterations
 
-    def replace(self: _Decider, given: LeaseLost) -> None:
-        thread = self._state.thread(given.run, given.iteration)
-        if thread is not None and thread.lease == given.lease:
-            self._journal.emit("step.scheduled", {"lease": given.lease}, given.run, given.iteration)
+    def open_iterations(state: State, number: int, path: str) -> None:
+        loop = state.runs[number].loops[path]
+        loop.width += 1
+        opens(state, number, path)
+        loop.width -= 1
 
-    from noetlvm.machine import decide
-
-    monkeypatch.setitem(decide._INPUTS, LeaseLost, replace)
+    monkeypatch.setattr(fold, "_open_iterations", open_iterations)
 
 
-@pytest.mark.usefixtures("lease_stays")
+@pytest.mark.usefixtures("one_iteration_too_many")
 def test_a_planted_bug_is_found_and_shrinks_to_a_small_scenario() -> None:
     failing = next(found for seed in range(PLANTED_SEEDS) if (found := run_seed(seed)).violations)
     whole = Scenario.of(failing.seed)

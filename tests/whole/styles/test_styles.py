@@ -43,6 +43,11 @@ class Style(NamedTuple):
     text: str
     expect: dict[str, Any]
 
+    @property
+    def texts(self) -> list[str]:
+        """The playbook, and the one that it runs."""
+        return [self.text, *(file.read_text("utf-8") for file in FOLDER.glob(f"{self.name}.child.yml"))]
+
 
 STYLES = [
     Style(file.stem, file.read_text("utf-8"), json.loads(file.with_suffix(".expect.json").read_text("utf-8")))
@@ -73,7 +78,7 @@ class _Api(BaseHTTPRequestHandler):
             data = {"authorized": self.headers["Authorization"] == f"Bearer {TOKEN}"}
         elif url.path == "/missing":
             status = 404
-        self._answer(status, data)
+        self._answer(302 if url.path == "/moved" else status, data)
 
     do_POST = do_PUT = do_GET  # noqa: N815 - names that the base class looks for
 
@@ -85,6 +90,7 @@ class _Api(BaseHTTPRequestHandler):
         body = json.dumps(data).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Location", "/items")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -115,7 +121,7 @@ async def _run_all(api: str, secrets: dict[str, Any]) -> dict[str, Ending]:
     engine = Engine(MemoryStore(), MemoryResults(), ToolRunner(), clock=SystemClock(), resolve=resolve)
     for style in RIGHT:
         payload = {"api": api} if "api: " in style.text else {}
-        engine.start(Bundle.of(compile_texts([style.text])), payload, style.name)
+        engine.start(Bundle.of(compile_texts(style.texts)), payload, style.name)
     await asyncio.wait_for(engine.run(), 300)
     return {style.name: engine.ending(style.name) for style in RIGHT}
 

@@ -355,3 +355,34 @@ def test_a_step_of_one_task_is_not_unfolded(described: Chromium) -> None:
     inner = "document.querySelectorAll('#picture [data-key^=\"{}/\"]').length"
     assert described.ask(inner.format("start")) >= 2
     assert described.ask(inner.format("one")) == 0
+
+
+def test_a_small_net_has_no_overview(described: Chromium) -> None:
+    assert described.ask("document.getElementById('overview').hidden")
+
+
+def test_a_long_net_has_an_overview_that_leads_anywhere_in_it(browser: Chromium, tmp_path: Path) -> None:
+    steps = "".join(
+        f"  - step: s{number}\n    tool: {{kind: noop}}\n    next: {{arcs: [{{step: s{number + 1}}}]}}\n"
+        for number in range(35)
+    )
+    head = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: long, path: long}\nworkflow:\n"
+    text = f"{head}{steps}  - step: s35\n    tool: {{kind: noop}}\n"
+    (tmp_path / "long.yaml").write_text(text, encoding="utf-8")
+    net = read_nets(str(tmp_path / "long.yaml")).nets[0]
+    browser.load(write(tmp_path, "long", analyse(net), {"long.yaml": text}))
+    assert not browser.ask("document.getElementById('overview').hidden")
+    assert browser.ask("document.querySelectorAll('#overview rect:not(.frame)').length") >= 36
+    visible = (
+        "(() => { const a = document.querySelector('#stage').getBoundingClientRect();"
+        " const b = document.querySelector('#picture [data-key=s35]').getBoundingClientRect();"
+        " return b.top >= a.top && b.bottom <= a.bottom; })()"
+    )
+    assert not browser.ask(visible)
+    x, y = browser.ask(
+        "(() => { const a = document.querySelector('#overview svg').getBoundingClientRect();"
+        " return [a.x + a.width / 2, a.bottom - 2]; })()"
+    )
+    browser.mouse("mousePressed", x, y, buttons=1)
+    browser.mouse("mouseReleased", x, y, buttons=1)
+    assert browser.ask(visible)

@@ -126,7 +126,7 @@ def test_fail_fast_opens_nothing_more_and_waits_for_what_runs() -> None:
     assert drive.ready == [first, second]
     failed = drive.last("step.failed").data
     assert failed["error"]["kind"] == "boom"
-    assert (failed["failed_iteration"], failed["loop"]) == ("1", {"total": 2, "ok": 1, "failed": 1})
+    assert (failed["failed_iteration"], failed["loop"]) == ("1", {"total": 4, "ok": 1, "failed": 1})
     assert drive.state.failures[0]["iteration"] == "1"
     assert drive.state.status == "failed"
 
@@ -138,7 +138,7 @@ def test_fail_fast_cancels_what_has_not_started() -> None:
     assert drive.control.take_stopped() == [(1, "1"), (1, "2")]
     assert [event.name for event in told][4:8] == ["loop.iteration.failed"] * 2 + ["step.failed", "next.evaluated"]
     assert told[4].data["cancelled"]
-    assert drive.last("step.failed").data["loop"] == {"total": 1, "ok": 0, "failed": 1}
+    assert drive.last("step.failed").data["loop"] == {"total": 4, "ok": 0, "failed": 1}
 
 
 def test_the_failure_of_the_lowest_index_counts() -> None:

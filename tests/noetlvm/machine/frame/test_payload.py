@@ -343,3 +343,10 @@ def test_writing_ctx_leaves_references_unread() -> None:
     around = scope(ctx={"rows": stored(BIG, store)}, offload=Offload(fetch=store.fetch))
     assert run(pipeline_of(rules(rule) + show), within=around).calls[1].inputs["args"] == {"n": 1}
     assert store.reads == 0
+
+
+def test_an_outcome_that_cannot_be_recorded_keeps_the_part_that_rules_read() -> None:
+    frame = Frame(pipeline_of("- { get: { kind: http, url: x } }"), scope(), FrameState())
+    frame.advance()
+    frame.complete({"status": "ok", "result": object(), "http": {"status": 200}})
+    assert (frame.outcome["error"]["kind"], frame.outcome["http"]["status"]) == ("encoding", 200)

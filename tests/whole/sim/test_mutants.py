@@ -1,0 +1,65 @@
+"""Deliberate bugs: each is caught by what its row names, or by a few more seeds of the simulator."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from noetlvm.conformance.verdict import complaints
+from noetlvm.sim.campaign import run_seed
+from tests.whole.conformance.suite import read_cases
+from tests.whole.conformance.test_run_cases import told
+from tests.whole.sim.mutants import MUTANTS, Mutant, plant
+
+CAUGHT, SURVIVED, NOT_PLANTED = 0, 1, 2
+MORE_SEEDS = 25
+SECONDS_MAX = 60
+"""A process that takes longer, or that its bug ends, is caught too."""
+CASES = {case.id: case for case in read_cases("run")}
+
+
+def test_there_are_fifty_bugs_and_each_has_a_name_of_its_own() -> None:
+    assert len(MUTANTS) >= 50
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
+    run_seed(0)  # everything is imported before the process is forked, and works
+    child = os.fork()
+    if not child:
+        os._exit(_verdict(mutant))
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code != NOT_PLANTED, f"the text of `{mutant.name}` is not in {mutant.module} exactly once"
+    assert code != SURVIVED, f"nothing notices `{mutant.name}`"
+
+
+def _verdict(mutant: Mutant, more_seeds: int = MORE_SEEDS) -> int:
+    """Plant a bug and look for it, in a process of its own."""
+    signal.alarm(SECONDS_MAX)
+    try:
+        plant(mutant)
+    except ValueError:
+        return NOT_PLANTED
+    kind, _, name = mutant.caught_by.partition(" ")
+    try:
+        if kind == "case":
+            return CAUGHT if complaints(CASES[name].expect, told(CASES[name])) else SURVIVED
+        seeds = [int(name), *range(more_seeds)]
+        return CAUGHT if any(run_seed(seed).violations for seed in seeds) else SURVIVED
+    except Exception:  # a bug that ends the run is noticed
+        return CAUGHT
+
+
+@pytest.mark.parametrize("module", sorted({mutant.module for mutant in MUTANTS}))
+def test_planting_by_itself_breaks_nothing(module: str) -> None:
+    unchanged = next(mutant for mutant in MUTANTS if mutant.module == module)
+    run_seed(0)
+    child = os.fork()
+    if not child:
+        os._exit(_verdict(unchanged._replace(new=unchanged.old, caught_by="seed 0"), more_seeds=3))
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == SURVIVED
