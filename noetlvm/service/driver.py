@@ -30,6 +30,8 @@ from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
 
 LEASE_SECONDS = 15.0
 """How long a command stays with a worker that does not renew it."""
+RECONNECT_SECONDS = 2.0
+"""How often to try again to connect what carries wake-ups."""
 POLL_SECONDS = 1.0
 """How often to look for rows that no wake-up announced."""
 
@@ -95,9 +97,7 @@ class Driver:
         """Drive until `stop`."""
         next_poll = 0.0
         loop = asyncio.get_running_loop()
-        if self._connect_wake_ups is not None:
-            self._wake_ups = await self._connect_wake_ups()
-        await self._wake_ups.subscribe(SERVERS, self.wake)
+        connecting = None if await self._has_wake_ups() else loop.create_task(self._connect_again())
         while not self._is_stopping:
             self._wake.clear()
             try:
@@ -116,7 +116,25 @@ class Driver:
                 continue
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), max(0.0, self._wait_seconds(next_poll - loop.time())))
+        if connecting is not None:
+            connecting.cancel()
         await self._wake_ups.close()
+
+    async def _has_wake_ups(self) -> bool:
+        """Connect what carries wake-ups, and return whether it answers: only latency depends on it."""
+        try:
+            if self._connect_wake_ups is not None:
+                self._wake_ups = await self._connect_wake_ups()
+            await self._wake_ups.subscribe(SERVERS, self.wake)
+        except StoreError as error:
+            _LOG.warning("no wake-ups, polling instead: %s", error)
+            return False
+        return True
+
+    async def _connect_again(self) -> None:
+        while not await self._has_wake_ups():
+            await asyncio.sleep(RECONNECT_SECONDS)
+        self.wake()  # what was published meanwhile is lost
 
     def stop(self) -> None:
         self._is_stopping = True

@@ -49,9 +49,13 @@ class NatsWakeUps:
         async def deliver(message: Msg) -> None:
             wake(message.data.decode(errors="replace"))
 
+        try:
+            await self._client.subscribe(self._subject(topic), queue=group, cb=deliver)
+            await self._client.flush()
+        except (NatsError, OSError, TimeoutError) as error:
+            await self.close()
+            raise StoreError(f"NATS does not answer ({error or type(error).__name__})") from error
         self._wakes.append(wake)
-        await self._client.subscribe(self._subject(topic), queue=group, cb=deliver)
-        await self._client.flush()
 
     async def close(self) -> None:
         if not self._client.is_closed:

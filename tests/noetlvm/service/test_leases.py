@@ -21,9 +21,10 @@ from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.service.server_link import Exchange
 from noetlvm.service.worker_api import WorkerMessage, accept_message
-from noetlvm.store.interface import QueuedCommand
+from noetlvm.store.interface import QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner
+from noetlvm.wake.interface import LocalWakeUps, WakeUps
 
 PLAYBOOK = b"""\
 apiVersion: noetl.io/v2
@@ -189,3 +190,29 @@ def test_a_draining_worker_leaves_when_no_server_can_take_its_reports(monkeypatc
         await worker.run()
 
     asyncio.run(test())
+
+
+def test_a_server_starts_without_wake_ups_and_connects_them_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetlvm.service.driver.RECONNECT_SECONDS", 0.01)
+    attempts: list[int] = []
+    wake_ups = LocalWakeUps()
+
+    async def connect() -> WakeUps:
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise StoreError("NATS does not answer")
+        return wake_ups
+
+    async def run() -> None:
+        store = MemoryStore()
+        driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=0.02, connect_wake_ups=connect)
+        task = asyncio.create_task(driver.run())
+        worker, news = await joined(driver, "only")
+        await driver.start(Bundle.of(compile_source("one.yaml", PLAYBOOK)[0]), {}, {})
+        await next_command(worker, news)
+        while len(attempts) < 3:
+            await asyncio.sleep(0.01)
+        driver.stop()
+        await task
+
+    asyncio.run(run())
