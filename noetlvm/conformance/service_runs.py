@@ -81,14 +81,23 @@ class ServiceMode:
         if scripted:
             self.host.play(id, given.get("tools", {}))
         execution = self.client.start(bundle=id, payload=given.get("payload", {}), ctx=given.get("ctx", {}))
-        (first,) = self.reader.events(execution, until=1)
+        begun = self._begun(execution)
         for seconds, action in given.get("controls", ()):
-            self.clock.sleep_until(first.timestamp + seconds)
+            self.clock.sleep_until(begun + seconds)
             self.client.control(execution, action)
         self._wait(execution, expected)
         row = self.reader.execution(execution)
         assert row is not None  # it was started
         return read_result(self.reader, self.results, row, self.host.played)
+
+    def _begun(self, execution: str) -> float:
+        """Return the time of the first event; a reader that threads share may see it a moment later than it is there."""
+        give_up = time.monotonic() + END_SECONDS
+        while time.monotonic() < give_up:
+            for first in self.reader.events(execution, until=1):
+                return first.timestamp
+            time.sleep(LOOK_SECONDS)
+        raise CommandError(f"{execution} was started and has no events")
 
     def _wait(self, execution: str, expected: RunResult) -> None:
         """Wait until an execution and its children have ended, or are at rest."""

@@ -29,7 +29,6 @@ JINJA = jinja2.Environment(undefined=jinja2.ChainableUndefined)
         "{% for x in a if x > 9 %}{{ x }}{% else %}none{% endfor %}",
         "{% for x in a if x > 2 or loop %}{{ x }}{% endfor %}",
         "{% for x in empty %}{{ x }}{% else %}{{ x }}none{% endfor %}",
-        "{% for x in missing.deeper %}{{ x }}{% else %}none{% endfor %}",
         "{% for i, (j, k) in p %}{{ i }}{{ j }}{{ k }};{% endfor %}",
         "{% for k, v in m.items() %}{{ k }}={{ v }}{% endfor %}",
         "{% for a in a %}{{ a }}{% endfor %}{{ a }}",
