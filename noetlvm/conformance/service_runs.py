@@ -91,7 +91,7 @@ class ServiceMode:
         return read_result(self.reader, self.results, row, self.host.played)
 
     def _begun(self, execution: str) -> float:
-        """Return the time of the first event; a reader that threads share may see it a moment later than it is there."""
+        """Return the time of the first event, which a reader that threads share may see a moment later."""
         give_up = time.monotonic() + END_SECONDS
         while time.monotonic() < give_up:
             for first in self.reader.events(execution, until=1):
