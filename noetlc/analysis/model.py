@@ -249,11 +249,25 @@ class Model(IdentityRecord, cached=True):
         return LabelPaths(self.document.root)
 
 
+PARALLEL_WIDTH = 32
+"""Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
+
+
 def loop_mode(loop: ast.Loop) -> str:
     """Return a loop's mode; sequential where none is given."""
     spec = loop.spec
     mode = (spec.mode or (spec.policy.mode if spec.policy else None)) if spec else None
     return mode.text if mode else "sequential"
+
+
+def loop_width(loop: ast.Loop) -> int:
+    """Return how many iterations of a loop run at once."""
+    if loop_mode(loop) != "parallel":
+        return 1
+    spec = loop.spec
+    policy = spec.policy if spec else None
+    width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
+    return width.value if width is not None and isinstance(width.value, int) else PARALLEL_WIDTH
 
 
 def patches(then: ast.Then) -> Iterator[tuple[str, MappingEntry]]:

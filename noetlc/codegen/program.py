@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from noetlc.analysis.model import loop_mode, loop_width
 from noetlc.analysis.placement import pool_of
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
 from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
@@ -136,10 +137,6 @@ def _debug(program: Program, lowered: Sequence[LoweredPlaybook]) -> DebugMap:
     return DebugMap(tuple(one.unit.file for one in lowered), tuple(entries))
 
 
-PARALLEL_WIDTH = 32
-"""Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
-
-
 class CodeSource(Record):
     """The source of the code at one address: its construct, and an offset for each instruction."""
 
@@ -221,9 +218,7 @@ def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap, is_local: b
     assert loop.iterator is not None
     spec = loop.spec
     policy = spec.policy if spec else None
-    mode = (spec.mode if spec else None) or (policy.mode if policy else None)
-    width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
-    is_parallel = _is(mode, "parallel")
+    is_parallel = loop_mode(loop) == "parallel"
     visible = visible_names(TemplatePosition.LOOP_IN, in_loop=level > 1)
     return LoopHeader(
         collection=sources.expression(
@@ -231,14 +226,10 @@ def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap, is_local: b
         ),
         iterator=loop.iterator.text,
         parallel=is_parallel,
-        width=_width(width) if is_parallel else 1,
+        width=loop_width(loop),
         distributed=_is(policy.exec, "distributed") if policy and policy.exec else is_parallel and not is_local,
         reducers=_reducers(policy.reducers if policy else None),
     )
-
-
-def _width(scalar: nodes.Scalar | None) -> int:
-    return scalar.value if scalar is not None and isinstance(scalar.value, int) else PARALLEL_WIDTH
 
 
 def _reducers(reducers: ast.Reducers | None) -> tuple[tuple[str, str], ...]:

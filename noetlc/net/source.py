@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from noetlc.analysis.flow import Flow, build_flow, inputs_of, is_called, tried_rules
 from noetlc.analysis.formulas import UNDEFINED, Formula, if_
 from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
-from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_mode
+from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_width
 from noetlc.analysis.names import names_in
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
 from noetlc.net.reach import Reach, reach
@@ -20,9 +20,6 @@ from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.language.scopes import VISIBLE, TemplatePosition
 from noetlvm.record import IdentityRecord
-
-PARALLEL_WIDTH = 32
-"""Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
 
 _TRUE_OF_NOTHING = frozenset({"!=", "not in"})
 """Comparisons that hold of a value that is absent."""
@@ -116,7 +113,7 @@ class _Summaries:
             name=owner.name,
             ends=_ends(flow) if owner.entries else NO_PIPELINE,
             loop_sizes=_loop_sizes(step.loops),
-            widths=tuple(map(_width, step.loops)),
+            widths=tuple(map(loop_width, step.loops)),
             best_effort=_is(failure.mode if failure else None, "best_effort"),
             has_limits=step.lifecycle is not None and bool(step.lifecycle.keys),
             gate=_admission(admit),
@@ -279,15 +276,6 @@ def _size(collection: Scalar | Sequence | None) -> int | None:
         return None if any(scalar.is_template for scalar in scalars(collection)) else len(collection.items)
     value = constant_of(collection) if collection else UNDEFINED
     return len(value) if isinstance(value, list | dict) else None
-
-
-def _width(loop: ast.Loop) -> int:
-    if loop_mode(loop) != "parallel":
-        return 1
-    spec = loop.spec
-    policy = spec.policy if spec else None
-    width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
-    return width.value if width is not None and isinstance(width.value, int) else PARALLEL_WIDTH
 
 
 def _admission(admit: ast.Admit | None) -> Formula:
