@@ -483,7 +483,7 @@ class Server:
         recorded = [*active.shared, *map(Recorded, count(first), ids, repeat(now), active.events)]
         if active.state.is_over:
             active.due = None
-        opened, closed = active.commands(self._assign)
+        opened, closed = active.commands(self._assign, now)
         return Append(
             active.project(now),
             known,
