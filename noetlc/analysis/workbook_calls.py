@@ -1,4 +1,4 @@
-"""The labels that stand behind a workbook call: its tasks are put in its place, their labels prefixed with its own (S42).
+"""The labels behind a workbook call: its tasks are put in its place, their labels prefixed with its own (S42).
 
 A template reads their results by label (S48): in the workbook by the label as it is written there, after the call as
 `save.insert`, and under the call's own label the result of its last task.

@@ -31,8 +31,6 @@ from noetlc.syntax.template_printer import print_expression
 from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import Record, changed
 
-_NO_LABELS: frozenset[str] = frozenset()
-
 AnyEntry = TypeVar("AnyEntry", ast.Task, ast.Choose, ast.Repeat, ast.Choose | ast.Repeat)
 
 
@@ -69,7 +67,7 @@ class ExpansionContext(Record):
         return self.caller if self.is_lone else f"{self.caller}.{local}"
 
     def inlined(self, entry: AnyEntry) -> AnyEntry:
-        """Return an entry with the call's arguments and canonical labels; the entries inside it are left to be expanded."""
+        """Return an entry with the call's arguments and canonical labels; entries inside it are expanded later."""
         if not self.caller and self.arguments.is_empty:
             return entry
         return ArgumentInliner(self.arguments, self.label).rewrite(entry)
@@ -113,9 +111,7 @@ class _Expansion:
     def labels(self, entries: tuple[ast.PipelineEntry, ...], caller: str) -> dict[str, ReadLabel]:
         """Return what the labels of a list stand for, if templates of the list must be rewritten to read them."""
         found = read_labels(entries, self.workbook, caller) if self.workbook else {}
-        return {
-            name: read for name, read in found.items() if read != (name, name, _NO_LABELS) and name not in self.hiding
-        }
+        return {name: read for name, read in found.items() if read != ReadLabel(name, name) and name not in self.hiding}
 
     def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, context: ExpansionContext) -> None:
         """Expand one list; `prefix` begins the labels that are generated in it."""
