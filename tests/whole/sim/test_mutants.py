@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -39,13 +40,17 @@ def _exit_code(mutant: Mutant, more_seeds: int = MORE_SEEDS) -> int:
     if not child:
         code = CAUGHT
         try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the test runner's own handler would raise here
-            signal.alarm(SECONDS_MAX)
             code = _verdict(mutant, more_seeds)
         finally:  # whatever was raised, a forked process never returns to the test runner
             os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+    give_up = time.monotonic() + SECONDS_MAX
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > give_up:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def _verdict(mutant: Mutant, more_seeds: int) -> int:
