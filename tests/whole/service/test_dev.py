@@ -14,6 +14,9 @@ import pytest
 
 from noetlvm.client import Client
 
+SECONDS_MAX = 120.0
+"""How long a test waits for a process to end: much longer than a slow machine needs."""
+
 PLAYBOOK = """\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -52,6 +55,10 @@ def children(process: subprocess.Popen[str]) -> list[int]:
     return [int(word) for word in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
+def command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
 def is_alive(pid: int) -> bool:
     try:
         return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
@@ -74,6 +81,8 @@ def test_server_and_workers_end_with_it(dev: subprocess.Popen[str], ending: sign
     started = children(dev)
     assert len(started) == 3
     os.kill(dev.pid, ending)
-    dev.wait()
-    while any(map(is_alive, started)):
+    dev.wait(SECONDS_MAX)
+    give_up = time.monotonic() + SECONDS_MAX
+    while left := [pid for pid in started if is_alive(pid)]:
+        assert time.monotonic() < give_up, f"still running: {[command(pid) for pid in left]}"
         time.sleep(0.05)
