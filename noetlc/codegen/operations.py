@@ -87,7 +87,8 @@ class Operations:
         """Return the label of a workbook task that a path names, such as `save.insert` (S48)."""
         first, fields = node.node, [node.name]
         while isinstance(first, t.Getattr):
-            first, fields = first.node, [first.name, *fields]
+            fields.insert(0, first.name)
+            first = first.node
         if not isinstance(first, t.Name) or first.name in NAMES or self.scope.find(first.name) is not None:
             return None
         label = ".".join((first.name, *fields))
