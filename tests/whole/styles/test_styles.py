@@ -104,10 +104,12 @@ def endings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Endi
     """How every right playbook ends, all of them in one engine with real tools."""
     api = ThreadingHTTPServer(("127.0.0.1", 0), _Api)
     threading.Thread(target=api.serve_forever, daemon=True).start()
-    with postgres_server() as postgres, nats_server(tmp_path_factory.mktemp("nats")) as bus:
-        secrets = {"pg": postgres_url(postgres), "bus": bus, "api_token": TOKEN}
-        yield asyncio.run(_run_all(f"http://127.0.0.1:{api.server_port}", secrets))
-    api.shutdown()
+    try:
+        with postgres_server() as postgres, nats_server(tmp_path_factory.mktemp("nats")) as bus:
+            secrets = {"pg": postgres_url(postgres), "bus": bus, "api_token": TOKEN}
+            yield asyncio.run(_run_all(f"http://127.0.0.1:{api.server_port}", secrets))
+    finally:
+        api.shutdown()
 
 
 async def _run_all(api: str, secrets: dict[str, Any]) -> dict[str, Ending]:
@@ -115,9 +117,10 @@ async def _run_all(api: str, secrets: dict[str, Any]) -> dict[str, Ending]:
         found = {entry.name: secrets[entry.name] for entry in declared}
         return Credentials(found, secret_texts(found)) if found else Credentials()
 
-    client = await nats.connect(secrets["bus"])
-    await client.jetstream().create_key_value(bucket="styles")
-    await client.close()
+    async with asyncio.timeout(60):
+        client = await nats.connect(secrets["bus"])
+        await client.jetstream().create_key_value(bucket="styles")
+        await client.close()
     engine = Engine(MemoryStore(), MemoryResults(), ToolRunner(), clock=SystemClock(), resolve=resolve)
     for style in RIGHT:
         payload = {"api": api} if "api: " in style.text else {}
