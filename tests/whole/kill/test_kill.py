@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from noetlc.compile import PlaybookFile, compile_playbooks
@@ -200,9 +202,27 @@ def kill_when(place: Place, process: subprocess.Popen[str], seq: int, delay: flo
     time.sleep(delay)
     if process.poll() is not None:
         return True
-    process.send_signal(signal.SIGKILL)
-    process.wait(PATIENCE_SECONDS)
+    kill_with_its_tools(process)
     return False
+
+
+def kill_with_its_tools(process: subprocess.Popen[str]) -> None:
+    """Kill a process as a power cut does: a tool that lived on would write its line at any later time."""
+    process.send_signal(signal.SIGSTOP)
+    tools = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    for tool in tools:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            tool.kill()
+    process.wait(PATIENCE_SECONDS)
+    wait_while(lambda: any(map(is_alive, tools)))
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
