@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,10 @@ def test_server_and_workers_end_with_it(dev: Dev, ending: signal.Signals) -> Non
     dev.wait_until_registered()
     started = psutil.Process(dev.process.pid).children()
     assert len(started) == 3
+    commands = {child.pid: " ".join(child.cmdline()) for child in started}
     dev.process.send_signal(ending)
     dev.process.wait(PATIENCE_SECONDS)
-    wait_until(lambda: not any(map(is_alive, started)), PATIENCE_SECONDS)
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while left := [child for child in started if is_alive(child)]:
+        assert time.monotonic() < give_up, f"still running: {[commands[child.pid] for child in left]}"
+        time.sleep(0.05)
