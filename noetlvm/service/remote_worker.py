@@ -76,6 +76,8 @@ class RemoteWorker:
         self._reports: list[dict[str, Any]] = []
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._last_report = 0
+        self._handed_over = 0
+        """The last report that a connection got, whether it arrived or not."""
         self._results: list[tuple[str, bytes]] = []
         self._offloads: dict[Part, Offload] = {}
         self._news = asyncio.Event()
@@ -148,9 +150,9 @@ class RemoteWorker:
             self._contact = self._clock.monotonic()
             await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             for report in list(self._reports):
-                # It may be in the log or not: the log knows, and who takes the command over continues from there.
-                self.give_up(_part(report), report["lease"])
-            self._results.clear()
+                if report["number"] <= self._handed_over:
+                    # It may be in the log or not: the log knows, and the next worker continues from there.
+                    self.give_up(_part(report), report["lease"])
             self._beats.clear()
             sender = asyncio.create_task(self._send(exchange))
             self._news.set()
@@ -170,26 +172,31 @@ class RemoteWorker:
                 sender.cancel()
 
     async def _send(self, exchange: Exchange) -> None:
-        sent, beaten = 0, float("-inf")
+        beaten = float("-inf")
         while True:
             until_beat = beaten + self._lease_seconds / HEARTBEATS_A_LEASE - self._clock.monotonic()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), max(0.0, until_beat))
             self._news.clear()
             results, self._results = self._results, []
+            released, self._released = self._released, []
+            reports = [report for report in self._reports if report["number"] > self._handed_over]
+            self._handed_over = self._last_report
             while sum(len(data) for _, data in results) > RESULTS_BYTES and len(results) > 1:
                 await exchange.send(encode({"results": [results.pop(0)]}))
-            released, self._released = self._released, []
-            reports = [report for report in self._reports if report["number"] > sent]
-            sent = max((report["number"] for report in reports), default=sent)
             message: dict[str, Any] = {"reports": reports, "results": results, "released": released}
             if self._clock.monotonic() >= beaten + self._lease_seconds / HEARTBEATS_A_LEASE:
                 beaten = self._clock.monotonic()
                 message["beat"] = self._beat()
-                message["held"] = [_lease(part, run.work.lease) for part, run in self._runs.items()]
+                message["held"] = [_lease(part, lease) for part, lease in self._held(reports).items()]
             if self._is_draining:
                 message["slots"] = 0
             await exchange.send(encode(message))
+
+    def _held(self, reports: list[dict[str, Any]]) -> dict[Part, int]:
+        """Return the leases of what runs here, and of what has ended and these reports say so."""
+        reported = {_part(report): report["lease"] for report in reports}
+        return reported | {part: run.work.lease for part, run in self._runs.items()}
 
     def _beat(self) -> int:
         """Return the number of the renewal that is sent now. Raises ConnectionError if none is answered any more."""

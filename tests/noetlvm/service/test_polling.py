@@ -60,6 +60,7 @@ def served(**options: Any) -> Iterator[Served]:
     def run() -> None:
         driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=0.05)
         config = uvicorn.Config(service_app(driver), port=0, log_config=None, ws="websockets-sansio", **options)
+        config.timeout_graceful_shutdown = 1  # a long request of a worker would last until its end
 
         class Process(uvicorn.Server):
             async def startup(self, sockets: Any = None) -> None:
@@ -70,14 +71,15 @@ def served(**options: Any) -> Iterator[Served]:
         stopping.append(Process(config))
         stopping[0].run()
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     try:
         yield Served(f"http://127.0.0.1:{address[0]}", store, token)
     finally:
         stopping[0].should_exit = True
-        thread.join(30)
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 @contextmanager
@@ -106,14 +108,14 @@ def without_websockets(url: str) -> Iterator[str]:
         await asyncio.gather(pipe(reader, other_writer), pipe(other_reader, writer), return_exceptions=True)
 
     server = loop.run_until_complete(asyncio.start_server(handle, "127.0.0.1", 0))
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        assert refused
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        thread.join(60)
+    assert refused
 
 
 def start(client: Served) -> str:
@@ -187,7 +189,8 @@ def test_a_worker_behind_a_proxy_without_websockets_uses_plain_requests() -> Non
 
 def test_a_worker_whose_token_is_refused_ends() -> None:
     async def run(link: ServerLink) -> None:
-        await RemoteWorker(link, PlayedTools(), id="one", pools=("default",), slots=1).run()
+        worker = RemoteWorker(link, PlayedTools(), id="one", pools=("default",), slots=1)
+        await asyncio.wait_for(worker.run(), 60)
 
     with served() as service:
         for link in (PollingLink(service.url, "nvt_x_y"), AnyLink(service.url, "nvt_x_y")):
