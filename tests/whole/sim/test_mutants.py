@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from importlib import import_module
 import time
+from importlib import import_module
 
 import pytest
 
