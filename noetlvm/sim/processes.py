@@ -7,7 +7,7 @@ import contextlib
 from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from noetlvm.engine.engine import Engine
 from noetlvm.language.placement import DEFAULT_POOL
@@ -170,6 +170,10 @@ class SimulatedEngine:
         if not self.process.is_dead:
             around.loop.kill(self.process)
             around.loop.call_in(WORLD, around.random.uniform(*RESTART_SECONDS), self.start)
+
+
+Host: TypeAlias = SimulatedServer | SimulatedEngine
+"""What decides for executions."""
 
 
 class SimulatedWorker:

@@ -21,7 +21,7 @@ from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError
 from noetlvm.sim.network import Network, WakeUpBus
 from noetlvm.sim.playbooks import Document, random_playbooks
 from noetlvm.sim.ports import CallRecord, SimulatedClock, SimulatedTools, numbered_ids
-from noetlvm.sim.processes import SimulatedEngine, SimulatedServer, SimulatedWorker, Surroundings
+from noetlvm.sim.processes import Host, SimulatedEngine, SimulatedServer, SimulatedWorker, Surroundings
 from noetlvm.store.interface import Action, Execution, StoreError
 from noetlvm.store.memory import MemoryStore
 
@@ -105,12 +105,14 @@ class World:
         self.store = MemoryStore()
         self.store_clock = SimulatedClock(self.loop)
         self.counts: Counter[str] = Counter()
-        self.servers: list[SimulatedServer | SimulatedEngine] = []
+        self.servers: list[Host] = []
+        self._reachable: list[SimulatedServer] = []
+        """Those that workers connect to."""
         self.workers: list[SimulatedWorker] = []
         self._bundle = bundle
         self._random = random = Random(f"world {scenario.seed}")
         self._results = MemoryResults()
-        self.network = Network(self.loop, random, self.servers)
+        self.network = Network(self.loop, random, self._reachable)
         self.wake_ups = WakeUpBus(self.loop, random)
         self.network.happened = self.wake_ups.happened = self.happened
         self._calls: list[CallRecord] = []
@@ -124,7 +126,7 @@ class World:
         """Count a fault that took effect."""
         self.counts[kind] += 1
 
-    def server(self, fault: Fault) -> SimulatedServer | SimulatedEngine:
+    def server(self, fault: Fault) -> Host:
         return self.servers[fault.target % len(self.servers)]
 
     def worker(self, fault: Fault) -> SimulatedWorker:
@@ -135,9 +137,7 @@ class World:
         open_ones = self.store.unfinished()
         return open_ones[fault.target % len(open_ones)].execution_id if open_ones else ""
 
-    def control(
-        self, execution_id: str, action: Action, server: SimulatedServer | SimulatedEngine | None = None
-    ) -> None:
+    def control(self, execution_id: str, action: Action, server: Host | None = None) -> None:
         """Send a person's request by way of a server, as the API does."""
         self.loop.spawn(WORLD, self._control(execution_id, action, server))
 
@@ -147,9 +147,7 @@ class World:
 
     # ---- clients
 
-    async def _control(
-        self, execution_id: str, action: Action, server: SimulatedServer | SimulatedEngine | None
-    ) -> None:
+    async def _control(self, execution_id: str, action: Action, server: Host | None) -> None:
         while True:
             chosen = server or self._random.choice(self.servers)
             sent = self.loop.create_future()
@@ -166,7 +164,7 @@ class World:
 
     async def _sent(
         self,
-        server: SimulatedServer | SimulatedEngine,
+        server: Host,
         execution_id: str,
         action: Action,
         sent: asyncio.Future[bool],
@@ -194,9 +192,7 @@ class World:
                 self._answers[number].add(id)
                 return
 
-    async def _started(
-        self, server: SimulatedServer | SimulatedEngine, number: int, started: asyncio.Future[str]
-    ) -> None:
+    async def _started(self, server: Host, number: int, started: asyncio.Future[str]) -> None:
         try:
             id = await server.begin(self._bundle, number)
         except StoreError:
@@ -248,7 +244,8 @@ class World:
         if scenario.is_embedded:
             self.servers.append(SimulatedEngine(0, around, tools))
         else:
-            self.servers += [SimulatedServer(number, around) for number in range(scenario.servers)]
+            self._reachable += [SimulatedServer(number, around) for number in range(scenario.servers)]
+            self.servers += self._reachable
             self.workers += [SimulatedWorker(number, around, tools) for number in range(scenario.workers)]
         for number, at in enumerate(scenario.starts):
             self.loop.spawn(WORLD, self._start(number, at))
