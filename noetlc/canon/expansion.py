@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
 from noetlc.analysis.placement import placing_knobs
+from noetlc.analysis.workbook_calls import ReadLabel, is_lone, read_labels
 from noetlc.canon.arguments import ArgumentInliner, Arguments
 from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls
 from noetlc.canon.flow import (
@@ -28,7 +29,7 @@ from noetlc.syntax.nodes import MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_printer import print_expression
 from noetlvm.language.tool_kinds import find_kind
-from noetlvm.record import Record
+from noetlvm.record import Record, changed
 
 AnyEntry = TypeVar("AnyEntry", ast.Task, ast.Choose, ast.Repeat, ast.Choose | ast.Repeat)
 
@@ -66,8 +67,10 @@ class ExpansionContext(Record):
         return self.caller if self.is_lone else f"{self.caller}.{local}"
 
     def inlined(self, entry: AnyEntry) -> AnyEntry:
-        """Return an entry of the workbook with the call's arguments; the entries inside it are left to be expanded."""
-        return ArgumentInliner(self.arguments, self.label).rewrite(entry) if self.caller else entry
+        """Return an entry with the call's arguments and canonical labels; entries inside it are expanded later."""
+        if not self.caller and self.arguments.is_empty:
+            return entry
+        return ArgumentInliner(self.arguments, self.label).rewrite(entry)
 
     def origin(self, construct: str, span: Span) -> TaskOrigin:
         return TaskOrigin(f"workbook {self.workbook_task}" if self.workbook_task else construct, span, self.call)
@@ -86,20 +89,29 @@ def expand_pipeline(
     workbook: Mapping[str, ast.WorkbookTask],
     layers: tuple[Knobs, ...],
     budget: ExpansionBudget,
+    hiding: frozenset[str] = frozenset(),
 ) -> ExpandedPipeline:
-    """Return a step's entries as labelled tasks."""
-    expansion = _Expansion(workbook, budget)
-    expansion.entries(entries, "", ExpansionContext(Arguments(budget), layers))
+    """Return a step's entries as labelled tasks. `hiding` has the names that win over a label (S48)."""
+    expansion = _Expansion(workbook, budget, hiding)
+    expansion.entries(entries, "", ExpansionContext(Arguments(budget, labels=expansion.labels(entries, "")), layers))
     tasks = without_dead_flow(expansion.tasks)
     return ExpandedPipeline(tasks, {name: expansion.origins[name] for name in map(_label, tasks)})
 
 
 class _Expansion:
-    def __init__(self, workbook: Mapping[str, ast.WorkbookTask], budget: ExpansionBudget) -> None:
+    def __init__(
+        self, workbook: Mapping[str, ast.WorkbookTask], budget: ExpansionBudget, hiding: frozenset[str]
+    ) -> None:
         self.workbook = workbook
+        self.hiding = hiding
         self.budget = budget
         self.tasks: list[ast.Task] = []
         self.origins: dict[str, TaskOrigin] = {}
+
+    def labels(self, entries: tuple[ast.PipelineEntry, ...], caller: str) -> dict[str, ReadLabel]:
+        """Return what the labels of a list stand for, if templates of the list must be rewritten to read them."""
+        found = read_labels(entries, self.workbook, caller) if self.workbook else {}
+        return {name: read for name, read in found.items() if read != ReadLabel(name, name) and name not in self.hiding}
 
     def entries(self, entries: tuple[ast.PipelineEntry, ...], prefix: str, context: ExpansionContext) -> None:
         """Expand one list; `prefix` begins the labels that are generated in it."""
@@ -135,19 +147,20 @@ class _Expansion:
         """Replace a call by the tasks of the workbook."""
         name, entries = self._called(call, context)
         arguments = context.arguments.overlaid(_given(call))
-        require_stable(entries, arguments, self.workbook)
-        is_lone = len(entries) == 1 and isinstance(entries[0], ast.Task) and entries[0].label is None
+        require_stable(entries, arguments, self.workbook, label)
+        lone = is_lone(entries)
+        labels = {} if lone else self.labels(entries, label)
         inner = ExpansionContext(
-            arguments=arguments,
+            arguments=changed(arguments, labels=labels),
             layers=(*context.layers, call.spec.extra if call.spec else ()),
             caller=label,
-            is_lone=is_lone,
+            is_lone=lone,
             workbook_task=name,
             call=context.call or call.span,
             policy=_policy_for(entries, call),
             path=(*context.path, name),
         )
-        if not is_lone:
+        if not lone:
             self._emit(mark(call.span, label), TaskOrigin(f"workbook {name}", call.span, inner.call))
         self.entries(entries, "", inner)
 

@@ -1,7 +1,7 @@
-"""Puts script files into the playbook: `script: {uri: ./count.py}` becomes the text of the file.
+"""Puts scripts into the playbook: `script: {uri: ./count.py}` becomes the text of the file, a web address what it has.
 
-The bundle then holds what runs, whatever becomes of the file. An address that is a template, a web address and a file
-that cannot be read here are left to the worker, which reads them when the task runs.
+The bundle then holds what runs, whatever becomes of the file. An address that is a template or cannot be read here is
+left to the worker, which reads it when the task runs.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
 from noetlc.syntax.tree import Rewriter
 from noetlvm.record import changed
 
 ReadScript = Callable[[str], str | None]
-"""Returns the text of a file by its address; None if it cannot be read here."""
+"""Returns the text of a script by its path or web address; None if it cannot be read here."""
 
 SCRIPT = "script"
 _FILE = "file"
+_WEB = ("http", "https")
 _MARKS = ("{{", "{%", "{#")
 
 
 def with_scripts(playbook: ast.Playbook, read: ReadScript) -> ast.Playbook:
-    """Return the playbook with the text of its script files."""
+    """Return the playbook with the text of its scripts."""
     return _Embedder(read).rewrite(playbook)
 
 
@@ -41,7 +42,7 @@ class _Embedder(Rewriter):
         return struct if is_same else changed(struct, extra=extra)
 
     def _embedded(self, entry: MappingEntry) -> MappingEntry:
-        address = script_file(entry.value) if entry.key.text == SCRIPT else None
+        address = script_address(entry.value) if entry.key.text == SCRIPT else None
         text = self._read(address) if address else None
         if text is None or "endraw" in text:
             return entry
@@ -50,12 +51,21 @@ class _Embedder(Rewriter):
         return MappingEntry(entry.key, Scalar(entry.value.span, text, text, "|"))
 
 
-def script_file(script: Node) -> str | None:
-    """Return the path of a script that is a file with a literal address."""
-    uri = script.get("uri") if isinstance(script, Mapping) else None
-    if not isinstance(script, Mapping) or not isinstance(uri, Scalar) or uri.is_template:
+def script_address(script: Node) -> str | None:
+    """Return the path or the web address of a script that is written out; None if only the worker can know it."""
+    if not isinstance(script, Mapping) or any(leaf.is_template for leaf in scalars(script)):
         return None
-    source = script.get("source")
-    kind = source.get("type") if isinstance(source, Mapping) else source
+    uri, source = script.get("uri"), script.get("source")
+    if not isinstance(uri, Scalar) or not isinstance(uri.value, str):
+        return None
+    parts = source if isinstance(source, Mapping) else None
+    kind = parts.get("type") if parts else source
     scheme = kind.text if isinstance(kind, Scalar) else uri.text.partition("://")[0] if "://" in uri.text else _FILE
-    return uri.text.removeprefix("file://") if scheme == _FILE and isinstance(uri.value, str) else None
+    if scheme == _FILE:
+        return uri.text.removeprefix("file://")
+    if scheme not in _WEB or (parts and parts.get("headers")):
+        return None  # headers may be meant for the worker's network only
+    base = parts.get("endpoint") if parts else None
+    if "://" in uri.text:
+        return uri.text
+    return f"{base.text.rstrip('/')}/{uri.text.lstrip('/')}" if isinstance(base, Scalar) and base.text else None

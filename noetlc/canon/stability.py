@@ -28,6 +28,8 @@ class Writes(NamedTuple):
 
     ctx: frozenset[str]
     iter: frozenset[str]
+    label: tuple[str, ...] = ()
+    """The call's own label, in parts: under it the results of its tasks are read."""
 
     def changes(self, use: NameUse) -> bool:
         """True if the value that is read may change when a task ends."""
@@ -36,16 +38,21 @@ class Writes(NamedTuple):
         if use.name in ("ctx", "iter"):
             names = self.ctx if use.name == "ctx" else self.iter
             return use.fields[0].name in names if use.fields else bool(names)
+        if self.label and tuple(use.path[: len(self.label)]) == self.label:
+            return True
         return use.name not in NAMESPACES and use.name in self.ctx | self.iter
 
 
 def require_stable(
-    entries: tuple[ast.PipelineEntry, ...], arguments: Arguments, workbook: Mapping[str, ast.WorkbookTask]
+    entries: tuple[ast.PipelineEntry, ...],
+    arguments: Arguments,
+    workbook: Mapping[str, ast.WorkbookTask],
+    label: str = "",
 ) -> None:
-    """Refuse a call whose tasks could read another value than the call gives."""
+    """Refuse a call whose tasks could read another value than the call gives. `label` is the call's own."""
     if len(entries) == 1 and isinstance(entries[0], ast.Task):
         return
-    written = _written(entries, workbook)
+    written = _written(entries, workbook, label)
     jumped_to = {then.to.text for task in ast.nested_tasks(entries) for _, then in thens(task) if then.to}
     changing: dict[tuple[str, bool], NameUse | None] = {}
     for node, is_early in _placed(entries, True, jumped_to):
@@ -88,7 +95,7 @@ def _arguments_read(leaf: nodes.Scalar, arguments: Arguments) -> Iterator[str]:
             yield use.fields[0].name
 
 
-def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.WorkbookTask]) -> Writes:
+def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.WorkbookTask], label: str) -> Writes:
     """Collect the keys that the tasks write, nested calls included."""
     found: dict[str, set[str]] = {"ctx": set(), "iter": set()}
     seen: set[str] = set()
@@ -103,7 +110,7 @@ def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.Wo
             if name in workbook and name not in seen:
                 seen.add(name)
                 waiting.append(workbook[name].entries)
-    return Writes(frozenset(found["ctx"]), frozenset(found["iter"]))
+    return Writes(frozenset(found["ctx"]), frozenset(found["iter"]), tuple(label.split(".")) if label else ())
 
 
 def _placed(entries: Sequence[ast.PipelineEntry], is_early: bool, jumped_to: set[str]) -> Iterator[tuple[Node, bool]]:

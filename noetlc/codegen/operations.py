@@ -76,8 +76,23 @@ class Operations:
         self.read(node.name, node.name_span.start)
 
     def _getattr(self, node: t.Getattr) -> None:
+        label = self._dotted_label(node)
+        if label is not None:
+            self._emit("BARE", label, node=node)
+            return
         self.lower(node.node)
         self.code.emit("ATTR", node.name, at=node.name_span.start)
+
+    def _dotted_label(self, node: t.Getattr) -> str | None:
+        """Return the label of a workbook task that a path names, such as `save.insert` (S48)."""
+        first, fields = node.node, [node.name]
+        while isinstance(first, t.Getattr):
+            fields.insert(0, first.name)
+            first = first.node
+        if not isinstance(first, t.Name) or first.name in NAMES or self.scope.find(first.name) is not None:
+            return None
+        label = ".".join((first.name, *fields))
+        return label if label in self._visible else None
 
     def _getitem(self, node: t.Getitem) -> None:
         self.lower(node.node)

@@ -191,14 +191,18 @@ class PipelineContext(Record):
     """Returns the construct behind a label: `task fetch`, `choose`, `workbook save`."""
     read_labels: frozenset[str] = frozenset()
     """Labels of tasks whose results other tasks read by name."""
+    dotted_labels: frozenset[str] = frozenset()
+    """Labels of workbook tasks, such as `save.insert`: a template reads them as a path."""
 
 
 def lower_pipeline(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPipeline:
     """Return the code of a list of labelled tasks. Only results of labels that are read as names are bound (S48)."""
+    labels = frozenset(map(label_of, tasks))
+    context = changed(context, dotted_labels=frozenset(label for label in labels if "." in label))
     lowered = _lowered(tasks, context)
     names = {name for _, _, operand in lowered.operands for name in bare_names(operand.expression)}
-    read = names.intersection(map(label_of, tasks))
-    return _lowered(tasks, changed(context, read_labels=frozenset(read))) if read else lowered
+    read = labels & names
+    return _lowered(tasks, changed(context, read_labels=read)) if read else lowered
 
 
 def _lowered(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPipeline:
@@ -268,10 +272,13 @@ class _TaskCode(Record):
         return self._value(knobs, TemplatePosition.TASK_INPUT, "spec")
 
     def _value(self, node: nodes.Node, position: TemplatePosition, field: str) -> Lowered:
-        return lower_value(node, self.context.text, visible_names(position, self.context.in_loop), field)
+        return lower_value(node, self.context.text, self._visible(position), field)
 
     def _guard(self, when: nodes.Scalar, position: TemplatePosition) -> Lowered:
-        return lower_guard(when, self.context.text, visible_names(position, self.context.in_loop))
+        return lower_guard(when, self.context.text, self._visible(position))
+
+    def _visible(self, position: TemplatePosition) -> frozenset[str]:
+        return visible_names(position, self.context.in_loop) | self.context.dotted_labels
 
     def _skip_beforehand(self, rules: list[ast.PolicyRule]) -> list[ast.PolicyRule] | None:
         """Lower the leading rules that skip without reading `outcome`: they run before the call (S17).

@@ -136,7 +136,7 @@ class _Summaries:
             return views
         from noetlc.canon.canonicalize import expanded
 
-        tasks = expanded(self._model.playbook, owner.step)
+        tasks = expanded(self._model.playbook, owner.step, self._model.names_before_labels)
         if tasks is None:
             return views
         inlined = Owner(owner.name, owner.step, tasks)

@@ -82,7 +82,7 @@ class UnresolvedName(Rule):
 
     def _misspelt(self, model: Model, site: Site, use: NameUse) -> Iterator[Finding]:
         """Note an optional name that nothing defines and that is close to one: its default always counts."""
-        if model.definitions.namespaces_of(use.name, site) or use.name in model.steps_by_name:
+        if model.definitions.defines(use.name, site):
             return
         meant = did_you_mean(use.name, model.definitions.known_to(site)) if len(use.name) > 2 else ""
         if meant:
@@ -110,8 +110,8 @@ def _undefined(model: Model, order: Precedence, site: Site, name: str) -> tuple[
 def _help(model: Model, site: Site, name: str) -> str:
     if name in _INSTEAD:
         return _INSTEAD[name]
-    if site.owner and site.owner.in_workbook and name in (view.label for view in model.tasks_by_owner[site.owner]):
-        return "tasks of the workbook do not see each other's labels: read `_prev`, or write the value with `set_ctx`"
+    if site.owner and name in (view.label for view in model.tasks_by_owner[site.owner]):
+        return "this workbook task ends in a block, which has no result of its own: read `_prev`, or `set_ctx` it there"
     meant = did_you_mean(name, model.definitions.known_to(site)) if len(name) > 2 else ""
     if meant:
         return meant

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nodes import MappingEntry, Scalar, scalars
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
+
+_NAMING = ("auth", "attach")
+"""Inputs that name keychain entries."""
 
 
 class UnusedCredential(Rule):
@@ -73,7 +76,7 @@ def _used(model: Model) -> set[str] | None:
 
 
 def _auths(model: Model) -> Iterator[Scalar]:
-    """Yield everything written under an `auth`, of tasks and of the specs that reach them."""
+    """Yield everything written under `auth` or `attach`, of tasks and of the specs that reach them."""
     holders: list[Iterable[MappingEntry]] = [view.task.extra for view in model.tasks]
     specs = [view.task.spec for view in model.tasks]
     holders += [spec.extra for spec in specs if spec]
@@ -84,5 +87,13 @@ def _auths(model: Model) -> Iterator[Scalar]:
     holders += [credential.extra for credential in model.playbook.keychain or ()]
     for entries in holders:
         for entry in entries:
-            if entry.key.text == "auth":
+            if entry.key.text in _NAMING:
                 yield from scalars(entry.value)
+                yield from _keys(entry.value)
+
+
+def _keys(node: Node) -> Iterator[Scalar]:
+    """Yield the keys of mappings: in `auth: {api_token: {type: bearer}}` the first one names the entry."""
+    for entry in node.entries if isinstance(node, Mapping) else ():
+        yield entry.key
+        yield from _keys(entry.value)

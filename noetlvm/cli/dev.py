@@ -51,7 +51,8 @@ def dev(
     state.mkdir(mode=0o700, exist_ok=True)
     store = f"sqlite:{state / 'dev.db'}"
     token = _token(store)
-    with _processes() as spawn:
+    stopping = _Stopping()
+    with _processes() as spawn, stopping:
         options = [word for source in keychain or () for word in ("--keychain", source)]
         server = spawn("server", "--store", store, "--listen", listen, "--json", *options)
         url = _url(server)
@@ -59,10 +60,36 @@ def dev(
         os.environ |= {SERVER: url, TOKEN: token}
         workers = [spawn("worker", "--slots", str(slots), *options) for _ in range(WORKERS)]
         try:
-            _register_until_stopped(playbooks, url, token, [server, *workers])
+            _register_until_stopped(playbooks, url, token, [server, *workers], stopping)
         except KeyboardInterrupt:
             return 0
+        if stopping.is_requested:
+            return 0
     raise CommandError("a process has ended; its messages are above")
+
+
+class _Stopping:
+    """Whether a signal has ended the command.
+
+    The signal also interrupts what the process waits for. That alone is not enough: Python ignores an exception inside
+    a finalizer.
+    """
+
+    def __init__(self) -> None:
+        self.is_requested = False
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._stop)
+
+    def __exit__(self, *_error: object) -> None:
+        """The processes are ended once; a second signal does not interrupt that."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
+    def _stop(self, _number: int, _frame: object) -> None:
+        self.is_requested = True
+        raise KeyboardInterrupt
 
 
 def _token(store: str) -> str:
@@ -91,11 +118,6 @@ def _processes() -> Iterator[Spawn]:
         started.append(process)
         return process
 
-    def stop(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, stop)
     try:
         yield spawn
     finally:
@@ -122,13 +144,15 @@ def _url(server: subprocess.Popen[str]) -> str:
     return str(json.loads(line)["url"])
 
 
-def _register_until_stopped(folder: Path, url: str, token: str, processes: list[subprocess.Popen[str]]) -> None:
-    """Register playbooks whenever they change, until a process ends."""
+def _register_until_stopped(
+    folder: Path, url: str, token: str, processes: list[subprocess.Popen[str]], stopping: _Stopping
+) -> None:
+    """Register playbooks whenever they change, until a process ends or a signal comes."""
     from noetlvm.client.client import Client
 
     seen: dict[Path, float] = {}
     with Client(url, token) as client:
-        while all(process.poll() is None for process in processes):
+        while not stopping.is_requested and all(process.poll() is None for process in processes):
             for file in sorted({*folder.rglob("*.yaml"), *folder.rglob("*.yml")}):
                 changed = file.stat().st_mtime
                 if seen.get(file) != changed:

@@ -18,6 +18,7 @@ from noetlvm.command_line.process import CommandError
 
 START_SECONDS = 120
 STOP_SECONDS = 30
+COMMAND_SECONDS = 180
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -57,7 +58,12 @@ class Cluster:
         """Run a command of `noetlvm` with the token, and return what it prints. Raises CommandError."""
         command = [sys.executable, "-P", "-m", "noetlvm", *words]
         environment = _environment() | {"NOETLVM_TOKEN": self.token}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, env=environment, check=False, timeout=COMMAND_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise CommandError(f"`noetlvm {' '.join(words)}` did not end within {COMMAND_SECONDS} seconds") from None
         if done.returncode:
             raise CommandError(done.stderr.strip().removeprefix("noetlvm: "))
         return done.stdout
@@ -76,13 +82,13 @@ class Cluster:
         """Kill a server and start it again at the same address."""
         process, url = self.servers[number]
         process.kill()
-        process.wait()
+        process.wait(STOP_SECONDS)
         self.servers[number] = self._start_server(url.removeprefix("http://"))
 
     def restart_worker(self, number: int, server: str) -> None:
         """Kill a worker and start another one."""
         self.workers[number].kill()
-        self.workers[number].wait()
+        self.workers[number].wait(STOP_SECONDS)
         self.workers[number] = self._start_worker(server)
 
     def client(self, number: int = 0) -> Client:
@@ -100,11 +106,15 @@ class Cluster:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait()
+                process.wait(STOP_SECONDS)
 
     def _start_server(self, listen: str) -> ServerProcess:
         process, out = self._spawn("server", "--store", self.store, "--listen", listen, *self._server_options)
-        return ServerProcess(process, str(json.loads(_first_line(process, out))["url"]))
+        try:
+            return ServerProcess(process, str(json.loads(_first_line(process, out))["url"]))
+        except BaseException:
+            process.kill()
+            raise
 
     def _start_worker(self, server: str) -> subprocess.Popen[bytes]:
         return self._spawn("worker", "--server", server, *self._worker_options)[0]

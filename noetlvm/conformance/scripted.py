@@ -7,13 +7,14 @@ there is one owner of its state. The clock is shared too: a file says how fast t
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import struct
 import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock, Thread, get_ident
 from typing import Any, NamedTuple
 
 from noetlvm.machine.instructions import CallTool
@@ -103,6 +104,12 @@ class ScriptHost:
 
     def close(self) -> None:
         self._listener.close()
+
+    def set_keychain(self, entries: Mapping[str, Any]) -> None:
+        """Let servers find these entries. A server may read the file at any time: it is replaced as a whole."""
+        new = self.keychains.with_suffix(f".{get_ident()}")
+        new.write_text(json.dumps(entries), encoding="utf-8")
+        new.replace(self.keychains)
 
     def play(self, bundle: str, scripts: Scripts) -> None:
         """Answer the calls of a bundle's executions by a script, from its beginning."""

@@ -184,7 +184,7 @@ def judge_run(mode: ServiceMode, case: Case) -> list[str]:
     if case.expect["status"] == "refused":
         return list(_judge_refusal(mode, case))
     embedded = run_given(case.texts, case.given, execution_id=EMBEDDED)
-    mode.host.keychains.write_text(json.dumps(case.given.get("keychain", {})), encoding="utf-8")
+    mode.host.set_keychain(case.given.get("keychain", {}))
     try:
         ran = mode.run(compile_texts(case.texts), case.given, embedded)
     except ServiceError as error:

@@ -295,6 +295,10 @@ class LoadedStep(Record):
         """Return whether nothing is decided before its first task calls a tool that takes time."""
         return self.pipeline is not None and self.pipeline.calls_first
 
+    def kinds(self) -> set[str]:
+        """Return the tool kinds of its tasks."""
+        return {kind for _, kind, _ in self.pipeline.tasks()} if self.pipeline else set()
+
     def unit(self, iteration: str) -> str:
         """Return the part of a run that one lease covers: a local loop's iterations share the lease around them."""
         if self.leased_levels == len(self.loops):
@@ -327,8 +331,7 @@ class LoadedPlaybook(Record):
 
     def kinds(self) -> set[str]:
         """Return the tool kinds of its tasks."""
-        pipelines = (step.pipeline for step in self.steps.values() if step.pipeline)
-        return {kind for pipeline in pipelines for _, kind, _ in pipeline.tasks()}
+        return {kind for step in self.steps.values() for kind in step.kinds()}
 
     def locate(self, address: str, instruction: int | None = None) -> str:
         """Return `file:line:column` of an instruction of the code at an address of this playbook; else nothing."""

@@ -44,7 +44,7 @@ def part(mapping: dict[str, V], keys: frozenset[str] | None) -> dict[str, V]:
     """Return the entries of a mapping that these keys name; itself if these are all, or if it is stored elsewhere."""
     if keys is None or type(mapping) is not dict or mapping.keys() <= keys:
         return mapping
-    return {key: value for key, value in mapping.items() if key in keys}
+    return {key: mapping[key] for key in sorted(keys) if key in mapping}
 
 
 class _Found:

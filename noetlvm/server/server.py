@@ -410,8 +410,19 @@ class Server:
     def _cancel_child(self, active: Active, cancel: CancelChild) -> bool:
         id = child_id(cancel.key)
         active.awaited.pop(id, None)
-        active.sent.append(ExecutionRequest(id, "cancel", active.execution_id))
+        if self._was_requested(active, id):
+            active.sent.append(ExecutionRequest(id, "cancel", active.execution_id))
         return False
+
+    def _was_requested(self, active: Active, child: str) -> bool:
+        """Return whether a child runs or will: not if its task started while the parent was paused, or was refused.
+
+        Nothing would ever acknowledge a request to a child that is never created.
+        """
+        if child in self.active or any(request.execution_id == child for request in active.sent):
+            return True
+        # In this order: another server may create the child, and acknowledge its start, between the two.
+        return bool(self.store.requests(child, limit=1)) or self.store.execution(child) is not None
 
     def take_effects(self, active: Active) -> list[Effect]:
         """Return the effects of written decisions that are performed in this process."""

@@ -20,7 +20,7 @@ from noetlvm.service.metrics import Metrics
 from noetlvm.service.models import Health
 from noetlvm.service.playbooks_api import playbooks_router
 from noetlvm.service.polling_api import polling_router
-from noetlvm.service.problems import ProblemError, answer_with_problems, documented
+from noetlvm.service.problems import ProblemError, UnexpectedErrors, answer_with_problems, documented
 from noetlvm.service.tokens_api import tokens_router
 from noetlvm.service.worker_api import worker_router
 
@@ -60,6 +60,7 @@ def service_app(driver: Driver) -> FastAPI:
     app.state.sessions, app.state.running = {}, set()
     app.state.metrics = metrics = Metrics(driver)
     app.add_middleware(BodyLimits)
+    app.add_middleware(UnexpectedErrors)
     answer_with_problems(app)
     for router in (playbooks_router, executions_router, tokens_router, worker_router, polling_router):
         app.include_router(router, prefix=API)

@@ -88,13 +88,24 @@ class Driver:
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
         self._is_stopping = False
+        self._beginning: set[asyncio.Future[bool]] = set()
+        """Starts and retries that are not durable yet."""
         self.failure: str = ""
         """Why the last write failed; empty: it did not. Readiness depends on it."""
 
     # ---- the loop
 
     async def run(self) -> None:
-        """Drive until `stop`."""
+        """Drive until `stop`. What was not durable then is answered with an error."""
+        try:
+            await self._drive()
+        finally:
+            self._is_stopping = True
+            for durable in self._beginning:
+                if not durable.done():
+                    durable.set_exception(StoreError("the server is stopping; send the request again"))
+
+    async def _drive(self) -> None:
         next_poll = 0.0
         loop = asyncio.get_running_loop()
         connecting = None if await self._has_wake_ups() else loop.create_task(self._connect_again())
@@ -387,10 +398,16 @@ class Driver:
         known = self.store.started(start_key) if start_key else None
         if known is not None:
             return known
+        if self._is_stopping:
+            raise StoreError("the server is stopping; send the request again")
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         id = begin(_resolving(durable))
         self._wake.set()
-        await durable
+        self._beginning.add(durable)
+        try:
+            await durable
+        finally:
+            self._beginning.discard(durable)
         return (self.store.started(start_key) or id) if start_key else id
 
     def _observe(self, row: Execution, recorded: Sequence[Recorded]) -> None:

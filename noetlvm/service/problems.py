@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import uuid
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -11,10 +14,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetlvm.store.interface import StoreError
 
 MEDIA_TYPE = "application/problem+json"
+
+_LOG = logging.getLogger("noetlvm.server")
 
 
 class Diagnostic(BaseModel):
@@ -36,6 +42,7 @@ class ProblemDocument(BaseModel):
     title: str = Field(description="The kind in words; the same for all problems of one kind.")
     status: int = Field(description="The HTTP status code.")
     detail: str = Field("", description="What is wrong with this request.")
+    instance: str = Field("", description="Of an unexpected error: its identifier in the server's log, as a URI.")
     diagnostics: list[Diagnostic] = Field([], description="Findings, where a playbook was refused.")
 
 
@@ -59,7 +66,7 @@ class ProblemError(Exception):
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what a route declares, so that the OpenAPI description lists every answer."""
-    always = (400, 401, 403, 408, 413, 429, 503)
+    always = (400, 401, 403, 408, 413, 429, 500, 503)
     return {
         status: {"model": ProblemDocument, "content": {MEDIA_TYPE: {}}, "description": HTTPStatus(status).phrase}
         for status in sorted({*always, *statuses})
@@ -91,3 +98,39 @@ def answer_with_problems(app: FastAPI) -> None:
     @app.exception_handler(StoreError)
     async def on_store(_request: Request, error: StoreError) -> JSONResponse:
         return problem_response(503, str(error), {"Retry-After": "1"})
+
+
+class UnexpectedErrors:
+    """ASGI middleware: an error that no handler knows is logged under an identifier, which is all that the answer says.
+
+    A request that is cancelled because the server stops gets an answer too: the client may send it again elsewhere.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_answer = False
+
+        async def noted(message: Message) -> None:
+            nonlocal has_answer
+            has_answer = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except asyncio.CancelledError:
+            if not has_answer:
+                stopping = problem_response(503, "the server is stopping; send the request again", {"Retry-After": "1"})
+                await stopping(scope, receive, send)
+            raise
+        except Exception as error:
+            instance = uuid.uuid4().urn
+            _LOG.error("%s %s failed as %s", scope["method"], scope["path"], instance, exc_info=error)
+            if has_answer:
+                raise  # the connection ends in the middle of the answer
+            detail = "the server failed; its log says why, under the identifier that `instance` names"
+            await problem_response(500, detail, instance=instance)(scope, receive, send)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from noetlvm.command_line.process import CommandError
 from noetlvm.language.placement import StoreName
@@ -178,17 +181,25 @@ _M_ARENA_MAX = -8
 """Of `mallopt` in glibc."""
 
 
+class LogLines(logging.Formatter):
+    """Formats a record as a line of JSON.
+
+    Of an exception it has the kind and the calls that led to it. Its message may hold data, and so a secret.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {"time": record.created, "level": record.levelname.lower(), "logger": record.name}
+        line["message"] = record.getMessage().strip()
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            calls = traceback.extract_tb(error.__traceback__)
+            line["exception"] = type(error).__qualname__
+            line["calls"] = [f"{call.filename}:{call.lineno} {call.name}" for call in calls]
+        return json.dumps(line, ensure_ascii=False)
+
+
 def log_to_stderr(level: str) -> None:
-    """Write structured logs: one JSON object a line."""
-    import logging
-
-    class Lines(logging.Formatter):
-        """Formats a record as JSON."""
-
-        def format(self, record: logging.LogRecord) -> str:
-            line = {"time": record.created, "level": record.levelname.lower(), "logger": record.name}
-            return json.dumps(line | {"message": record.getMessage()}, ensure_ascii=False)
-
+    """Write structured logs."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(LogLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -10,18 +10,19 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
-from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
+from noetlvm.record import changed
 from noetlvm.server.credentials import Credentials
 from noetlvm.service.server_link import Exchange, ServerLink
-from noetlvm.tools.call import Tools
+from noetlvm.tools.call import Tools, UnavailableTools
 from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
 LEASE_SECONDS = 15.0
@@ -53,8 +54,14 @@ class RemoteWorker:
         slots: int,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
+        missing: Callable[[Iterable[str]], list[str]] = lambda _kinds: [],
+        records_inputs: bool = False,
     ) -> None:
-        """`jitter` gives numbers below 1 that spread the reconnection of many workers."""
+        """`jitter` gives numbers below 1 that spread the reconnection of many workers.
+
+        `missing` says what is not installed here of what tool kinds need: a pipeline with such a task fails before its
+        first one. `records_inputs`: the log says what tools were given.
+        """
         self.id = id
         self._link = link
         self._jitter = jitter
@@ -69,6 +76,8 @@ class RemoteWorker:
         self._reports: list[dict[str, Any]] = []
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._last_report = 0
+        self._handed_over = 0
+        """The last report that a connection got, whether it arrived or not."""
         self._results: list[tuple[str, bytes]] = []
         self._offloads: dict[Part, Offload] = {}
         self._news = asyncio.Event()
@@ -82,6 +91,9 @@ class RemoteWorker:
         self._leased: dict[Part, float] = {}
         """When the lease of each pipeline was good: it ends one lease after that, or later."""
         self._released: list[dict[str, Any]] = []
+        self._missing = missing
+        self._missing_of: dict[tuple[str, str, str], str] = {}
+        """By bundle, playbook and step: what its tasks need and this worker has not."""
         self._ports = PipelinePorts(
             tools,
             self._clock,
@@ -90,6 +102,7 @@ class RemoteWorker:
             self._spawn,
             lambda: False,
             self._ended,
+            records_inputs,
         )
 
     # ---- the connection
@@ -137,9 +150,9 @@ class RemoteWorker:
             self._contact = self._clock.monotonic()
             await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             for report in list(self._reports):
-                # It may be in the log or not: the log knows, and who takes the command over continues from there.
-                self.give_up(_part(report), report["lease"])
-            self._results.clear()
+                if report["number"] <= self._handed_over:
+                    # It may be in the log or not: the log knows, and the next worker continues from there.
+                    self.give_up(_part(report), report["lease"])
             self._beats.clear()
             sender = asyncio.create_task(self._send(exchange))
             self._news.set()
@@ -159,26 +172,31 @@ class RemoteWorker:
                 sender.cancel()
 
     async def _send(self, exchange: Exchange) -> None:
-        sent, beaten = 0, float("-inf")
+        beaten = float("-inf")
         while True:
             until_beat = beaten + self._lease_seconds / HEARTBEATS_A_LEASE - self._clock.monotonic()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), max(0.0, until_beat))
             self._news.clear()
             results, self._results = self._results, []
+            released, self._released = self._released, []
+            reports = [report for report in self._reports if report["number"] > self._handed_over]
+            self._handed_over = self._last_report
             while sum(len(data) for _, data in results) > RESULTS_BYTES and len(results) > 1:
                 await exchange.send(encode({"results": [results.pop(0)]}))
-            released, self._released = self._released, []
-            reports = [report for report in self._reports if report["number"] > sent]
-            sent = max((report["number"] for report in reports), default=sent)
             message: dict[str, Any] = {"reports": reports, "results": results, "released": released}
             if self._clock.monotonic() >= beaten + self._lease_seconds / HEARTBEATS_A_LEASE:
                 beaten = self._clock.monotonic()
                 message["beat"] = self._beat()
-                message["held"] = [_lease(part, run.work.lease) for part, run in self._runs.items()]
+                message["held"] = [_lease(part, lease) for part, lease in self._held(reports).items()]
             if self._is_draining:
                 message["slots"] = 0
             await exchange.send(encode(message))
+
+    def _held(self, reports: list[dict[str, Any]]) -> dict[Part, int]:
+        """Return the leases of what runs here, and of what has ended and these reports say so."""
+        reported = {_part(report): report["lease"] for report in reports}
+        return reported | {part: run.work.lease for part, run in self._runs.items()}
 
     def _beat(self) -> int:
         """Return the number of the renewal that is sent now. Raises ConnectionError if none is answered any more."""
@@ -228,7 +246,7 @@ class RemoteWorker:
         redact = credentials.redact or (_unchanged if playbook.keychain else None)
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=redact)
         self._offloads[part] = offload
-        run = PipelineRun(work, playbook, credentials, offload, self._ports)
+        run = PipelineRun(work, playbook, credentials, offload, self._ports_for(work, playbook))
         run.begin()
         if run.task is not None:
             self._runs[part] = run
@@ -236,6 +254,14 @@ class RemoteWorker:
             run.task.add_done_callback(lambda task: self._return_failed(work, task))
         else:
             self._offloads.pop(part, None)
+
+    def _ports_for(self, work: Work, playbook: LoadedPlaybook) -> PipelinePorts:
+        """Return the ports of a command: without tools if its step has tasks whose packages are not installed."""
+        key = work.bundle, work.path, work.step
+        if key not in self._missing_of:
+            self._missing_of[key] = "; ".join(self._missing(playbook.steps[work.step].kinds()))
+        missing = self._missing_of[key]
+        return changed(self._ports, tools=UnavailableTools(missing)) if missing else self._ports
 
     def _return_failed(self, work: Work, task: asyncio.Task[None]) -> None:
         """Return the command of a pipeline that this worker cannot continue, for instance because a result is gone."""
@@ -336,6 +362,7 @@ class RemoteWorker:
         if found is None:
             while len(self._bundles) >= BUNDLES_MAX:
                 self._bundles.pop(next(iter(self._bundles)))
+                self._missing_of.clear()
             found = self._bundles[id] = Bundle.of(self._link.get(f"/api/v1/bundles/{id}?worker={self.id}"))
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
@@ -219,8 +220,7 @@ def _postgres(alias: str, entry: Any, _use: AuthUse) -> list[str]:
     parts = {names[name]: value for name, value in postgres_parts(entry).items() if name in names}
     secret = _identifier(f"{alias}_secret")
     return [
-        "INSTALL postgres",
-        "LOAD postgres",
+        *_extension("postgres_scanner"),
         _secret(secret, {"TYPE": "postgres", **parts}),
         f"ATTACH '' AS {_identifier(alias)} (TYPE postgres, SECRET {secret})",
     ]
@@ -239,7 +239,7 @@ def _object_store(type_: str) -> Callable[[str, Any, AuthUse], list[str]]:
         options = {name.upper(): parts[name] for name in names if parts.get(name) is not None}
         scope = {"SCOPE": use.scope} if use.scope else {}
         made = {"TYPE": type_, "KEY_ID": key, "SECRET": secret, **options, **scope}
-        return ["INSTALL httpfs", "LOAD httpfs", _secret(_identifier(alias), made)]
+        return [*_extension("httpfs"), _secret(_identifier(alias), made)]
 
     return attach
 
@@ -263,6 +263,20 @@ _ATTACH: dict[str, Callable[[str, Any, AuthUse], list[str]]] = {
     "duckdb": _file,
 }
 """How each type is attached. Secrets go through DuckDB's secrets, which never appear in a result."""
+
+
+def _extension(name: str) -> list[str]:
+    """Return what loads an extension: from its Python package if that is installed, else downloaded once."""
+    from importlib.util import find_spec
+
+    import duckdb
+
+    found = find_spec(f"duckdb_extension_{name}")
+    for folder in found.submodule_search_locations or () if found else ():
+        file = Path(folder, "extensions", f"v{duckdb.__version__}", f"{name}.duckdb_extension")
+        if file.exists():
+            return [f"LOAD {_literal(file)}"]
+    return [f"INSTALL {name}", f"LOAD {name}"]
 
 
 def _secret(name: str, options: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Code and SQL that a task reads from a file or an HTTP address: `script: {uri, source: {type, …}}`, or a text.
 
-A file with a literal address is read by the compiler, and the bundle has its text; the rest is read at run time.
+The compiler reads what is written out and within its reach, and the bundle has the text; the rest is read at run time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from noetlvm.tools.call import Resources
 
 SCRIPT = (
-    "A text, or `{uri: …}` of a file or an http(s) address. A file with a literal address is read when the playbook is "
-    "compiled, everything else when the task runs."
+    "A text, or `{uri: …}` of a file or an http(s) address, at most 1 MiB. What is written out and can be read where "
+    "the playbook is compiled is read then, once, and the bundle has it; everything else is read when the task runs."
 )
 SCRIPT_BYTES_MAX = 1024 * 1024
 
@@ -90,4 +90,6 @@ async def _http_text(where: ScriptSource, call: ToolCall, resources: Resources) 
     text = outcome["result"]["data"]
     if not isinstance(text, str):
         raise InputError(f"`script`: {where.address} is no text")
+    if len(text.encode()) > SCRIPT_BYTES_MAX:
+        raise InputError(f"`script`: {where.address} is larger than {SCRIPT_BYTES_MAX} bytes")
     return text

@@ -41,7 +41,7 @@ LAYERS = {
         ("settings",),
         ("lint",),
         ("codegen", "parse", "schema"),
-        ("compile",),
+        ("compile", "script_text"),
         ("session",),
         ("bundle",),
         ("graph",),

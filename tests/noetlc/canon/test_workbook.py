@@ -263,3 +263,68 @@ def test_calls_and_arguments_that_nest_without_end_are_stopped() -> None:
     assert "nest deeper than 64" in refused(chain(400, "2"))[0]
     assert "nests too deep" in refused(chain(60, '[[["{{ args.x }}"]]]'))[0]
     assert labels(chain(60, "2")) == ["task_1"]
+
+
+LABELS = """    pair:
+      - one: {kind: noop, text: a}
+      - two: {kind: noop, text: "{{ one.x }} {{ args.n }}"}
+"""
+
+
+def test_tasks_of_a_list_read_each_other_by_their_own_labels() -> None:
+    found = tasks(playbook("      - save: {kind: workbook, task: pair, args: {n: 1}}\n", LABELS))
+    assert found["save.two"]["text"] == "{{ save.one.x }} {{ 1 }}"
+
+
+@pytest.mark.parametrize(
+    ("read", "canonical"),
+    [
+        ("{{ save }}", "{{ save.two }}"),
+        ("{{ save.rows[0] }}", "{{ save.two.rows[0] }}"),
+        ("{{ save.one.x }}", "{{ save.one.x }}"),
+        ("{{ save | default(1) }}", "{{ save.two | default(1) }}"),
+    ],
+)
+def test_the_label_of_a_call_reads_its_last_task_and_with_a_label_that_task(read: str, canonical: str) -> None:
+    call = (
+        f'      - save: {{kind: workbook, task: pair, args: {{n: 1}}}}\n      - use: {{kind: noop, text: "{read}"}}\n'
+    )
+    assert tasks(playbook(call, LABELS))["use"]["text"] == canonical
+
+
+def test_a_nested_call_is_read_through_to_its_last_task() -> None:
+    call = "      - save: {kind: workbook, task: outer}\n      - use: {kind: noop, text: '{{ save }}'}\n"
+    outer = "    outer: [{kind: noop}, {inner: {kind: workbook, task: pair, args: {n: 2}}}]\n"
+    assert tasks(playbook(call, LABELS + outer))["use"]["text"] == "{{ save.inner.two }}"
+
+
+def test_an_argument_reads_the_callers_label_though_the_list_has_one_of_that_name() -> None:
+    call = "      - one: {kind: noop, text: mine}\n      - save: {kind: workbook, task: pair, args: {n: '{{ one }}'}}\n"
+    assert tasks(playbook(call, LABELS))["save.two"]["text"] == "{{ save.one.x }} {{ one }}"
+
+
+@pytest.mark.parametrize(
+    ("loop", "task"),
+    [
+        ("", f"{{kind: noop, {PASS % '{do: continue, set_ctx: {one: 1}}'}}}"),
+        ("    loop: {in: [1], iterator: one}\n", "{kind: noop}"),
+    ],
+    ids=["ctx", "iter"],
+)
+def test_a_name_that_comes_before_labels_hides_them(loop: str, task: str) -> None:
+    call = f"      - first: {task}\n      - save: {{kind: workbook, task: pair, args: {{n: 1}}}}\n"
+    assert tasks(playbook(call, LABELS, loop))["save.two"]["text"] == "{{ one.x }} {{ 1 }}"
+
+
+def test_an_argument_that_reads_its_own_call_is_refused_where_it_may_have_changed() -> None:
+    call = (
+        "      - save: {kind: workbook, task: pair, args: {n: '{{ save | default(0) }}'}}\n"
+        f"      - again: {{kind: noop, {PASS % '{do: jump, to: save}'}}}\n"
+    )
+    assert "`save.two`" in refused(playbook(call, LABELS))[0]
+
+
+def test_a_label_that_no_template_can_name_is_refused_where_it_is_read() -> None:
+    assert (
+        "`save-it.one`" in refused(playbook("      - save-it: {kind: workbook, task: pair, args: {n: 1}}\n", LABELS))[0]
+    )

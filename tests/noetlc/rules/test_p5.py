@@ -143,6 +143,8 @@ def test_credential_that_nothing_names_is_found() -> None:
         "{kind: http, url: 'https://example.org', headers: {x: '{{ keychain[args.name] }}'}}",
         "{kind: postgres, auth: '{{ args.name }}', command: SELECT 1}",
         "{kind: postgres, command: SELECT 1, spec: {auth: pg}}",
+        "{kind: http, url: 'https://example.org', auth: {pg: {type: bearer}}}",
+        "{kind: duckdb, command: SELECT 1, attach: {shop: {auth: pg}}}",
     ],
 )
 def test_credential_that_is_or_may_be_used_is_not_reported(tool: str) -> None:

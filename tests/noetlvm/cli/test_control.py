@@ -38,16 +38,28 @@ workflow:
 """
 
 
+def _receive_hangup() -> None:
+    """The tests themselves may run under `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Running:
     """A process that runs a playbook which waits until its gate opens."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, ignores_hangup: bool = False) -> None:
         self.gate = folder / "gate"
         self.database = folder / "executions.db"
         (folder / "waiting.yaml").write_text(PLAYBOOK)
         command = [sys.executable, "-m", "noetlvm", "run", "waiting.yaml", "--set", f"gate={self.gate}", "--json"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "NOETLVM_DB": str(self.database)}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment)
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env=environment,
+            preexec_fn=None if ignores_hangup else _receive_hangup,
+        )
         self.wait_for(lambda names: "task.started" in names)
 
     def names(self) -> list[str]:
@@ -81,7 +93,7 @@ def running(noetlvm: Command, tmp_path: Path) -> Iterator[Running]:
     made.gate.touch()
     if made.process.poll() is None:
         made.process.kill()
-    made.process.wait()
+    made.process.wait(PATIENCE_SECONDS)
 
 
 def test_another_process_can_cancel(running: Running, noetlvm: Command) -> None:
@@ -134,7 +146,7 @@ def test_a_terminal_that_is_closed_stops_a_run_in_good_order(running: Running, n
 def test_nohup_lets_a_run_outlive_its_terminal(noetlvm: Command, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        running = Running(tmp_path)
+        running = Running(tmp_path, ignores_hangup=True)
     finally:
         signal.signal(signal.SIGHUP, before)
     running.process.send_signal(signal.SIGHUP)
@@ -145,7 +157,7 @@ def test_nohup_lets_a_run_outlive_its_terminal(noetlvm: Command, tmp_path: Path)
 
 def test_what_nobody_runs_is_cancelled_on_the_spot(running: Running, noetlvm: Command) -> None:
     running.process.kill()
-    running.process.wait()
+    running.process.wait(PATIENCE_SECONDS)
     id = json.loads(noetlvm("list", "--json").out)["execution_id"]
     assert noetlvm("pause", id[-12:]).err == f"{id}: paused\n"
     assert noetlvm("cancel", id).err == f"{id}: cancelled\n"

@@ -146,12 +146,14 @@ def killed(tmp_path: Path) -> Path:
     command = [sys.executable, "-m", "noetlvm", "run", "sleep.yaml", "--db", str(database), "--quiet"]
     process = subprocess.Popen(command, cwd=tmp_path)
     try:
+        give_up = time.monotonic() + 120
         while not _has_started(database):
             assert process.poll() is None
+            assert time.monotonic() < give_up
             time.sleep(0.05)
     finally:
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.wait(60)
     return database
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from noetlvm.bridge import compile_texts
+from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import Request
+from noetlvm.machine.messages import Cancel, Input, Pause, Request, WorkerReport
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
@@ -54,3 +55,71 @@ def test_a_start_that_is_delivered_again_after_the_end_is_acknowledged() -> None
     decided(server)
     assert store.execution(id) == ended
     assert server.active == {}
+
+
+PARENT = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: tests/parent }
+workflow:
+  - step: start
+    tool: [{ child: { kind: playbook, path: tests/child } }]
+"""
+CHILD = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: child, path: tests/child }
+workflow:
+  - step: start
+    tool: [{ work: { kind: shell, command: ["true"] } }]
+"""
+
+
+class Parent:
+    """An execution whose only task starts a child, and the server that decides for it."""
+
+    def __init__(self, path: str = "tests/child") -> None:
+        self.store = MemoryStore()
+        self.server = Server(
+            self.store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True
+        )
+        self.path = path
+        self.id = self.server.start(Bundle.of(compile_texts([PARENT, CHILD])), {})
+        decided(self.server)
+
+    def give(self, *inputs: Input) -> None:
+        """Let it decide on inputs that arrive together."""
+        active = self.server.activate(self.id)
+        for given in inputs:
+            self.server.submit(active, given)
+        decided(self.server)
+
+    def child_wanted(self) -> Input:
+        wants = Event("task.started", {"ts": 1.0, "child": {"path": self.path}}, 1, "", 1, "child", 1)
+        return WorkerReport(1, "", 1, [wants])
+
+    def statuses(self) -> list[str]:
+        return sorted(row.status for row in self.store.executions())
+
+
+def test_a_child_that_a_pause_held_back_is_not_cancelled_with_its_parent() -> None:
+    parent = Parent()
+    parent.give(Pause())
+    parent.give(parent.child_wanted())
+    parent.give(Cancel())
+    assert parent.statuses() == ["cancelled"]
+    assert parent.store.requests() == []
+
+
+def test_a_child_that_was_refused_is_not_cancelled_with_its_parent() -> None:
+    parent = Parent("tests/none")
+    parent.give(parent.child_wanted(), Cancel())
+    assert parent.statuses() == ["cancelled"]
+    assert parent.store.requests() == []
+
+
+def test_a_child_is_cancelled_with_its_parent_even_if_it_is_requested_in_the_same_write() -> None:
+    parent = Parent()
+    parent.give(parent.child_wanted(), Cancel())
+    assert parent.statuses() == ["cancelled", "cancelled"]
+    assert parent.store.requests() == []

@@ -49,7 +49,7 @@ def driven(test: Callable[[Driver], Coroutine[Any, Any, None]]) -> None:
             driver.stop()
             await task
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 async def next_command(worker: ConnectedWorker, news: asyncio.Event) -> Work:
@@ -189,7 +189,7 @@ def test_a_draining_worker_leaves_when_no_server_can_take_its_reports(monkeypatc
         worker.drain()
         await worker.run()
 
-    asyncio.run(test())
+    asyncio.run(asyncio.wait_for(test(), 120))
 
 
 def test_a_server_starts_without_wake_ups_and_connects_them_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,4 +215,4 @@ def test_a_server_starts_without_wake_ups_and_connects_them_later(monkeypatch: p
         driver.stop()
         await task
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))

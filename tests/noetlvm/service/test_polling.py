@@ -60,6 +60,7 @@ def served(**options: Any) -> Iterator[Served]:
     def run() -> None:
         driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=0.05)
         config = uvicorn.Config(service_app(driver), port=0, log_config=None, ws="websockets-sansio", **options)
+        config.timeout_graceful_shutdown = 1  # a long request of a worker would last until its end
 
         class Process(uvicorn.Server):
             async def startup(self, sockets: Any = None) -> None:
@@ -70,14 +71,15 @@ def served(**options: Any) -> Iterator[Served]:
         stopping.append(Process(config))
         stopping[0].run()
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     try:
         yield Served(f"http://127.0.0.1:{address[0]}", store, token)
     finally:
         stopping[0].should_exit = True
-        thread.join(30)
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 @contextmanager
@@ -106,14 +108,14 @@ def without_websockets(url: str) -> Iterator[str]:
         await asyncio.gather(pipe(reader, other_writer), pipe(other_reader, writer), return_exceptions=True)
 
     server = loop.run_until_complete(asyncio.start_server(handle, "127.0.0.1", 0))
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        assert refused
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        thread.join(60)
+    assert refused
 
 
 def start(client: Served) -> str:
@@ -127,19 +129,21 @@ def start(client: Served) -> str:
     return str(answer.json()["execution_id"])
 
 
-def work_until_ended(service: Served, link: ServerLink, id: str) -> PlayedTools:
+def work_until_ended(
+    service: Served, link: ServerLink, id: str, *, status: str = "success", **settings: Any
+) -> PlayedTools:
     """Run a worker until an execution has ended."""
     tools = PlayedTools()
 
     async def run() -> None:
-        worker = RemoteWorker(link, tools, id="one", pools=("default",), slots=2)
+        worker = RemoteWorker(link, tools, id="one", pools=("default",), slots=2, **settings)
         task = asyncio.create_task(worker.run())
         async with asyncio.timeout(60):
             while (row := service.store.execution(id)) is None or row.ended is None:
                 await asyncio.sleep(0.02)
             worker.drain()
             await task
-        assert row.status == "success"
+        assert row.status == status
 
     asyncio.run(run())
     return tools
@@ -152,6 +156,31 @@ def test_a_worker_works_over_plain_requests() -> None:
     assert len(tools.calls) == 7
 
 
+def test_a_worker_without_a_package_fails_a_pipeline_before_its_first_task() -> None:
+    with served() as service:
+        id = start(service)
+        link = PollingLink(service.url, service.token)
+        tools = work_until_ended(service, link, id, status="failed", missing=lambda _kinds: ["`python` needs a snake"])
+        (failed, *_) = [one.event.data for one in service.store.events(id) if one.event.name == "task.done"]
+    assert not tools.calls
+    assert failed["outcome"]["error"] | {"details": {}} == {
+        "kind": "dependency",
+        "retryable": False,
+        "message": "`python` needs a snake",
+        "details": {},
+    }
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_a_worker_records_what_tools_are_given_as_its_setting_says(records: bool) -> None:
+    with served() as service:
+        id = start(service)
+        work_until_ended(service, PollingLink(service.url, service.token), id, records_inputs=records)
+        started = [one.event.data for one in service.store.events(id) if one.event.name == "task.started"]
+    assert started
+    assert any("inputs" in data for data in started) is records
+
+
 def test_a_worker_behind_a_proxy_without_websockets_uses_plain_requests() -> None:
     with served() as service, without_websockets(service.url) as url:
         id = start(service)
@@ -160,7 +189,8 @@ def test_a_worker_behind_a_proxy_without_websockets_uses_plain_requests() -> Non
 
 def test_a_worker_whose_token_is_refused_ends() -> None:
     async def run(link: ServerLink) -> None:
-        await RemoteWorker(link, PlayedTools(), id="one", pools=("default",), slots=1).run()
+        worker = RemoteWorker(link, PlayedTools(), id="one", pools=("default",), slots=1)
+        await asyncio.wait_for(worker.run(), 60)
 
     with served() as service:
         for link in (PollingLink(service.url, "nvt_x_y"), AnyLink(service.url, "nvt_x_y")):

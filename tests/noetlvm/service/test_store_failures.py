@@ -116,7 +116,7 @@ def test_work_that_a_failed_write_opened_is_handed_out_after_the_next(failure: s
             await asyncio.wait_for(driven.driver.start(one_playbook(CHILD), {}, {}), 30)
             assert (await driven.command(worker)).step == "start"
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_slot_is_free_again_while_a_task_waits_for_its_child() -> None:
@@ -131,7 +131,7 @@ def test_a_slot_is_free_again_while_a_task_waits_for_its_child() -> None:
             child = await driven.command(worker)
             assert child.path == "tests/child"
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_worker_that_comes_while_the_store_fails_is_not_given_work() -> None:
@@ -154,7 +154,7 @@ def test_a_worker_that_comes_while_the_store_fails_is_not_given_work() -> None:
         await exchange_messages(driver, Socket())
         assert driver.hub.workers == {}
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def shared_server(store: MemoryStore) -> Server:
@@ -223,7 +223,7 @@ def test_a_resumed_execution_leaves_its_work_with_the_worker_of_another_server()
             assert other.take().commands == []
             assert other.free == 1
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_start_that_loses_the_race_for_its_key_leaves_no_slot_taken() -> None:
@@ -241,7 +241,7 @@ def test_a_start_that_loses_the_race_for_its_key_leaves_no_slot_taken() -> None:
             assert await asyncio.wait_for(starting, 30) == id
             assert (await first.command(worker)).execution_id == id
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_driver_does_not_spin_while_the_store_fails_and_a_timer_is_due() -> None:
@@ -259,7 +259,7 @@ def test_a_driver_does_not_spin_while_the_store_fails_and_a_timer_is_due() -> No
             await asyncio.wait_for(starting, 30)
             assert 0 < tries < 100  # polling every 20 ms
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_an_iteration_that_a_resumed_execution_cancels_leaves_no_command() -> None:

@@ -183,11 +183,12 @@ def test_writers_in_several_threads_take_turns_and_lose_nothing(store: Store) ->
             else:
                 done += 1
 
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    writers = [threading.Thread(target=write, args=(number,), daemon=True) for number in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join()
+        writer.join(120)
+        assert not writer.is_alive()
     assert seqs(store) == list(range(1, 102))
 
 
@@ -451,13 +452,16 @@ def test_of_a_hundred_equal_starts_at_once_one_wins(store: Store) -> None:
     batch = [append(execution(f"e{number}"), 0, events([1]), start_key="k") for number in range(50)]
     lost = store.write(batch)
     threads = [
-        threading.Thread(target=lambda number=number: add(store, execution(f"t{number}"), 0, start_key="k"))
+        threading.Thread(
+            target=lambda number=number: add(store, execution(f"t{number}"), 0, start_key="k"), daemon=True
+        )
         for number in range(50)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(120)
+        assert not thread.is_alive()
     (row,) = store.executions()
     assert (len(lost), store.started("k")) == (49, row.execution_id)
 

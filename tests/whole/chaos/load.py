@@ -105,7 +105,9 @@ class Load:
     def run_one(self) -> Ending:
         """Run one execution to its end, and return how it ended."""
         started = self._start()
+        give_up = time.monotonic() + PATIENCE_SECONDS
         while not self._has_ended(started):
+            assert time.monotonic() < give_up, "the execution does not end"
             time.sleep(0.02)
         return self.ending(started.id)
 

@@ -42,8 +42,10 @@ def example_server() -> Iterator[Any]:
     finally:
         sys.path.remove(str(EXAMPLES))
     running = server.start()
-    yield running
-    running.shutdown()
+    try:
+        yield running
+    finally:
+        running.shutdown()
 
 
 @pytest.mark.parametrize("name", MODES)
@@ -69,7 +71,7 @@ def run_embedded(bundle: bytes, payload: dict[str, Any]) -> RunResult:
     async def run() -> None:
         engine = Engine(store, results, ToolRunner())
         engine.start(Bundle.of(bundle), payload, "00000000-0000-8000-8000-e38edded0000")
-        await engine.run()
+        await asyncio.wait_for(engine.run(), 200)
 
     asyncio.run(run())
     return read_result(store, results, store.executions(parent="")[0], lambda _id: ([], 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -10,9 +11,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from noetlc.compile import PlaybookFile, compile_playbooks
@@ -186,18 +189,40 @@ def reported(place: Place) -> set[str]:
         reader.close()
 
 
-def kill_when(place: Place, process: subprocess.Popen[str], seq: int, delay: float) -> bool:
-    """Kill a process once so many events are durable, or a little later; tell whether it had ended by itself."""
+def wait_while(holds: Callable[[], bool]) -> None:
     give_up = time.monotonic() + PATIENCE_SECONDS
-    while place.seq() < seq and process.poll() is None:
+    while holds():
         assert time.monotonic() < give_up, "the execution does not get on"
         time.sleep(0.002)
+
+
+def kill_when(place: Place, process: subprocess.Popen[str], seq: int, delay: float) -> bool:
+    """Kill a process once so many events are durable, or a little later; tell whether it had ended by itself."""
+    wait_while(lambda: place.seq() < seq and process.poll() is None)
     time.sleep(delay)
     if process.poll() is not None:
         return True
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill_with_its_tools(process)
     return False
+
+
+def kill_with_its_tools(process: subprocess.Popen[str]) -> None:
+    """Kill a process as a power cut does: a tool that lived on would write its line at any later time."""
+    process.send_signal(signal.SIGSTOP)
+    tools = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    for tool in tools:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            tool.kill()
+    process.wait(PATIENCE_SECONDS)
+    wait_while(lambda: any(map(is_alive, tools)))
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -277,8 +302,7 @@ def check_events(events: list[Event]) -> None:
 def test_ctrl_c_stops_in_good_order_and_resume_goes_on(tmp_path: Path, fault_free: dict[str, Any]) -> None:
     place = Place(tmp_path / "place")
     process = place.run()
-    while place.seq() < 12 and process.poll() is None:
-        time.sleep(0.002)
+    wait_while(lambda: place.seq() < 12 and process.poll() is None)
     process.send_signal(signal.SIGINT)
     left = ended(process)
     assert (process.returncode, left["status"]) == (130, "running")
@@ -291,8 +315,7 @@ def test_ctrl_c_stops_in_good_order_and_resume_goes_on(tmp_path: Path, fault_fre
 def test_two_processes_cannot_run_one_database(tmp_path: Path) -> None:
     place = Place(tmp_path / "place")
     first = place.run()
-    while not place.seq() and first.poll() is None:
-        time.sleep(0.002)
+    wait_while(lambda: not place.seq() and first.poll() is None)
     first.send_signal(signal.SIGSTOP)
     second = place.resume()
     second.communicate(timeout=PATIENCE_SECONDS)

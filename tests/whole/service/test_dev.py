@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,10 +9,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from noetlvm.client import Client
+from tests.whole.chaos.forked import wait_until
+from tests.whole.service.processes import wait_for
 
+PATIENCE_SECONDS = 120
 PLAYBOOK = """\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -24,56 +27,67 @@ workflow:
 """
 
 
+class Dev:
+    """The process. It writes to files, so that it never waits for a reader."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "hello.yaml").write_text(PLAYBOOK, encoding="utf-8")
+        command = [sys.executable, "-P", "-m", "noetlvm", "dev", str(folder)]
+        self._out, self._err = folder / "out", folder / "err"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def wait_until_registered(self) -> tuple[str, str]:
+        """Return URL and token once the folder's playbook is registered; the workers have started by then."""
+        wait_until(lambda: self.has_ended or "registered as tests/hello" in self._err.read_text(), PATIENCE_SECONDS)
+        assert not self.has_ended, self._err.read_text()
+        url, token = (line.partition("=")[2] for line in self._out.read_text().splitlines())
+        return url, token
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def close(self) -> None:
+        """Kill it; what it started ends with it, or is killed too."""
+        started = [] if self.has_ended else psutil.Process(self.process.pid).children()
+        self.process.kill()
+        self.process.wait(PATIENCE_SECONDS)
+        for child in psutil.wait_procs(started, 10)[1]:
+            child.kill()
+
+
 @pytest.fixture
-def dev(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    (tmp_path / "hello.yaml").write_text(PLAYBOOK, encoding="utf-8")
-    command = [sys.executable, "-P", "-m", "noetlvm", "dev", str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    yield process
-    process.kill()
-    process.communicate()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().partition("=")[2].strip()
-
-
-def registered(process: subprocess.Popen[str]) -> None:
-    """Wait until the folder's playbook is registered; the workers have started by then."""
-    assert process.stderr is not None
-    for text in process.stderr:
-        if "registered as tests/hello" in text:
-            return
-    raise AssertionError("it ended")
-
-
-def children(process: subprocess.Popen[str]) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
-
-def is_alive(pid: int) -> bool:
+def dev(tmp_path: Path) -> Iterator[Dev]:
+    made = Dev(tmp_path)
     try:
-        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
+        yield made
+    finally:
+        made.close()
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
 
 
-def test_a_playbook_of_the_folder_runs(dev: subprocess.Popen[str]) -> None:
-    url, token = line(dev), line(dev)
-    registered(dev)
+def test_a_playbook_of_the_folder_runs(dev: Dev) -> None:
+    url, token = dev.wait_until_registered()
     with Client(url, token) as client:
-        started = client.start("tests/hello")
-        assert client.wait(started)["result"] == 42
+        assert wait_for(client, client.start("tests/hello"))["result"] == 42
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL], ids=lambda s: s.name)
-def test_server_and_workers_end_with_it(dev: subprocess.Popen[str], ending: signal.Signals) -> None:
-    line(dev)
-    registered(dev)
-    started = children(dev)
+def test_server_and_workers_end_with_it(dev: Dev, ending: signal.Signals) -> None:
+    dev.wait_until_registered()
+    started = psutil.Process(dev.process.pid).children()
     assert len(started) == 3
-    os.kill(dev.pid, ending)
-    dev.wait()
-    while any(map(is_alive, started)):
+    commands = {child.pid: " ".join(child.cmdline()) for child in started}
+    dev.process.send_signal(ending)
+    dev.process.wait(PATIENCE_SECONDS)
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while left := [child for child in started if is_alive(child)]:
+        assert time.monotonic() < give_up, f"still running: {[commands[child.pid] for child in left]}"
         time.sleep(0.05)

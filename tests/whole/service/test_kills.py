@@ -15,8 +15,9 @@ from datetime import datetime
 from pathlib import Path
 
 from noetlvm.conformance.cluster import Cluster, running
+from noetlvm.conformance.databases import NatsProcess, PostgresProcess
 from noetlvm.conformance.service_runs import opened_for_reading
-from tests.whole.chaos.databases import Nats, Postgres, postgres_and_nats
+from tests.whole.chaos.databases import postgres_and_nats
 from tests.whole.chaos.forked import ForkedCluster, wait_until
 from tests.whole.chaos.histories import check
 from tests.whole.chaos.load import Load
@@ -49,7 +50,7 @@ def kill_a_worker(cluster: Cluster) -> Kill:
     return kill
 
 
-def kill_a_database(database: Postgres | Nats) -> Kill:
+def kill_a_database(database: PostgresProcess | NatsProcess) -> Kill:
     def kill(chance: random.Random) -> None:
         database.kill()
         time.sleep(chance.random() * PAUSE_SECONDS)

@@ -13,7 +13,7 @@ import pytest
 from noetlvm.client import Client
 from noetlvm.conformance.cluster import Cluster
 from tests.servers import nats_server, postgres_server
-from tests.whole.service.processes import cluster, persistently, run_to_end, wait_for
+from tests.whole.service.processes import PATIENCE_SECONDS, cluster, persistently, run_to_end, wait_for
 
 WORKLOAD = b"""\
 apiVersion: noetl.io/v2
@@ -128,7 +128,9 @@ def test_a_server_that_is_killed_and_started_again_finds_the_work_of_its_workers
     with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=60) as made, made.client() as client:
         bundle = client.register(LONG)["bundle"]
         id = client.start(bundle=bundle, payload={"file": str(file)})
+        give_up = time.monotonic() + PATIENCE_SECONDS
         while not file.exists():
+            assert time.monotonic() < give_up, "the task does not begin"
             time.sleep(0.02)
         made.restart_server(0)
         assert wait_for(client, id)["status"] == "success"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -27,19 +28,32 @@ def test_there_are_fifty_bugs_and_each_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
-    run_seed(0)  # everything is imported before the process is forked, and works
-    child = os.fork()
-    if not child:
-        os._exit(_verdict(mutant))
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
+    code = _exit_code(mutant)
     assert code != NOT_PLANTED, f"the text of `{mutant.name}` is not in {mutant.module} exactly once"
     assert code != SURVIVED, f"nothing notices `{mutant.name}`"
 
 
-def _verdict(mutant: Mutant, more_seeds: int = MORE_SEEDS) -> int:
-    """Plant a bug and look for it, in a process of its own."""
-    signal.alarm(SECONDS_MAX)
+def _exit_code(mutant: Mutant, more_seeds: int = MORE_SEEDS) -> int:
+    """Plant a bug and look for it in a forked process, and return how that process ended."""
+    run_seed(0)  # everything is imported before the process is forked, and works
+    child = os.fork()
+    if not child:
+        code = CAUGHT
+        try:
+            code = _verdict(mutant, more_seeds)
+        finally:  # whatever was raised, a forked process never returns to the test runner
+            os._exit(code)
+    give_up = time.monotonic() + SECONDS_MAX
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > give_up:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _verdict(mutant: Mutant, more_seeds: int) -> int:
     try:
         plant(mutant)
     except ValueError:
@@ -57,9 +71,4 @@ def _verdict(mutant: Mutant, more_seeds: int = MORE_SEEDS) -> int:
 @pytest.mark.parametrize("module", sorted({mutant.module for mutant in MUTANTS}))
 def test_planting_by_itself_breaks_nothing(module: str) -> None:
     unchanged = next(mutant for mutant in MUTANTS if mutant.module == module)
-    run_seed(0)
-    child = os.fork()
-    if not child:
-        os._exit(_verdict(unchanged._replace(new=unchanged.old, caught_by="seed 0"), more_seeds=3))
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == SURVIVED
+    assert _exit_code(unchanged._replace(new=unchanged.old, caught_by="seed 0"), more_seeds=3) == SURVIVED

@@ -7,23 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
 
-import nats
 import pytest
 
 from noetlc.finding import Finding, Severity
 from noetlc.lint.check import check_bytes
 from noetlc.lint.fixing import fix_text
-from noetlvm.bridge import compile_texts
+from noetlvm.bridge import compile_playbooks
 from noetlvm.engine.engine import Engine
-from noetlvm.keychain.shapes import postgres_url, secret_texts
+from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.active import Ending
@@ -31,11 +25,7 @@ from noetlvm.server.credentials import Credentials
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner
 from noetlvm.worker.pipeline_run import SystemClock
-from tests.servers import nats_server, postgres_server
-
-FOLDER = Path(__file__).parent
-TOKEN = "styles-token-0123456789"
-PAGES: dict[int, list[int]] = {1: [1], 2: [2], 3: [3]}
+from tests.whole.styles.real_servers import FOLDER, TOKEN, Surroundings, bus, surroundings
 
 
 class Style(NamedTuple):
@@ -44,9 +34,9 @@ class Style(NamedTuple):
     expect: dict[str, Any]
 
     @property
-    def texts(self) -> list[str]:
+    def paths(self) -> list[str]:
         """The playbook, and the one that it runs."""
-        return [self.text, *(file.read_text("utf-8") for file in FOLDER.glob(f"{self.name}.child.yml"))]
+        return [str(FOLDER / f"{self.name}.yaml"), *map(str, FOLDER.glob(f"{self.name}.child.yml"))]
 
 
 STYLES = [
@@ -60,69 +50,25 @@ def named(style: Style) -> str:
     return style.name
 
 
-class _Api(BaseHTTPRequestHandler):
-    """Answers with what it was sent; `/flaky/…` is busy twice, `/pages` has three pages."""
-
-    attempts: Counter[str] = Counter()
-
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        status, data = 200, self._echo()
-        if url.path.startswith("/flaky/"):
-            self.attempts[url.path] += 1
-            status, data = (200 if self.attempts[url.path] > 2 else 503), {"attempt": self.attempts[url.path]}
-        elif url.path == "/pages":
-            page = int(parse_qs(url.query)["page"][0])
-            data = {"rows": PAGES[page], "more": page < max(PAGES)}
-        elif url.path == "/auth":
-            data = {"authorized": self.headers["Authorization"] == f"Bearer {TOKEN}"}
-        elif url.path == "/missing":
-            status = 404
-        self._answer(302 if url.path == "/moved" else status, data)
-
-    do_POST = do_PUT = do_GET  # noqa: N815 - names that the base class looks for
-
-    def _echo(self) -> dict[str, Any]:
-        body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
-        return {"method": self.command, "query": urlsplit(self.path).query, "body": body}
-
-    def _answer(self, status: int, data: object) -> None:
-        body = json.dumps(data).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Location", "/items")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Print nothing."""
-
-
 @pytest.fixture(scope="module")
 def endings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ending]]:
     """How every right playbook ends, all of them in one engine with real tools."""
-    api = ThreadingHTTPServer(("127.0.0.1", 0), _Api)
-    threading.Thread(target=api.serve_forever, daemon=True).start()
-    with postgres_server() as postgres, nats_server(tmp_path_factory.mktemp("nats")) as bus:
-        secrets = {"pg": postgres_url(postgres), "bus": bus, "api_token": TOKEN}
-        yield asyncio.run(_run_all(f"http://127.0.0.1:{api.server_port}", secrets))
-    api.shutdown()
+    with pytest.MonkeyPatch.context() as patch, surroundings(tmp_path_factory.mktemp("styles")) as found:
+        patch.setenv("STYLES_SECRET", TOKEN)
+        yield asyncio.run(_run_all(found))
 
 
-async def _run_all(api: str, secrets: dict[str, Any]) -> dict[str, Ending]:
+async def _run_all(found: Surroundings) -> dict[str, Ending]:
     def resolve(declared: tuple[Any, ...]) -> Credentials:
-        found = {entry.name: secrets[entry.name] for entry in declared}
-        return Credentials(found, secret_texts(found)) if found else Credentials()
+        secrets = {entry.name: found.secrets[entry.name] for entry in declared}
+        return Credentials(secrets, secret_texts(secrets)) if secrets else Credentials()
 
-    client = await nats.connect(secrets["bus"])
-    await client.jetstream().create_key_value(bucket="styles")
-    await client.close()
     engine = Engine(MemoryStore(), MemoryResults(), ToolRunner(), clock=SystemClock(), resolve=resolve)
     for style in RIGHT:
-        payload = {"api": api} if "api: " in style.text else {}
-        engine.start(Bundle.of(compile_texts(style.texts)), payload, style.name)
-    await asyncio.wait_for(engine.run(), 300)
+        payload = {key: value for key, value in found.workload.items() if f" {key}: " in style.text}
+        engine.start(Bundle.of(compile_playbooks(style.paths, quiet=True)), payload, style.name)
+    async with bus(found.secrets["bus"]):
+        await asyncio.wait_for(engine.run(), 300)
     return {style.name: engine.ending(style.name) for style in RIGHT}
 
 

@@ -1,0 +1,2 @@
+-- The sum of two parameters.
+SELECT %(a)s::int + %(b)s::int AS sum
