@@ -223,7 +223,7 @@ def _clues(whole: bytes) -> Iterator[_Clue]:
 
 
 def _exact_parts(form: bytes) -> Iterator[bytes]:
-    """Yield what is looked for as it is: a form of few letters, and the halves of one that is long by its punctuation."""
+    """Yield what is searched for as it is: a form of few letters, and the halves of one that is long by punctuation."""
     letters = len(_plain(form))
     if letters < DISTINCT:
         yield form
