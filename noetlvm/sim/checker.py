@@ -67,13 +67,23 @@ class Violation(NamedTuple):
 
 def check(scenario: Scenario, history: History) -> list[Violation]:
     """Return every violation, the earliest of each execution first."""
-    documents = {document["metadata"]["path"]: inlined(document) for document in scenario.playbooks}
+    documents = {document["metadata"]["path"]: document for document in scenario.playbooks}
     found: list[Violation] = []
     for id, log in history.logs.items():
         steady = not _CLOCK_FAULTS.intersection(history.happened)
-        found += _LogModel(id, documents[log.row.path], log, history.ctx.get(id), is_steady=steady).violations()
+        found += check_log(documents[log.row.path], log, history.ctx.get(id), is_steady=steady)
     found += _across(scenario, history)
     return found
+
+
+def check_log(
+    document: Document, log: StoredLog, ctx: dict[str, Any] | None = None, *, is_steady: bool = False
+) -> list[Violation]:
+    """Return what one log breaks; `ctx` is what it should come to, `is_steady` says that no clock was wrong.
+
+    Any log may be checked whose playbook has guards, gates and args of the forms that random playbooks have.
+    """
+    return _LogModel(inlined(document), log, ctx, is_steady=is_steady).violations()
 
 
 class _Run:
@@ -104,16 +114,14 @@ class _Run:
 class _LogModel:
     """One log while it is read."""
 
-    def __init__(
-        self, id: str, document: Document, log: StoredLog, ctx: dict[str, Any] | None, *, is_steady: bool
-    ) -> None:
-        self._id = id
+    def __init__(self, document: Document, log: StoredLog, ctx: dict[str, Any] | None, *, is_steady: bool) -> None:
+        self._id = log.row.execution_id
         self._document = document
         self._log = log
         self._state_ctx = ctx
         self._is_steady = is_steady
         self._steps = {step["step"]: step for step in document["workflow"]}
-        self._final = document["executor"]["spec"].get("final_step")
+        self._final = document.get("executor", {}).get("spec", {}).get("final_step")
         self._seq, self._now = 0, 0.0
         self._found: list[Violation] = []
         self._tokens: dict[int, tuple[str, dict[str, Any], bool]] = {}
@@ -153,8 +161,9 @@ class _LogModel:
     def _at_end(self) -> None:
         row = self._log.row
         self._expect(row.seq == len(self._log.events), "dense", f"the row says {row.seq}")
-        if self._status in _OVER:
-            self._expect(row.ended is not None and row.status == self._status, "finished", f"the row says {row.status}")
+        is_over = self._status in _OVER
+        self._expect(is_over == (row.ended is not None), "finished", f"the log ends as {self._status}")
+        self._expect(not is_over or row.status == self._status, "finished", f"the row says {row.status}")
         if self._state_ctx is not None:
             self._expect(self._state_ctx == self._ctx, "ctx", f"ctx is {self._state_ctx}, its patches give {self._ctx}")
 
@@ -333,7 +342,7 @@ class _LogModel:
         if run is None:
             return
         key = event.iteration, event.task
-        attempt, has_ended = run.attempts.get(key, (event.attempt, False))
+        attempt, has_ended = run.attempts.get(key, (0, True))
         once = attempt == event.attempt and not has_ended
         self._expect(once, "attempts", f"attempt {event.attempt} ends, the last is {attempt}")
         run.attempts[key] = event.attempt, True
@@ -547,7 +556,7 @@ def _across(scenario: Scenario, history: History) -> Iterator[Violation]:
         if len(ids) > 1 or not ids.issubset(roots):
             yield Violation("requests", "", 0, f"start {number} got {sorted(ids)}")
     yield from _effects(history)
-    yield from _children(history)
+    yield from check_children(history.logs)
     texts = [*history.log_lines, *(repr(log.row) for log in history.logs.values())]
     if any(SECRET in text for text in texts) or any(_SECRET in blob for blob in history.blobs.values()):
         yield Violation("secrets", "", 0, "a stored result, a row or a log line holds a secret")
@@ -579,16 +588,17 @@ def _effects(history: History) -> Iterator[Violation]:
             yield Violation("effects", id, call.seq, message)
 
 
-def _children(history: History) -> Iterator[Violation]:
+def check_children(logs: dict[str, StoredLog]) -> Iterator[Violation]:
+    """Yield what the logs of parents and of their children do not agree on."""
     wanted: Counter[str] = Counter()
-    for id, log in history.logs.items():
+    for id, log in logs.items():
         wanted[id] = sum("child" in one.event.data for one in log.events if one.event.name == "task.started")
-    have = Counter(log.row.parent for log in history.logs.values() if log.row.parent)
+    have = Counter(log.row.parent for log in logs.values() if log.row.parent)
     for parent, number in have.items():
         if number > wanted[parent]:
             yield Violation("children", parent, 0, f"{number} children, {wanted[parent]} were requested")
-    for id, log in history.logs.items():
-        parent_log = history.logs.get(log.row.parent)
+    for id, log in logs.items():
+        parent_log = logs.get(log.row.parent)
         if parent_log is None or log.row.ended is None:
             continue
         for recorded in parent_log.events:

@@ -29,9 +29,7 @@ from tests.whole.mutation.planting import plant_source, source_of
 
 ROOT = Path(__file__).parents[3]
 MACHINE = ROOT / "noetlvm" / "machine"
-TESTS = ("tests/noetlvm/machine", "tests/whole/conformance/test_run_cases.py", "tests/noetlvm/engine")
-LEFT_OUT = ("test_crash_anywhere.py", "test_any_schedule.py", "test_durability.py", "test_write_aside.py")
-"""Tests that take seconds each, or threads."""
+TESTS = ("tests/noetlvm/machine", "tests/whole/conformance/test_run_cases.py")
 SECONDS_MAX = 90
 """A mutant that takes longer is noticed: nothing else here does."""
 SURVIVED, KILLED = 0, 1
@@ -60,7 +58,7 @@ class MutationRun:
         self.results: list[dict[str, Any]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        self._items = [item for item in session.items if item.path.name not in LEFT_OUT]
+        self._items = session.items
         run_seed(0)  # everything is imported before processes are forked
         failing = [item.nodeid for number, item in enumerate(self._items) if not self._passes(number, item)]
         if failing:
@@ -69,6 +67,8 @@ class MutationRun:
         gc.freeze()
         for number, result in enumerate(self._run(self._mutants())):
             self.results.append(result)
+            if self._options.json:
+                self._options.json.write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
             if result["verdict"] != "killed" or not number % 100:
                 print(number, json.dumps(result), flush=True)
         return True
@@ -188,8 +188,6 @@ def main() -> int:
     run = MutationRun(options)
     words = ["-q", "-s", "-p", "no:xdist", "-p", "no:cacheprovider"]
     code = pytest.main([*words, "-o", "timeout=0", "-o", "session_timeout=0", *TESTS], plugins=[run])
-    if options.json:
-        options.json.write_text(json.dumps(run.results, indent=1) + "\n", encoding="utf-8")
     counts = Counter(result["verdict"] for result in run.results)
     print(dict(counts))
     return int(code)
