@@ -472,8 +472,8 @@ It exits with 0 if no invariant is broken, and with 1 at the first seed that bre
 
 The HTTP routes, PostgreSQL, SQLite and NATS are not part of it: tests with real processes cover those. A connection
 behaves as TCP does: a lost message takes the connection with it. Only wake-ups are lost one by one. Clocks of the store
-and of workers jump and drift; monotonic time does not. The language has no rate limit: the invariant `pace` checks the
-waits before retries instead.
+and of workers jump and drift; monotonic time does not. Servers make a snapshot every few events instead of every few
+thousand, so that those that restart or lose a race begin with one.
 
 ## How to read a failure
 The first lines say what is broken and how to repeat it:
@@ -489,8 +489,8 @@ After a fix, add the seed to `tests/whole/sim/corpus.json`, and write a focused 
 soon as playbooks or schedules are generated differently.
 
 ## Mutants
-`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the seed or the conformance case
-that catches it. A mutant whose text is no longer in the source fails the test.
+`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the seed, the conformance case or
+the test that catches it. A mutant whose text is no longer in the source fails the test.
 
 """
 

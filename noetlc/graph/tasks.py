@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from noetlvm.bytecode.isa import ControlFlow, Operand
+from noetlvm.bytecode.isa import LABELLED, ControlFlow, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
-_HEADS = ("ENTER", "MARK")
 _DIRECTIVES = {"JUMP_TO": "jump", "SKIP": "skip", "BREAK": "break"}
 """What a line says where the task does something else than go on."""
 
@@ -62,7 +61,7 @@ class _Exit(Record):
 def task_graph(pipeline: Pipeline) -> TaskGraph:
     """Return the graph of a pipeline's tasks. Marks that decide nothing are left out."""
     code = pipeline.code
-    heads = [at for at, instruction in enumerate(code) if instruction.opcode.name in _HEADS]
+    heads = [at for at, instruction in enumerate(code) if instruction.opcode.name in LABELLED]
     exits = {head: _exits(code, head) for head in heads}
     passed = {
         head: ways[0].target for head, ways in exits.items() if code[head].opcode.name == "MARK" and len(ways) == 1
@@ -80,7 +79,7 @@ def _exits(code: Sequence[Instruction], head: int) -> list[_Exit]:
         at, label = ahead.pop()
         if at in seen:
             continue
-        if code[at].opcode.name in _HEADS:
+        if code[at].opcode.name in LABELLED:
             found[_Exit(at, label)] = None
             continue
         seen.add(at)
@@ -167,5 +166,5 @@ class _Builder:
         label = str(self.code[head].operands[0])
         if self.code[head].opcode.name == "MARK":
             return TaskNode(NodeKind.DECISION, label)
-        call = next((one for one in self.code[head + 1 :] if one.opcode.name in ("CALL", *_HEADS)), None)
+        call = next((one for one in self.code[head + 1 :] if one.opcode.name in {"CALL", *LABELLED}), None)
         return TaskNode(NodeKind.TASK, label, str(call.operands[0]) if call and call.opcode.name == "CALL" else "")

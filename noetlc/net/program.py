@@ -10,7 +10,7 @@ from typing import NamedTuple
 from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, verdict
 from noetlc.net.code_guards import formula_of, listing
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, PipelineEnds, StepSummary, Where, build_net
-from noetlvm.bytecode.isa import ControlFlow
+from noetlvm.bytecode.isa import ControlFlow, OpcodeName
 from noetlvm.bytecode.program import (
     DebugMap,
     ExpressionCode,
@@ -85,7 +85,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
 # ---- how a step can end
 
 _DONE, _FAILED = -1, -2
-_ENDS = {"END": _DONE, "BREAK": _DONE, "FAIL": _FAILED}
+_ENDS: dict[OpcodeName, int] = {"END": _DONE, "BREAK": _DONE, "FAIL": _FAILED}
 _State = tuple[int, Facts]
 """An instruction, and what is known about the outcome there."""
 
@@ -195,7 +195,7 @@ def _keys_read(code: tuple[Instruction, ...]) -> Iterator[str]:
 def _key_after(following: tuple[Instruction, ...]) -> Iterator[str]:
     """`ctx.key` and `ctx['key']`; which key another `ctx[…]` reads depends on the run."""
     first, last = following[0], following[-1]
-    is_item = first.opcode.name == "CONST" and last.opcode.name in ("ITEM", "METHOD")
+    is_item = first.opcode.name == "CONST" and (last.opcode.name == "ITEM" or last.opcode.name == "METHOD")
     if first.opcode.name == "ATTR" or is_item:
         yield str(first.operands[0])
 

@@ -214,3 +214,5 @@ OPCODES: tuple[Opcode, ...] = _table()
 BY_NUMBER: dict[int, Opcode] = {opcode.number: opcode for opcode in OPCODES}
 EXPRESSION: dict[OpcodeName, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.EXPRESSION}
 PIPELINE: dict[OpcodeName, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.PIPELINE}
+LABELLED: frozenset[OpcodeName] = frozenset({"ENTER", "MARK"})
+"""What begins a task or a round of sugar, and has its label as first operand."""

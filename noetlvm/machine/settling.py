@@ -28,7 +28,7 @@ from noetlvm.machine.loops import (
 from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
 from noetlvm.machine.routing import AdmissionError, Routing, denial, final_status, judge, summary
 from noetlvm.machine.scope import server_names
-from noetlvm.machine.state import LoopRun, Run, Token, View
+from noetlvm.machine.state import LoopRun, Position, Run, Token, View
 
 FIRST_TOKEN = 1
 """Number of the token that starts an execution."""
@@ -101,8 +101,8 @@ class Settling:
         state = self._state
         if state.ended:
             self._route(next(iter(state.ended)))
-        elif state.complete:
-            self._end_loop(*next(iter(state.complete)))
+        elif (complete := self._endable()) is not None:
+            self._end_loop(*complete)
         elif state.unstarted:
             self._start_loop(*next(iter(state.unstarted)))
         elif state.untested:
@@ -218,6 +218,14 @@ class Settling:
         }
         return header | {"rate": list(loop.rate)} if loop.rate else header
 
+    def _endable(self) -> Position | None:
+        """Return the first loop that can be ended; of a run that is to fail, what runs is waited for first (S27)."""
+        for number, path in self._state.complete:
+            run = self._state.runs[number]
+            if run.failure is None or not run.threads or not all(thread.started for thread in run.threads.values()):
+                return number, path
+        return None
+
     def _end_loop(self, number: int, path: str) -> None:
         run = self._state.runs[number]
         if run.failure is not None:
@@ -281,7 +289,6 @@ class Settling:
             error = failure("cancelled", "another iteration failed before this one started")
             self.journal.emit("loop.iteration.failed", {"error": error, "cancelled": True}, number, path)
         if run.threads or run.failure is None:
-            self._state.complete.pop((number, ""), None)  # it comes back when the last one ends
             return
         iteration, error = run.failure
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}

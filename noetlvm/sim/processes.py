@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from noetlvm.store.memory import MemoryStore
 
 RESTART_SECONDS = (0.5, 8.0)
+SNAPSHOT_EVENTS = 7
+"""An execution of so few events has a snapshot, so that servers that restart or lose a race begin with one."""
 
 
 class Surroundings(NamedTuple):
@@ -64,6 +66,7 @@ class SimulatedServer:
             resolve_secrets,
             connect_wake_ups=connect_wake_ups,  # type: ignore[arg-type]  # it is one
             ids=around.ids,
+            snapshot_events=SNAPSHOT_EVENTS,
         )
         around.loop.spawn(process, self.driver.run())
 

@@ -13,8 +13,9 @@ from noetlvm.data.references import Reference
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
+from noetlvm.machine.state import State
 from noetlvm.results.memory import MemoryResults
-from noetlvm.server.recovery import folded
+from noetlvm.server.recovery import folded, recovered
 from noetlvm.service.driver import Driver
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
 from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError
@@ -76,6 +77,8 @@ class History(NamedTuple):
     """`ctx` of each execution in the state that its log makes."""
     differences: dict[str, int]
     """Executions whose log is decided differently now, and from which event on."""
+    unlike_snapshots: list[str]
+    """Executions whose snapshot leads to another state than all their events."""
     answers: dict[int, set[str]]
     """Identifiers that the client got for each of its starts."""
     blobs: dict[str, bytes]
@@ -265,12 +268,13 @@ class World:
         left += self._stuck
         left += [f"start {number} has no answer" for number, ids in self._answers.items() if not ids]
         failures = [(name, error) for name, error in self.loop.failures if not isinstance(error, _EXPECTED)]
-        ctx = {id: folded(self.store, id).ctx for id in logs}
+        states = {id: folded(self.store, id) for id in logs}
         return History(
             logs,
             self._calls,
-            ctx,
+            {id: state.ctx for id, state in states.items()},
             self._differences(logs),
+            [id for id, state in states.items() if not self._is_like_its_snapshot(id, state)],
             self._answers,
             self._results.blobs,
             left,
@@ -279,6 +283,9 @@ class World:
             self.loop.time(),
             lines,
         )
+
+    def _is_like_its_snapshot(self, id: str, state: State) -> bool:
+        return recovered(self.store, id, state.bundle).to_data() == state.to_data()
 
     def _fetch(self, reference: Reference) -> bytes:
         return self._results.get(reference.key)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from noetlvm.bytecode.isa import PIPELINE, Area, ControlFlow, OpcodeName, Operand
+from noetlvm.bytecode.isa import LABELLED, PIPELINE, Area, ControlFlow, OpcodeName, Operand
 from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
 from noetlvm.bytecode.verify.net import Plain
 from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, integer, text
@@ -63,7 +63,7 @@ def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[
 def _check_labels(code: tuple[Instruction, ...], plain: Plain) -> None:
     seen: set[str] = set()
     for at, instruction in enumerate(code):
-        if instruction.opcode.name not in ("ENTER", "MARK"):
+        if instruction.opcode.name not in LABELLED:
             continue
         label = text(instruction, 0)
         if not plain.holds(label):
@@ -133,7 +133,7 @@ def _at_target(code: tuple[Instruction, ...], at: int, target: int, task: _Task)
     return _BETWEEN
 
 
-_PLACES: frozenset[OpcodeName] = frozenset({"ENTER", "MARK", "RESET", "ROUND", "GOTO", "END"})
+_PLACES: frozenset[OpcodeName] = LABELLED | frozenset({"RESET", "ROUND", "GOTO", "END"})
 """Instructions that a directive may go to."""
 
 
