@@ -273,6 +273,7 @@ OPERAND_NUMBERS: dict[Operand, str] = {
     Operand.OPTIONAL_EXPR: f"0 for none, or 1 plus the {_EXPRESSION}",
     Operand.TARGET: "index of an instruction of the same code",
     Operand.COUNT: "the number itself",
+    Operand.LIMIT: f"twice the number, or twice the {_EXPRESSION} plus 1",
     Operand.SLOT: "index of a slot or counter",
     Operand.SPREAD: "1 for a list, 2 for a mapping, 3 for both",
     **{kind: f"index in: {', '.join(f'`{word}`' for word in words)}" for kind, words in CHOICES.items()},

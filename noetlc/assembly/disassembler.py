@@ -112,9 +112,13 @@ class _Text:
 
     def loop(self, loop: LoopHeader) -> Iterator[str]:
         reducers = ["reduce", _value([list(pair) for pair in loop.reducers])] if loop.reducers else []
-        head = _words(".loop", _value(loop.iterator), "width", str(loop.width), *_flags(loop, LOOP_FLAGS), *reducers)
+        computed = loop.width if isinstance(loop.width, ExpressionCode) else None
+        width = ["width", str(loop.width)] if computed is None else []
+        head = _words(".loop", _value(loop.iterator), *width, *_flags(loop, LOOP_FLAGS), *reducers)
         yield _indented(head, "  ")
         yield from self._part("    ", ".in", loop.collection)
+        yield from self._part("    ", ".width", computed)
+        yield from self._part("    ", ".rate", loop.rate)
 
     def arc(self, arc: ArcCode) -> Iterator[str]:
         yield "  " + _words(".arc", _value(arc.target), *_flags(arc, ARC_FLAGS), *self._place())

@@ -134,7 +134,8 @@ def _notes(step: NetStep, net: Net) -> Iterator[str]:
     if step.index == net.final:
         yield "last, when all is at rest"
     for level, width in enumerate(step.widths):
-        yield f"{'loop' if level == 0 else 'inner loop'}, {'one at a time' if width == 1 else f'{width} at once'}"
+        at_once = "one at a time" if width == 1 else f"{width or 'n'} at once"
+        yield f"{'loop' if level == 0 else 'inner loop'}, {at_once}"
     if step.gate is Gate.SHUT:
         yield "gate never opens"
     elif step.gate is Gate.UNSURE:

@@ -98,11 +98,11 @@ def _ways(
     instruction = code[at]
     name, flow = instruction.opcode.name, instruction.opcode.flow
     if name == "RETRY":
-        yield _Exit(head, f"retry, {instruction.operands[0]} in all")
+        yield _Exit(head, f"retry, {_limit(instruction.operands[0])} in all")
         yield at + 1, label
         return
     if name == "ROUND":
-        yield _Exit(_FAILED, f"after {instruction.operands[1]} rounds")
+        yield _Exit(_FAILED, f"after {_limit(instruction.operands[1])} rounds")
     if flow is ControlFlow.END:
         yield _Exit(_FAILED if name == "FAIL" else _DONE, _DIRECTIVES.get(name, label))
         return
@@ -111,6 +111,11 @@ def _ways(
         yield _target(instruction), _DIRECTIVES.get(name, no)
     if flow is not ControlFlow.JUMP:
         yield at + 1, yes
+
+
+def _limit(operand: object) -> str:
+    """Return a number for people; one that a template gives is not known here."""
+    return str(operand) if isinstance(operand, int) else "n"
 
 
 def _target(instruction: Instruction) -> int:

@@ -57,7 +57,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
         name=step.name,
         ends=run.ends,
         loop_sizes=_loop_sizes(step.loops),
-        widths=tuple(loop.width for loop in step.loops),
+        widths=tuple(loop.width if isinstance(loop.width, int) else None for loop in step.loops),
         best_effort=step.best_effort,
         has_limits="lifecycle" in step.settings,
         gate=formula_of(step.admit),
@@ -177,7 +177,8 @@ def _calls(code: tuple[Instruction, ...]) -> Iterator[str]:
 
 
 def _expressions(step: Transition, code: tuple[Instruction, ...]) -> Iterator[ExpressionCode]:
-    found: list[object] = [step.admit, *(loop.collection for loop in step.loops)]
+    found: list[object] = [step.admit]
+    found += [part for loop in step.loops for part in (loop.collection, loop.width, loop.rate)]
     found += [part for arc in step.arcs for part in (arc.guard, arc.args)]
     found += [operand for one in code for operand in one.operands]
     return (expression for expression in found if isinstance(expression, ExpressionCode))

@@ -11,7 +11,7 @@ from typing import Any
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
 from noetlvm.machine.fold import Journal, parallel_around, visible
-from noetlvm.machine.instructions import failure
+from noetlvm.machine.instructions import LimitError, failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import (
     CollectionError,
@@ -196,8 +196,8 @@ class Settling:
         names = self._names(run.args, seen, iter=iter_of(run, step, path, self.offload))
         try:
             items = collection(step, level, names)
-            header = self._header(step, level, items)
-        except CollectionError as problem:
+            header = self._header(step, level, items, names)
+        except (CollectionError, LimitError) as problem:
             self._fail_loop(number, path, problem.error)
             return
         self.journal.emit("loop.started", header, number, path)
@@ -206,17 +206,18 @@ class Settling:
             counts = {"total": len(items), "ok": len(items), "failed": 0}
             self.journal.emit("loop.done", {"result": nothing, "loop": counts}, number)
 
-    def _header(self, step: LoadedStep, level: int, items: Any) -> dict[str, Any]:
+    def _header(self, step: LoadedStep, level: int, items: Any, names: dict[str, Any]) -> dict[str, Any]:
         loop = step.loops[level]
+        rate = loop.rate_of(names)
         header: dict[str, Any] = {
             "items": stored_items(items, step, self.offload),
             "total": len(items),
-            "width": loop.width if step.pipeline else 0,
+            "width": loop.width(names) if step.pipeline else 0,
             "parallel": loop.parallel,
             "leaf": level + 1 == len(step.loops),
             "best_effort": step.best_effort,
         }
-        return header | {"rate": list(loop.rate)} if loop.rate else header
+        return header | {"rate": rate} if rate else header
 
     def _endable(self) -> Position | None:
         """Return the first loop that can be ended; of a run that is to fail, what runs is waited for first (S27)."""

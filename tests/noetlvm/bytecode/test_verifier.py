@@ -273,7 +273,7 @@ def test_an_error_in_a_loop_or_arc_names_it() -> None:
 
 def test_an_error_in_a_child_playbook_names_its_path() -> None:
     text = (
-        '.isa 2\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
+        '.isa 3\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
         '.playbook "child" "child"\n.entry "b"\n.step "b"\n.admit ( RETURN )'
     )
 
