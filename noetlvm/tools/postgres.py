@@ -451,13 +451,12 @@ async def _is_discarded(connection: AsyncConnection) -> bool:
 
 async def _readable(socket: int) -> None:
     """Wait until there is something to read."""
-    from asyncio import get_running_loop
+    from asyncio import Event, get_running_loop
 
-    loop = get_running_loop()
-    arrived = loop.create_future()
-    loop.add_reader(socket, lambda: arrived.done() or arrived.set_result(None))
+    loop, arrived = get_running_loop(), Event()
+    loop.add_reader(socket, arrived.set)
     try:
-        await arrived
+        await arrived.wait()
     finally:
         loop.remove_reader(socket)
 
