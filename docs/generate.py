@@ -273,6 +273,7 @@ OPERAND_NUMBERS: dict[Operand, str] = {
     Operand.OPTIONAL_EXPR: f"0 for none, or 1 plus the {_EXPRESSION}",
     Operand.TARGET: "index of an instruction of the same code",
     Operand.COUNT: "the number itself",
+    Operand.LIMIT: f"twice the number, or twice the {_EXPRESSION} plus 1",
     Operand.SLOT: "index of a slot or counter",
     Operand.SPREAD: "1 for a list, 2 for a mapping, 3 for both",
     **{kind: f"index in: {', '.join(f'`{word}`' for word in words)}" for kind, words in CHOICES.items()},
@@ -358,7 +359,7 @@ configuration says. It can work with findings of these rules, if you lower or ig
 | `NOETLC_CACHE` | folder of the lint cache and of parse tables |
 | `NOETLC_DEBUG`, `NOETLVM_DEBUG` | `1`: show the traceback of an internal error |
 | `NOETLVM_DB` | database of `noetlvm`, unless `--db` names one; else one under `XDG_STATE_HOME` |
-| `NOETLVM_INPUTS` | `off`: the log of `noetlvm run` does not record what tools are given |
+| `NOETLVM_INPUTS` | `off`, for `run`, `resume`, `retry` and `worker`: the log does not record what tools are given |
 | `NOETLVM_SERVER`, `NOETLVM_TOKEN` | server that commands use, unless `--server` or `--db` is given, and its token |
 | `NO_COLOR` | set: no colours |
 """
@@ -460,20 +461,22 @@ any `PYTHONHASHSEED`.
 
     noetlvm sim --seeds 100..199 --jobs 2
 
-It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one.
+It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one. `--embedded` simulates the
+embedded engine instead, on the same playbooks: one process that is server and worker, dies, and is resumed by the next.
 
 ## What is real and what is simulated
 | real | simulated |
 | --- | --- |
 | `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket: it has latency |
 | `service/remote_worker`, `worker/pipeline_run` | tools: outcomes follow from the seed, some last longer than a lease |
+| `engine` (`--embedded`): resume, requests of other processes | the process that calls it, and calls it again |
 | `server`, `machine`, the memory store | faults of the store: a transaction fails, blocks, or is the last |
 | asyncio code as it is | the event loop: time passes only when nothing is ready; a stopped process runs nothing |
 
 The HTTP routes, PostgreSQL, SQLite and NATS are not part of it: tests with real processes cover those. A connection
 behaves as TCP does: a lost message takes the connection with it. Only wake-ups are lost one by one. Clocks of the store
-and of workers jump and drift; monotonic time does not. The language has no rate limit: the invariant `pace` checks the
-waits before retries instead.
+and of workers jump and drift; monotonic time does not. Servers make a snapshot every few events instead of every few
+thousand, so that those that restart or lose a race begin with one.
 
 ## How to read a failure
 The first lines say what is broken and how to repeat it:
@@ -489,8 +492,8 @@ After a fix, add the seed to `tests/whole/sim/corpus.json`, and write a focused 
 soon as playbooks or schedules are generated differently.
 
 ## Mutants
-`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the seed or the conformance case
-that catches it. A mutant whose text is no longer in the source fails the test.
+`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the seed, the conformance case or
+the test that catches it. A mutant whose text is no longer in the source fails the test.
 
 """
 

@@ -23,7 +23,7 @@ from noetlvm.machine.payload import whole
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import UnresolvedError, resolver
 from noetlvm.server.requests import BadRequestError
-from noetlvm.tools.runner import ToolRunner
+from noetlvm.tools.runner import MissingPackageError, ToolRunner, require_packages
 
 if TYPE_CHECKING:
     from noetlvm.results.interface import ResultStore
@@ -35,6 +35,7 @@ __all__ = [
     "BundleError",
     "CompilationError",
     "Ending",
+    "MissingPackageError",
     "Playbook",
     "UnresolvedError",
     "run",
@@ -61,7 +62,8 @@ def run(playbook: Playbook, payload: Mapping[str, Any] | None = None, **options:
 
     Options are those of `run_async`. A failed playbook is an ending, not an exception. Raises CompilationError for a
     playbook with errors, BundleError for bytes that are no bundle, BadRequestError for a payload that cannot be
-    recorded, and UnresolvedError for a credential that nothing provides.
+    recorded, UnresolvedError for a credential that nothing provides, and MissingPackageError for tool kinds whose
+    packages are not installed.
     """
     return _finished(run_async(playbook, payload, **options))
 
@@ -86,6 +88,7 @@ async def run_async(
     bundle = _bundle(playbook)
     resolve = resolver(tuple(keychain))
     resolve(bundle.program.main.keychain)  # raises UnresolvedError before anything is recorded
+    require_packages(bundle.program.kinds())
     with _stores(db, durability) as (store, results):
         engine = Engine(
             store,

@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["empty-step.yaml"]
 
 .playbook "conformance/empty-step" "empty_step"

@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["loop-defaults.yaml"]
 
 .playbook "conformance/loop-defaults" "loop_defaults"

@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["spec-layers.yaml"]
 
 .playbook "conformance/spec-layers" "spec_layers"

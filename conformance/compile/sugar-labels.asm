@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["sugar-labels.yaml"]
 
 .playbook "conformance/sugar-labels" "sugar_labels"

@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["surroundings.yaml"]
 
 .playbook "conformance/surroundings" "surroundings" no_next_is_error

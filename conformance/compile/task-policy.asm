@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["task-policy.yaml"]
 
 .playbook "conformance/task-policy" "task_policy"

@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["task-without-policy.yaml"]
 
 .playbook "conformance/task-without-policy" "task_without_policy"

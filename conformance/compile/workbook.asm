@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["workbook.yaml"]
 
 .playbook "conformance/workbook" "workbook"

@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 
 .playbook "demo/case" "case"
   .entry "start"

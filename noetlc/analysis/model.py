@@ -268,14 +268,27 @@ def loop_mode(loop: ast.Loop) -> str:
     return mode.text if mode else "sequential"
 
 
-def loop_width(loop: ast.Loop) -> int:
-    """Return how many iterations of a loop run at once."""
+def loop_width(loop: ast.Loop) -> int | Scalar:
+    """Return how many iterations of a loop run at once, or the template that gives this number."""
     if loop_mode(loop) != "parallel":
         return 1
     spec = loop.spec
     policy = spec.policy if spec else None
     width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
-    return width.value if width is not None and isinstance(width.value, int) else PARALLEL_WIDTH
+    if width is None or not (width.is_template or isinstance(width.value, int)):
+        return PARALLEL_WIDTH
+    return width.value if isinstance(width.value, int) else width
+
+
+def loop_numbers(loop: ast.Loop) -> Iterator[tuple[str, Scalar]]:
+    """Yield the numbers of a loop that may be templates, with their keys."""
+    spec = loop.spec
+    holders = (spec, spec.policy if spec else None, spec.rate if spec else None)
+    for holder in holders:
+        for key in ("max_in_flight", "max", "per"):
+            node = getattr(holder, key, None)
+            if isinstance(node, Scalar):
+                yield key, node
 
 
 def patches(then: ast.Then) -> Iterator[tuple[str, MappingEntry]]:
@@ -334,6 +347,8 @@ def _step_sites(owner: Owner, step: ast.Step) -> Iterator[Site]:
     for depth, loop in enumerate(step.loops):
         if loop.in_ is not None:
             yield from _value_sites(loop.in_, TemplatePosition.LOOP_IN, "in", owner, loop_depth=depth)
+        for role, node in loop_numbers(loop):
+            yield from _value_sites(node, TemplatePosition.LOOP_SPEC, role, owner, loop_depth=depth)
     for arc in (step.next.arcs or ()) if step.next else ():
         if arc.when:
             yield Site(arc.when, TemplatePosition.ARC_WHEN, "when", owner, arc=arc)
@@ -353,6 +368,8 @@ def _pipeline_sites(
             yield Site(guard, TemplatePosition.SUGAR_WHEN, "when", owner, loop_depth=depth)
         if isinstance(entry, ast.Repeat) and entry.delay:
             yield Site(entry.delay, TemplatePosition.TASK_DELAY, "delay", owner, loop_depth=depth)
+        if isinstance(entry, ast.Repeat) and entry.max:
+            yield from _value_sites(entry.max, TemplatePosition.SUGAR_MAX, "max", owner, loop_depth=depth)
         for body in ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
 
@@ -376,6 +393,10 @@ def _task_sites(owner: Owner, view: TaskView, depth: int) -> Iterator[Site]:
         if rule.when:
             yield Site(rule.when, TemplatePosition.TASK_POLICY, "when", owner, view, rule, loop_depth=depth)
     for rule, then in thens(task):
+        if then.attempts:
+            yield from _value_sites(
+                then.attempts, TemplatePosition.TASK_DELAY, "attempts", owner, view, rule, loop_depth=depth
+            )
         if then.delay:
             yield Site(then.delay, TemplatePosition.TASK_DELAY, "delay", owner, view, rule, loop_depth=depth)
         for name, entry in patches(then):

@@ -262,9 +262,12 @@ class _Builder:
         return Transition(name=name.value, loops=_of_type(parts, LoopHeader), arcs=_of_type(parts, ArcCode), **fields)
 
     def loop(self, children: list[Any]) -> LoopHeader:
-        iterator, width, *parts, _, collection, _ = children
-        fields = {"reducers": ()} | _fields(parts, LOOP_FLAGS)
-        return LoopHeader(collection=collection, iterator=iterator.value, width=width.value, **fields)
+        iterator, *parts = children
+        (collection,) = _of_type(parts, ExpressionCode)
+        fields: dict[str, Any] = {"reducers": ()} | _fields(parts, LOOP_FLAGS)
+        if "width" not in fields:
+            raise self._lexer.error("expected `width` and a number, or `.width (…)` after `.in`", iterator.at)
+        return LoopHeader(collection=collection, iterator=iterator.value, **fields)
 
     def arc(self, children: list[Any]) -> ArcCode:
         target, *parts = children
@@ -413,6 +416,8 @@ class _Operands:
         if kind is Operand.EXPR or kind is Operand.OPTIONAL_EXPR:
             return self._expression(kind, what)
         token = self._left.pop(0) if self._left else self._end
+        if kind is Operand.LIMIT and isinstance(token, ExpressionCode):
+            return token
         if type(token) is not AssemblyToken:
             raise self._lexer.error(f"expected {what}, found a code")
         if kind in CHOICES:

@@ -22,7 +22,7 @@ from noetlc.assembly.lexer import (
     STEP_FLAGS,
 )
 from noetlc.assembly.synopsis import Synopsis
-from noetlvm.bytecode.isa import ISA_VERSION, Area, Operand
+from noetlvm.bytecode.isa import ISA_VERSION, LABELLED, Area, Operand
 from noetlvm.bytecode.program import (
     ArcCode,
     DebugEntry,
@@ -46,7 +46,6 @@ MARK_COLUMN = 46
 COMMENT_COLUMN = 56
 
 _PERHAPS_UNPRINTABLE = re.compile(r"[^\n -~]")
-_NAMED = frozenset({"ENTER", "MARK"})
 
 
 def disassemble(program: Program, *, source_lines: bool = True) -> str:
@@ -113,9 +112,13 @@ class _Text:
 
     def loop(self, loop: LoopHeader) -> Iterator[str]:
         reducers = ["reduce", _value([list(pair) for pair in loop.reducers])] if loop.reducers else []
-        head = _words(".loop", _value(loop.iterator), "width", str(loop.width), *_flags(loop, LOOP_FLAGS), *reducers)
+        computed = loop.width if isinstance(loop.width, ExpressionCode) else None
+        width = ["width", str(loop.width)] if computed is None else []
+        head = _words(".loop", _value(loop.iterator), *width, *_flags(loop, LOOP_FLAGS), *reducers)
         yield _indented(head, "  ")
         yield from self._part("    ", ".in", loop.collection)
+        yield from self._part("    ", ".width", computed)
+        yield from self._part("    ", ".rate", loop.rate)
 
     def arc(self, arc: ArcCode) -> Iterator[str]:
         yield "  " + _words(".arc", _value(arc.target), *_flags(arc, ARC_FLAGS), *self._place())
@@ -222,7 +225,7 @@ def _labels(code: tuple[Instruction, ...], area: Area) -> dict[int, str]:
 def _own_labels(code: tuple[Instruction, ...]) -> dict[int, str]:
     taken: dict[str, int] = {}
     for at, instruction in enumerate(code):
-        label = instruction.operands[0] if instruction.opcode.name in _NAMED else None
+        label = instruction.operands[0] if instruction.opcode.name in LABELLED else None
         if isinstance(label, str) and LABEL_NAME.fullmatch(label) and not GENERATED_LABEL.fullmatch(label):
             taken.setdefault(label, at)
     return {at: label for label, at in taken.items()}

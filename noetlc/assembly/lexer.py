@@ -21,7 +21,7 @@ CHOICES: dict[Operand, tuple[str, ...]] = {
 STRINGS = frozenset({Operand.TEXT, Operand.FILTER, Operand.TEST, Operand.FUNCTION, Operand.METHOD})
 """Operands that are written as a JSON string."""
 
-NUMBERS = frozenset({Operand.COUNT, Operand.SLOT, Operand.SPREAD})
+NUMBERS = frozenset({Operand.COUNT, Operand.LIMIT, Operand.SLOT, Operand.SPREAD})
 
 NO_EXPRESSION = "none"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from noetlc.assembly.lexer import LABEL_NAME
 from noetlvm.bytecode.isa import COMPARISONS, Area, Operand
-from noetlvm.bytecode.program import Instruction
+from noetlvm.bytecode.program import ExpressionCode, Instruction
 
 WIDTH = 60
 """Characters of a value that are shown."""
@@ -21,6 +21,7 @@ _WORDS: dict[Operand, tuple[str, ...]] = {
     Operand.TARGET: ("target",),
     Operand.NAME: ("namespace",),
     Operand.COUNT: ("n",),
+    Operand.LIMIT: ("n",),
     Operand.CONST: ("k",),
     Operand.TEXT: ("k", "kind"),
     Operand.SLOT: ("slot",),
@@ -74,7 +75,7 @@ class Synopsis:
     def _operand_words(self, instruction: Instruction) -> dict[str, str]:
         words: dict[str, str] = {}
         for kind, value in zip(instruction.opcode.operands, instruction.operands, strict=True):
-            if kind in _WORDS:
+            if kind in _WORDS and not isinstance(value, ExpressionCode):
                 words |= dict.fromkeys(_WORDS[kind], self._shown(kind, value))
         return words
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from noetlvm.bytecode.isa import LABELLED
 from noetlvm.bytecode.program import DebugEntry, DebugMap, Instruction, Mark, PlaybookCode, Program
 
 _LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>[0-9]+)\Z")
 _BLOCK = re.compile(r"(choose|while|until)_[0-9]+")
-_NAMING = ("ENTER", "MARK")
 
 
 class SourcePosition(NamedTuple):
@@ -78,7 +78,7 @@ def _labels(
 ) -> Iterator[SourcePosition]:
     step = entry.address.removesuffix("/tool")
     for number, (instruction, mark) in enumerate(zip(code, entry.marks, strict=True)):
-        if instruction.opcode.name in _NAMING:
+        if instruction.opcode.name in LABELLED:
             label = str(instruction.operands[0])
             construct = _construct(entry.address, number, code, constructs) or _of_label(label)
             yield _position(f"{step}/{label}", construct, mark, debug)
@@ -87,7 +87,7 @@ def _labels(
 def _construct(address: str, number: int, code: tuple[Instruction, ...], constructs: dict[str, str]) -> str | None:
     """Return what the first expression after a label says that it belongs to; there may be none before the next."""
     for at in range(number, len(code)):
-        if at > number and code[at].opcode.name in _NAMING:
+        if at > number and code[at].opcode.name in LABELLED:
             return None
         for index in range(len(code[at].operands)):
             if f"{address}.{at}.{index}" in constructs:

@@ -66,7 +66,7 @@ from noetlc.canon.errors import ExpansionError
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, ScalarValue
 from noetlc.syntax.span import Span
-from noetlvm.bytecode.limits import OPERAND_MAX
+from noetlvm.bytecode.limits import LIMIT_MAX
 from noetlvm.record import Record, changed
 
 FLOW = "flow"
@@ -87,7 +87,8 @@ class FlowTask(Record):
     """The round counter to set to zero."""
     round: str | None = None
     """The round counter to increment when control continues to the next entry."""
-    max: int = ROUNDS_MAX
+    max: int | Scalar = ROUNDS_MAX
+    """How many rounds it may count; a template where one gives the number."""
     test: Scalar | None = None
     """Control continues to the next entry if it holds."""
     to: str | None = None
@@ -158,14 +159,16 @@ def _scalar(node: Node | None) -> Scalar | None:
     raise ExpansionError("P320", node.span, "`max` is a number of rounds", _HELP)
 
 
-def rounds_of(node: Scalar | None) -> int:
-    """Return the number of rounds that a `max` allows."""
+def rounds_of(node: Scalar | None) -> int | Scalar:
+    """Return the number of rounds that a `max` allows, or the template that gives it."""
     if node is None:
         return ROUNDS_MAX
-    if type(node.value) is int and 0 <= node.value <= OPERAND_MAX:
+    if node.is_template:
+        return node
+    if type(node.value) is int and 0 <= node.value <= LIMIT_MAX:
         return node.value
     raise ExpansionError(
-        "P319", node.span, f"`max` is a number of rounds, from 0 to {OPERAND_MAX:,}", "write such a number"
+        "P319", node.span, f"`max` is a number of rounds, from 0 to {LIMIT_MAX:,}", "write such a number"
     )
 
 

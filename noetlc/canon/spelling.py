@@ -190,7 +190,7 @@ def retry_policy(value: Node) -> ast.TaskPolicy | None:
     scalars = {name: node for name, node in given.items() if isinstance(node, Scalar)}
     attempts = scalars.get("attempts", scalar(span, ATTEMPTS))
     backoff, when = _backoff(scalars), _condition(scalars.get("when"))
-    if type(attempts.value) is not int or backoff is None or when is None:
+    if not (type(attempts.value) is int or attempts.is_template) or backoff is None or when is None:
         return None
     delay = scalars.get("delay")
     names = ("do", "attempts", "backoff", *(("delay",) if delay else ()))

@@ -353,7 +353,12 @@ class _TaskCode(Record):
         self._emit("FAIL", at=then.span)
 
     def _retry(self, then: ast.Then, call: JumpLabel) -> None:
-        attempts = _integer(then.attempts, ATTEMPTS)
+        attempts: int | Lowered = ATTEMPTS
+        if then.attempts:
+            given = then.attempts.value
+            attempts = (
+                given if type(given) is int else self._value(then.attempts, TemplatePosition.TASK_DELAY, "attempts")
+            )
         backoff = then.backoff.text if then.backoff else "none"
         delay = self._value(then.delay, TemplatePosition.TASK_DELAY, "delay") if then.delay else None
         self._emit("RETRY", attempts, backoff, delay, call, at=then.span)
@@ -375,7 +380,8 @@ class _TaskCode(Record):
             self._emit("UNLESS", self._guard(flow.test, TemplatePosition.SUGAR_WHEN), away, at=flow.test.span)
             away = self.after
         if flow.round is not None:
-            self._emit("ROUND", self.code.counter(flow.round), flow.max)
+            limit = flow.max if isinstance(flow.max, int) else self._value(flow.max, TemplatePosition.SUGAR_MAX, "max")
+            self._emit("ROUND", self.code.counter(flow.round), limit)
         self._emit("GOTO", away)
 
 
@@ -394,7 +400,3 @@ _DIRECTIVES: dict[str, Callable[[_TaskCode, ast.Then, JumpLabel], None]] = {
 def _only_skips(rule: ast.PolicyRule) -> bool:
     then = rule.else_.then if rule.else_ else rule.then
     return bool(then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx)
-
-
-def _integer(scalar: nodes.Scalar | None, default: int) -> int:
-    return scalar.value if scalar is not None and isinstance(scalar.value, int) else default

@@ -7,6 +7,7 @@ from typing import cast
 
 from noetlc.analysis.model import loop_mode, loop_width
 from noetlc.analysis.placement import pool_of
+from noetlc.canon.flow import value_node
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
 from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
 from noetlc.syntax import ast, nodes
@@ -219,17 +220,29 @@ def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap, is_local: b
     spec = loop.spec
     policy = spec.policy if spec else None
     is_parallel = loop_mode(loop) == "parallel"
-    visible = visible_names(TemplatePosition.LOOP_IN, in_loop=level > 1)
+    address = f"{name}/loop.{level}"
+
+    def expression(part: str, node: nodes.Node, field: str) -> ExpressionCode:
+        visible = visible_names(TemplatePosition.LOOP_IN, in_loop=level > 1)
+        return sources.expression(f"{address}/{part}", "loop", lower_value(node, sources.text, visible, field))
+
+    width = loop_width(loop)
+    rate = spec.rate if spec else None
     return LoopHeader(
-        collection=sources.expression(
-            f"{name}/loop.{level}/in", "loop", lower_value(loop.in_, sources.text, visible, "in")
-        ),
+        collection=expression("in", loop.in_, "in"),
         iterator=loop.iterator.text,
         parallel=is_parallel,
-        width=loop_width(loop),
+        width=width if isinstance(width, int) else expression("width", width, "max_in_flight"),
+        rate=expression("rate", _rate(rate), "rate") if rate else None,
         distributed=_is(policy.exec, "distributed") if policy and policy.exec else is_parallel and not is_local,
         reducers=_reducers(policy.reducers if policy else None),
     )
+
+
+def _rate(rate: ast.Rate) -> nodes.Node:
+    """Return a rate as the mapping that it is, with one second where it gives none (S53)."""
+    assert rate.max is not None  # lint: a rate has a number
+    return value_node(rate.span, {"max": rate.max, "per": rate.per or 1})
 
 
 def _reducers(reducers: ast.Reducers | None) -> tuple[tuple[str, str], ...]:
@@ -289,9 +302,7 @@ def _hints(found: list[Value]) -> Value:
 
 def _loop_hints(loop: ast.Loop) -> Value:
     policy = loop.spec.policy if loop.spec else None
-    hints = struct_data(policy, "exec", "mode", "max_in_flight", "reducers")
-    rate = loop.spec.rate if loop.spec else None
-    return hints | {"rate": {"per": 1, **struct_data(rate)}} if rate else hints
+    return struct_data(policy, "exec", "mode", "max_in_flight", "reducers")
 
 
 def _router_hints(router: ast.Router | None) -> Value:

@@ -15,6 +15,7 @@ from noetlc.graph.layout.shapes import NOTHING, Layout, Link, Size
 from noetlc.graph.report import GraphReport
 from noetlc.graph.tasks import NodeKind, TaskEdge, TaskGraph, TaskNode, task_graph
 from noetlc.net.net import Gate, Net, NetArc, NetStep, StepKind, Where
+from noetlvm.bytecode.isa import LABELLED
 from noetlvm.record import Record
 
 TITLE_EM, NOTE_EM = 13.0, 11.0
@@ -124,7 +125,7 @@ def step_box(step: NetStep, net: Net, marks: tuple[str, ...], unfold: bool = Fal
 
 def has_flow(step: NetStep) -> bool:
     """True if a step has more than one task, so that there is something to see inside it."""
-    return step.pipeline is not None and sum(i.opcode.name in ("ENTER", "MARK") for i in step.pipeline.code) > 1
+    return step.pipeline is not None and sum(i.opcode.name in LABELLED for i in step.pipeline.code) > 1
 
 
 def _notes(step: NetStep, net: Net) -> Iterator[str]:
@@ -133,7 +134,8 @@ def _notes(step: NetStep, net: Net) -> Iterator[str]:
     if step.index == net.final:
         yield "last, when all is at rest"
     for level, width in enumerate(step.widths):
-        yield f"{'loop' if level == 0 else 'inner loop'}, {'one at a time' if width == 1 else f'{width} at once'}"
+        at_once = "one at a time" if width == 1 else f"{width or 'n'} at once"
+        yield f"{'loop' if level == 0 else 'inner loop'}, {at_once}"
     if step.gate is Gate.SHUT:
         yield "gate never opens"
     elif step.gate is Gate.UNSURE:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from noetlvm.bytecode.isa import ControlFlow, Operand
+from noetlvm.bytecode.isa import LABELLED, ControlFlow, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
-_HEADS = ("ENTER", "MARK")
 _DIRECTIVES = {"JUMP_TO": "jump", "SKIP": "skip", "BREAK": "break"}
 """What a line says where the task does something else than go on."""
 
@@ -62,7 +61,7 @@ class _Exit(Record):
 def task_graph(pipeline: Pipeline) -> TaskGraph:
     """Return the graph of a pipeline's tasks. Marks that decide nothing are left out."""
     code = pipeline.code
-    heads = [at for at, instruction in enumerate(code) if instruction.opcode.name in _HEADS]
+    heads = [at for at, instruction in enumerate(code) if instruction.opcode.name in LABELLED]
     exits = {head: _exits(code, head) for head in heads}
     passed = {
         head: ways[0].target for head, ways in exits.items() if code[head].opcode.name == "MARK" and len(ways) == 1
@@ -80,7 +79,7 @@ def _exits(code: Sequence[Instruction], head: int) -> list[_Exit]:
         at, label = ahead.pop()
         if at in seen:
             continue
-        if code[at].opcode.name in _HEADS:
+        if code[at].opcode.name in LABELLED:
             found[_Exit(at, label)] = None
             continue
         seen.add(at)
@@ -99,11 +98,11 @@ def _ways(
     instruction = code[at]
     name, flow = instruction.opcode.name, instruction.opcode.flow
     if name == "RETRY":
-        yield _Exit(head, f"retry, {instruction.operands[0]} in all")
+        yield _Exit(head, f"retry, {_limit(instruction.operands[0])} in all")
         yield at + 1, label
         return
     if name == "ROUND":
-        yield _Exit(_FAILED, f"after {instruction.operands[1]} rounds")
+        yield _Exit(_FAILED, f"after {_limit(instruction.operands[1])} rounds")
     if flow is ControlFlow.END:
         yield _Exit(_FAILED if name == "FAIL" else _DONE, _DIRECTIVES.get(name, label))
         return
@@ -112,6 +111,11 @@ def _ways(
         yield _target(instruction), _DIRECTIVES.get(name, no)
     if flow is not ControlFlow.JUMP:
         yield at + 1, yes
+
+
+def _limit(operand: object) -> str:
+    """Return a number for people; one that a template gives is not known here."""
+    return str(operand) if isinstance(operand, int) else "n"
 
 
 def _target(instruction: Instruction) -> int:
@@ -167,5 +171,5 @@ class _Builder:
         label = str(self.code[head].operands[0])
         if self.code[head].opcode.name == "MARK":
             return TaskNode(NodeKind.DECISION, label)
-        call = next((one for one in self.code[head + 1 :] if one.opcode.name in ("CALL", *_HEADS)), None)
+        call = next((one for one in self.code[head + 1 :] if one.opcode.name in {"CALL", *LABELLED}), None)
         return TaskNode(NodeKind.TASK, label, str(call.operands[0]) if call and call.opcode.name == "CALL" else "")

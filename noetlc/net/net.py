@@ -130,8 +130,8 @@ class NetStep(Record):
     drops_denied: bool
     endings: tuple[Boundary, ...]
     arcs: tuple[NetArc, ...]
-    widths: tuple[int, ...] = ()
-    """For each loop, outermost first, how many iterations run at once."""
+    widths: tuple[int | None, ...] = ()
+    """For each loop, outermost first, how many iterations run at once; None where a template says."""
     where: Where | None = None
     pipeline: Pipeline | None = None
     """The code between gate and router, for drawings."""
@@ -222,7 +222,7 @@ class StepSummary(Record):
     ends: PipelineEnds
     loop_sizes: tuple[int | None, ...]
     """Iterations of each loop, outermost first; None if they depend on data. Loops inside an empty one are left out."""
-    widths: tuple[int, ...]
+    widths: tuple[int | None, ...]
     best_effort: bool
     has_limits: bool
     """The step has time limits: whatever it does, it can be too slow or too late."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, verdict
 from noetlc.net.code_guards import formula_of, listing
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, PipelineEnds, StepSummary, Where, build_net
-from noetlvm.bytecode.isa import ControlFlow
+from noetlvm.bytecode.isa import ControlFlow, OpcodeName
 from noetlvm.bytecode.program import (
     DebugMap,
     ExpressionCode,
@@ -57,7 +57,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
         name=step.name,
         ends=run.ends,
         loop_sizes=_loop_sizes(step.loops),
-        widths=tuple(loop.width for loop in step.loops),
+        widths=tuple(loop.width if isinstance(loop.width, int) else None for loop in step.loops),
         best_effort=step.best_effort,
         has_limits="lifecycle" in step.settings,
         gate=formula_of(step.admit),
@@ -85,7 +85,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
 # ---- how a step can end
 
 _DONE, _FAILED = -1, -2
-_ENDS = {"END": _DONE, "BREAK": _DONE, "FAIL": _FAILED}
+_ENDS: dict[OpcodeName, int] = {"END": _DONE, "BREAK": _DONE, "FAIL": _FAILED}
 _State = tuple[int, Facts]
 """An instruction, and what is known about the outcome there."""
 
@@ -177,7 +177,8 @@ def _calls(code: tuple[Instruction, ...]) -> Iterator[str]:
 
 
 def _expressions(step: Transition, code: tuple[Instruction, ...]) -> Iterator[ExpressionCode]:
-    found: list[object] = [step.admit, *(loop.collection for loop in step.loops)]
+    found: list[object] = [step.admit]
+    found += [part for loop in step.loops for part in (loop.collection, loop.width, loop.rate)]
     found += [part for arc in step.arcs for part in (arc.guard, arc.args)]
     found += [operand for one in code for operand in one.operands]
     return (expression for expression in found if isinstance(expression, ExpressionCode))
@@ -195,7 +196,7 @@ def _keys_read(code: tuple[Instruction, ...]) -> Iterator[str]:
 def _key_after(following: tuple[Instruction, ...]) -> Iterator[str]:
     """`ctx.key` and `ctx['key']`; which key another `ctx[…]` reads depends on the run."""
     first, last = following[0], following[-1]
-    is_item = first.opcode.name == "CONST" and last.opcode.name in ("ITEM", "METHOD")
+    is_item = first.opcode.name == "CONST" and (last.opcode.name == "ITEM" or last.opcode.name == "METHOD")
     if first.opcode.name == "ATTR" or is_item:
         yield str(first.operands[0])
 

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from noetlc.analysis.flow import Flow, build_flow, inputs_of, is_called, tried_rules
 from noetlc.analysis.formulas import UNDEFINED, Formula, if_
 from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
-from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_width
+from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_numbers, loop_width
 from noetlc.analysis.names import names_in
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
 from noetlc.net.reach import Reach, reach
@@ -113,7 +113,7 @@ class _Summaries:
             name=owner.name,
             ends=_ends(flow) if owner.entries else NO_PIPELINE,
             loop_sizes=_loop_sizes(step.loops),
-            widths=tuple(map(loop_width, step.loops)),
+            widths=tuple(width if isinstance(width, int) else None for width in map(loop_width, step.loops)),
             best_effort=_is(failure.mode if failure else None, "best_effort"),
             has_limits=step.lifecycle is not None and bool(step.lifecycle.keys),
             gate=_admission(admit),
@@ -232,6 +232,7 @@ def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, TemplatePos
     for loop in step.loops:
         if loop.in_ is not None:
             yield from ((scalar, TemplatePosition.LOOP_IN) for scalar in scalars(loop.in_))
+        yield from ((number, TemplatePosition.LOOP_SPEC) for _, number in loop_numbers(loop))
     for arc in _arcs(step):
         if arc.when:
             yield arc.when, TemplatePosition.ARC_WHEN

@@ -67,10 +67,10 @@ def _parents(use: NameUse) -> list[Span]:
 
 
 def _no_loop(site: Site) -> tuple[str, str]:
-    if site.position is TemplatePosition.LOOP_IN:
+    if site.position in (TemplatePosition.LOOP_IN, TemplatePosition.LOOP_SPEC):
         return (
-            "`iter` does not exist in the `in` of the outermost loop: no iteration has begun",
-            "take the collection from `workload`, `ctx` or `args`",
+            f"`iter` does not exist in the `{site.role}` of the outermost loop: no iteration has begun",
+            "take the value from `workload`, `ctx` or `args`",
         )
     name = site.owner.name if site.owner else ""
     return (

@@ -68,10 +68,13 @@ class StatementNotAllowed(TemplateProblemRule):
                     )
 
 
+_NUMBERS = (TemplatePosition.TASK_DELAY, TemplatePosition.LOOP_SPEC, TemplatePosition.SUGAR_MAX)
+
+
 def _needs_one_value(site: Site) -> bool:
     if site.position is TemplatePosition.LOOP_IN:
         return any(loop.in_ is site.scalar for loop in site.owner.loops) if site.owner else False
-    return site.is_guard or site.position is TemplatePosition.TASK_DELAY
+    return site.is_guard or site.position in _NUMBERS
 
 
 def _is_statement(part: t.Part) -> bool:

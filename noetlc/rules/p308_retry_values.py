@@ -11,6 +11,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import ProblemKind
+from noetlvm.bytecode.limits import LIMIT_MAX
 
 
 class RetryValues(Rule):
@@ -62,9 +63,13 @@ class RetryValues(Rule):
                 yield from self._check_then(then)
 
     def _check_then(self, then: ast.Then) -> Iterator[Finding]:
-        if then.attempts and isinstance(then.attempts.value, int) and then.attempts.value < 1:
-            message = f"`attempts: {then.attempts.text}` is no run at all: the first run counts"
-            yield self.finding(then.attempts.span, message, "write 2 for one retry, 3 for two")
+        attempts = then.attempts
+        if attempts and isinstance(attempts.value, int) and attempts.value < 1:
+            message = f"`attempts: {attempts.text}` is no run at all: the first run counts"
+            yield self.finding(attempts.span, message, "write 2 for one retry, 3 for two")
+        if attempts and isinstance(attempts.value, int) and attempts.value > LIMIT_MAX:
+            message = f"`attempts: {attempts.text}` is more than can be counted"
+            yield self.finding(attempts.span, message, f"write a number up to {LIMIT_MAX:,}")
         if then.delay and isinstance(then.delay.value, int | float):
             yield from self._check_delay(then, then.delay, then.delay.value)
 

@@ -10,6 +10,7 @@ from noetlc.rules.p110_undeclared_credential import workload_default
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
+from noetlvm.bytecode.limits import LIMIT_MAX
 from noetlvm.language.scopes import given_fields
 from noetlvm.limits import WAIT_SECONDS_MAX
 
@@ -92,8 +93,8 @@ class LoopSettings(Rule):
 
     def _check_rate(self, loop: ast.Loop, rate: ast.Rate) -> Iterator[Finding]:
         most, per = rate.max, rate.per
-        if most is not None and isinstance(most.value, int) and most.value < 1:
-            yield self.finding(most.span, f"`max: {most.text}` lets no iteration begin", "write 1 or more")
+        if most is not None and isinstance(most.value, int) and not 1 <= most.value <= LIMIT_MAX:
+            yield self.finding(most.span, f"`max: {most.text}` is no number of iterations", f"write 1 to {LIMIT_MAX:,}")
         if per is not None and isinstance(per.value, int | float) and not 0 < per.value <= WAIT_SECONDS_MAX:
             help = f"write seconds, more than 0 and at most {WAIT_SECONDS_MAX:,}"
             yield self.finding(per.span, f"`per: {per.text}` is no time to count iterations in", help)
@@ -113,6 +114,9 @@ class LoopSettings(Rule):
         if isinstance(width.value, int) and width.value < 1:
             message = f"`max_in_flight: {width.text}` lets no iteration run"
             yield self.finding(width.span, message, "write how many iterations may run at once, 1 or more")
+        elif isinstance(width.value, int) and width.value > LIMIT_MAX:
+            message = f"`max_in_flight: {width.text}` is more than can be counted"
+            yield self.finding(width.span, message, f"write a number up to {LIMIT_MAX:,}")
         elif loop_mode(loop) == "sequential" and not model.is_reported(
             loop.span, ("loop_spec", "mode"), ("loop_policy", "mode")
         ):

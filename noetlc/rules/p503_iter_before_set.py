@@ -86,7 +86,15 @@ class IterBeforeSet(Rule):
         handled = _handled(model)
         for reading in model.readings:
             owner = reading.site.owner
-            if owner is None or not owner.loops or reading.site.position is TemplatePosition.LOOP_IN:
+            if (
+                owner is None
+                or not owner.loops
+                or reading.site.position
+                in (
+                    TemplatePosition.LOOP_IN,
+                    TemplatePosition.LOOP_SPEC,
+                )
+            ):
                 continue
             for use in reading.names.uses:
                 if use.name != "iter" or not use.fields or use.is_optional:

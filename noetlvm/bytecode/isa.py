@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from noetlvm.record import Record
 
-ISA_VERSION = 2
+ISA_VERSION = 3
 
 
 class Area(StrEnum):
@@ -39,6 +39,8 @@ class Operand(StrEnum):
     """An instruction of the same code."""
     COUNT = "count"
     """A number."""
+    LIMIT = "limit"
+    """A number, or an expression that gives one: 2n is the number n, 2n + 1 is the expression n."""
     SLOT = "slot"
     """A local variable of the expression, or a round counter of the pipeline."""
     NAME = "name"
@@ -59,6 +61,8 @@ class Operand(StrEnum):
     """A string constant that names an allowed method."""
 
 
+EXPRESSIONS = frozenset({Operand.EXPR, Operand.OPTIONAL_EXPR, Operand.LIMIT})
+"""Operands that are expressions, or may be."""
 NAMES = (
     "workload",
     "keychain",
@@ -194,7 +198,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(103, "UNLESS", p, (o.EXPR, o.TARGET), 0, 0, b, "Test a rule's guard; go to the target if it does not hold.", "guard ? next : target"),
         Opcode(104, "ON_ERROR", p, (o.TARGET,), 0, 0, b, "Go to the target if the outcome is an error.", "error ? target : next"),
         Opcode(105, "PATCH", p, (o.OPTIONAL_EXPR, o.OPTIONAL_EXPR), 0, 0, n, "Write to iter and to ctx; both are computed before either is written (S18).", "iter ∪= i, ctx ∪= c"),
-        Opcode(106, "RETRY", p, (o.COUNT, o.BACKOFF, o.OPTIONAL_EXPR, o.TARGET), 0, 0, b, "If attempts are left, wait and go to the task's CALL; else to the instruction that follows.", "attempt < n ? wait, target : next"),
+        Opcode(106, "RETRY", p, (o.LIMIT, o.BACKOFF, o.OPTIONAL_EXPR, o.TARGET), 0, 0, b, "If attempts are left, wait and go to the task's CALL; else to the instruction that follows.", "attempt < n ? wait, target : next"),
         Opcode(107, "GOTO", p, (o.TARGET,), 0, 0, j, "Go on at the target; nothing else changes.", "→ target"),
         Opcode(108, "CONTINUE", p, (o.TARGET,), 0, 0, j, "Hand the result on and go to the next task.", "_prev := outcome.result, → target"),
         Opcode(109, "JUMP_TO", p, (o.TARGET,), 0, 0, j, "Hand the result on and go to a task by its label.", "_prev := outcome.result, → target"),
@@ -203,7 +207,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(112, "FAIL", p, (), 0, 0, end, "End the pipeline as failed.", "∎ failed"),
         Opcode(113, "END", p, (), 0, 0, end, "The end of the list: the pipeline is done.", "∎ done"),
         Opcode(114, "RESET", p, (o.SLOT,), 0, 0, n, "Set a round counter to zero.", "slot := 0"),
-        Opcode(115, "ROUND", p, (o.SLOT, o.COUNT), 0, 0, n, "Count a round; past the limit fail for want of fuel (S39).", "slot += 1, slot > n ? failed"),
+        Opcode(115, "ROUND", p, (o.SLOT, o.LIMIT), 0, 0, n, "Count a round; past the limit fail for want of fuel (S39).", "slot += 1, slot > n ? failed"),
         Opcode(116, "BIND", p, (), 0, 0, n, "Make the task's result readable under its label in later tasks, once a directive hands it on (S48).", "labels[task] := outcome.result"),
     )
     # fmt: on
@@ -214,3 +218,5 @@ OPCODES: tuple[Opcode, ...] = _table()
 BY_NUMBER: dict[int, Opcode] = {opcode.number: opcode for opcode in OPCODES}
 EXPRESSION: dict[OpcodeName, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.EXPRESSION}
 PIPELINE: dict[OpcodeName, Opcode] = {opcode.name: opcode for opcode in OPCODES if opcode.area is Area.PIPELINE}
+LABELLED: frozenset[OpcodeName] = frozenset({"ENTER", "MARK"})
+"""What begins a task or a round of sugar, and has its label as first operand."""

@@ -43,6 +43,9 @@ FOR_DEPTH_MAX = 128
 TEXT_DEPTH_MAX = 128
 """Texts begun inside each other in one expression: as with for blocks, a template cannot nest so deep."""
 
+LIMIT_MAX = OPERAND_MAX // 2
+"""Attempts, rounds and iterations at once: one bit of the operand says whether it is a number or an expression."""
+
 LOOPS_MAX = 16
 """Levels of a step's loop."""
 

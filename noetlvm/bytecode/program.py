@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from noetlvm.bytecode.isa import Opcode, Operand
+from noetlvm.bytecode.isa import EXPRESSIONS, Opcode
 from noetlvm.record import Record
 
 
@@ -71,11 +71,13 @@ class LoopHeader(Record):
     collection: ExpressionCode
     iterator: str
     parallel: bool
-    width: int
-    """How many iterations may run at once; 1 for a sequential loop."""
+    width: int | ExpressionCode
+    """How many iterations may run at once, or what gives that number when the loop begins; 1 for a sequential loop."""
     distributed: bool
     reducers: tuple[tuple[str, str], ...]
     """ctx key and reducer, sorted by key."""
+    rate: ExpressionCode | None = None
+    """Gives how many iterations may begin (`max`) in how many seconds (`per`), as a mapping of both (S53)."""
 
 
 class ArcCode(Record):
@@ -201,6 +203,9 @@ def _of_step(step: Transition, name: str) -> Iterator[Address]:
     yield from _expression(f"{name}/admit", step.admit)
     for level, loop in enumerate(step.loops, 1):
         yield from _expression(f"{name}/loop.{level}/in", loop.collection)
+        if isinstance(loop.width, ExpressionCode):
+            yield from _expression(f"{name}/loop.{level}/width", loop.width)
+        yield from _expression(f"{name}/loop.{level}/rate", loop.rate)
     for number, arc in enumerate(step.arcs, 1):
         yield Address(f"{name}/arc.{number}", ())
         yield from _expression(f"{name}/arc.{number}/when", arc.guard)
@@ -213,7 +218,7 @@ def _pipeline(name: str, pipeline: Pipeline) -> Iterator[Address]:
     yield Address(name, pipeline.code)
     for at, instruction in enumerate(pipeline.code):
         for index, (kind, value) in enumerate(zip(instruction.opcode.operands, instruction.operands, strict=True)):
-            if kind in (Operand.EXPR, Operand.OPTIONAL_EXPR) and isinstance(value, ExpressionCode):
+            if kind in EXPRESSIONS and isinstance(value, ExpressionCode):
                 yield Address(f"{name}.{at}.{index}", value.code)
 
 

@@ -62,6 +62,11 @@ class RunOptions(Record):
         return cls(database_path(db), level, max_parallel, tuple(keychain or ()), as_json, quiet, options_given(db))
 
 
+def records_inputs() -> bool:
+    """Return whether the log says what tools were given."""
+    return os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false")
+
+
 def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
     """Run what `begin` starts until it ends or is stopped, print the ending, and return the exit code.
 
@@ -81,11 +86,12 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
     from noetlvm.server.credentials import UnresolvedError
     from noetlvm.server.requests import BadRequestError, RefusedRetryError
     from noetlvm.server.server import NotFoundError
+    from noetlvm.tools.runner import MissingPackageError
 
     settle()
     try:
         return asyncio.run(_run(options, store, begin, view))
-    except (BadRequestError, NotFoundError, RefusedRetryError, UnresolvedError) as problem:
+    except (BadRequestError, MissingPackageError, NotFoundError, RefusedRetryError, UnresolvedError) as problem:
         raise CommandError(str(problem)) from None
     except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
         raise CommandError(f"what is stored cannot be read: {problem}") from None
@@ -96,7 +102,7 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
 
     from noetlvm.engine.engine import MAX_PARALLEL, Engine
     from noetlvm.server.credentials import resolver
-    from noetlvm.tools.runner import ToolRunner
+    from noetlvm.tools.runner import ToolRunner, require_packages
 
     writer = ThreadPoolExecutor(1) if options.durability == "full" else None  # its thread begins when it is needed
     tracing = _tracing(store)
@@ -108,9 +114,11 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
         max_parallel=options.max_parallel or MAX_PARALLEL,
         observers=(view.observe, *([tracing.observe] if tracing else [])),
         writer=writer,
-        records_inputs=os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false"),
+        records_inputs=records_inputs(),
     )
     begun = begin(engine)
+    # Nothing is decided yet, so nothing of what a missing package refuses is recorded.
+    require_packages(kind for active in engine.server.active.values() for kind in active.program.kinds())
     if not options.quiet:
         view.recall(store, begun)
     _handle_signals(engine, view)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from noetlvm.cli.database import database_path, results_of, writing
 from noetlvm.cli.request import Database, Json
@@ -13,14 +13,31 @@ from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.data.references import as_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from noetlvm.results.interface import ResultStore
     from noetlvm.store.fsck import Damage
-    from noetlvm.store.interface import StoreReader
+
+
+class _Checked(NamedTuple):
+    """What a check found."""
+
+    name: str
+    repaired: list[Damage]
+    left: list[Damage]
 
 
 def fsck(
     repair: Annotated[bool, Option("--repair", help="Repair what follows from the rest.")] = False,
     db: Database = None,
+    store_name: Annotated[
+        str | None,
+        Option("--store", metavar="STORE", help="PostgreSQL store of a service, as `noetlvm server` names it."),
+    ] = None,
+    results: Annotated[
+        list[str] | None,
+        Option("--results", metavar="STORE", help="Further store of results that the servers have; repeatable."),
+    ] = None,
     as_json_object: Json = False,
 ) -> int:
     """Check the events, rows, bundles and results of a database: sequence, checksums, references.
@@ -29,39 +46,61 @@ def fsck(
     references and the number of an execution's last event, empties damaged counters, and removes damaged snapshots and
     what belongs to no execution. Missing or damaged events, bundles and results are only reported.
 
-    Example: noetlvm fsck --repair --db executions.db
+    In a PostgreSQL store, servers go on during a check, and wait during a repair.
+
+    Examples: noetlvm fsck --repair --db executions.db, noetlvm fsck --store postgresql://noetl@db/noetl
     """
+    if store_name is not None:
+        checked = _check_service(store_name, results or (), repair=repair)
+    else:
+        checked = _check_file(database_path(db), repair=repair)
+    if as_json_object:
+        print(as_json({"damage": list(map(_data, checked.left)), "repaired": list(map(_data, checked.repaired))}))
+    else:
+        for one in checked.repaired:
+            print(f"repaired: {one.what}; {one.remedy}")
+        for one in checked.left:
+            advice = f"--repair: {one.remedy}" if one.repair else one.remedy
+            print(f"damaged: {one.what}; {advice}")
+        repaired = f", {len(checked.repaired)} repaired" if checked.repaired else ""
+        print(f"{checked.name}: {len(checked.left) or 'no'} damage{repaired}")
+    return FAILURE if checked.left else SUCCESS
+
+
+def _check_file(path: Path, *, repair: bool) -> _Checked:
     from noetlvm.store.sqlite import SqliteReader
 
-    path = database_path(db)
     if not path.is_file():
         raise CommandError(f"there is no database {path}; --db names another")
-    results = results_of(path)
     repaired: list[Damage] = []
     if repair:
         with writing(path) as store:
-            repaired = [found for found in store.damage() if found.repair]
-            store.repair(repaired)
+            repaired = store.repair()
     with closing(SqliteReader(path)) as reader:
-        left = [*reader.damage(), *_damaged_results(reader, results)]
-    if as_json_object:
-        print(as_json({"damage": [_data(one) for one in left], "repaired": [_data(one) for one in repaired]}))
-    else:
-        for one in repaired:
-            print(f"repaired: {one.what}; {one.remedy}")
-        for one in left:
-            advice = f"--repair: {one.remedy}" if one.repair else one.remedy
-            print(f"damaged: {one.what}; {advice}")
-        print(f"{path}: {len(left) or 'no'} damage" + (f", {len(repaired)} repaired" if repaired else ""))
-    return FAILURE if left else SUCCESS
+        left = [*reader.damage(), *_damaged_results(reader.references(), results_of(path))]
+    return _Checked(str(path), repaired, left)
 
 
-def _damaged_results(reader: StoreReader, results: ResultStore) -> Iterator[Damage]:
+def _check_service(name: str, further: Iterable[str], *, repair: bool) -> _Checked:
+    from noetlvm.results.postgres import PostgresResults
+    from noetlvm.service.process import POSTGRESQL, offered_results
+    from noetlvm.store.postgres import PostgresStore
+
+    if not name.startswith(POSTGRESQL):
+        raise CommandError("--store takes postgresql://…; for a service on SQLite, stop it and give --db FILE")
+    with closing(PostgresStore(name)) as store:
+        results = offered_results(name, PostgresResults(store.database), tuple(further))
+        repaired = store.repair() if repair else []
+        left = [*store.damage(), *_damaged_results(store.references(), results)]
+        return _Checked(store.database.name, repaired, left)
+
+
+def _damaged_results(references: Iterable[str], results: ResultStore) -> Iterator[Damage]:
     """Yield results that events refer to, directly or through others, and that cannot be read."""
     from noetlvm.results.interface import walk
     from noetlvm.store.fsck import Damage
 
-    for key, problem in walk(reader.references(), results):
+    for key, problem in walk(references, results):
         if problem is not None:
             yield Damage(f"the result {key} cannot be read: {problem}", "restore it from a backup")
 

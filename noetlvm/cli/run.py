@@ -67,7 +67,6 @@ def run(
         raise
     if not quiet:
         _note_unknown_keys(bundle, workload)
-    _require_packages(bundle)
     return drive(options, lambda engine: [engine.start(bundle, workload, ctx=initial_ctx)], _folder(files))
 
 
@@ -77,15 +76,6 @@ def _note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
     for key in (key for key in payload if key not in known):
         declared = f"it declares {', '.join(known)}" if known else "it declares none"
         print(f"note: the workload has no `{key}`; {did_you_mean(str(key), known) or declared}", file=sys.stderr)
-
-
-def _require_packages(bundle: Bundle) -> None:
-    """Refuse a playbook that needs a package which is not installed, before its first step."""
-    from noetlvm.tools.runner import missing_packages
-
-    missing = missing_packages(bundle.program.kinds())
-    if missing:
-        raise CommandError("; ".join(missing))
 
 
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:

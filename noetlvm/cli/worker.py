@@ -42,13 +42,14 @@ def worker(
     import uuid
     from collections.abc import Callable
 
+    from noetlvm.cli.drive import records_inputs
     from noetlvm.cli.remote import server_and_token
     from noetlvm.command_line.process import CommandError
     from noetlvm.language.placement import DEFAULT_POOL
     from noetlvm.service.process import log_to_stderr
     from noetlvm.service.remote_worker import RemoteWorker
     from noetlvm.service.server_link import AnyLink, PollingLink, RefusedError, ServerLink, WebSocketLink
-    from noetlvm.tools.runner import ToolRunner
+    from noetlvm.tools.runner import ToolRunner, missing_packages
 
     log_to_stderr(log_level)
     url, token = server_and_token(server, token_file)
@@ -61,7 +62,15 @@ def worker(
             Transport.WEBSOCKET: WebSocketLink,
             Transport.HTTP: PollingLink,
         }
-        remote = RemoteWorker(links[transport](url, token), tools, id=uuid.uuid4().hex, pools=pools, slots=slots)
+        remote = RemoteWorker(
+            links[transport](url, token),
+            tools,
+            id=uuid.uuid4().hex,
+            pools=pools,
+            slots=slots,
+            missing=missing_packages,
+            records_inputs=records_inputs(),
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, remote.drain)

@@ -34,6 +34,8 @@ LONG = 2 * DISTINCT
 PAIRED = 10
 """Of a secret with as many letters and digits, both halves are masked if they stand in one value. Halves of fewer than
 five would be everyday words and numbers."""
+VARIED = 5
+"""Different characters that make a half with little but punctuation distinctive: a row of dashes is in many texts."""
 _TWICE_BYTES = 256
 """Secrets that are longer are looked for in one encoding only: a key file or a certificate is found by its lines."""
 _LINE = 16
@@ -84,7 +86,7 @@ class Redactor:
         self._clues = tuple({clue.part: clue for whole in sorted(distinct) for clue in _clues(whole)}.values())
         self._blocks = frozenset(block for clue in self._clues for block in _blocks_within(clue.part))
         self._pairs = tuple(pair for whole in sorted(distinct) for pair in _pair(whole))
-        self._exact = tuple(sorted(form for form in every if len(_plain(form)) < DISTINCT))
+        self._exact = tuple(sorted({part for form in every for part in _exact_parts(form)}))
         self._short = frozenset(_bytes(secret) for secret in self._known if len(secret) < SHORT)
 
     def redact(self, value: Any) -> Any:
@@ -218,6 +220,16 @@ def _clues(whole: bytes) -> Iterator[_Clue]:
     middle = len(whole) // 2
     yield _Clue(whole[:middle], whole, 0)
     yield _Clue(whole[middle:], whole, middle)
+
+
+def _exact_parts(form: bytes) -> Iterator[bytes]:
+    """Yield what is searched for as it is: a form of few letters, and the halves of one that is long by punctuation."""
+    letters = len(_plain(form))
+    if letters < DISTINCT:
+        yield form
+    if letters < LONG <= len(form):
+        middle = len(form) // 2
+        yield from (half for half in (form[:middle], form[middle:]) if len(set(half)) >= VARIED)
 
 
 def _pair(whole: bytes) -> Iterator[tuple[_Clue, _Clue]]:

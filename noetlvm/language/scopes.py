@@ -19,15 +19,18 @@ class TemplatePosition(StrEnum):
     ARC_WHEN = "arc's `when`"
     ARC_ARGS = "arc's `args`"
     LOOP_IN = "`loop.in`"
+    LOOP_SPEC = "`max_in_flight` or `rate` of a loop"
     TASK_INPUT = "task input"
     TASK_POLICY = "task policy rule"
     TASK_PATCH = "`set_iter` or `set_ctx`"
-    TASK_DELAY = "retry `delay`"
+    TASK_DELAY = "`attempts` or `delay` of a retry"
     SUGAR_WHEN = "`when` of `choose`, `while` or `until`"
+    SUGAR_MAX = "`max` of `while` or `until`"
     STATIC = "data that is read as it is written"
 
 
 _SERVER_SIDE = frozenset({"workload", "ctx", "args", "event", "execution_id"})
+_LOOP = frozenset({"workload", "ctx", "args", "execution_id", "iter"})
 _TASK = frozenset({"workload", "keychain", "ctx", "iter", "args", "execution_id", "_prev", "_task", "_attempt"})
 _AFTER_TASK = _TASK | {"outcome"}
 
@@ -35,13 +38,15 @@ VISIBLE: dict[TemplatePosition, frozenset[str]] = {
     TemplatePosition.ADMIT: _SERVER_SIDE,
     TemplatePosition.ARC_WHEN: _SERVER_SIDE,
     TemplatePosition.ARC_ARGS: _SERVER_SIDE,
-    TemplatePosition.LOOP_IN: frozenset({"workload", "ctx", "args", "execution_id", "iter"}),
+    TemplatePosition.LOOP_IN: _LOOP,
+    TemplatePosition.LOOP_SPEC: _LOOP,
     TemplatePosition.TASK_INPUT: _TASK,
     TemplatePosition.TASK_POLICY: _AFTER_TASK,
     TemplatePosition.TASK_PATCH: _AFTER_TASK,
     TemplatePosition.TASK_DELAY: _AFTER_TASK,
     # Sugar becomes the policy of a generated noop: that task's outcome is always ok and says nothing.
     TemplatePosition.SUGAR_WHEN: _TASK,
+    TemplatePosition.SUGAR_MAX: _TASK,
     # `workload`, `keychain` and `executor` are read before there is anything to see.
     TemplatePosition.STATIC: frozenset(),
 }

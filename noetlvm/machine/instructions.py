@@ -4,20 +4,20 @@ Binding an instruction gives a function of the frame: operands, targets and expr
 pipeline is first run. A function moves the frame on and returns None, or the effect that has to happen first.
 
 A template that fails is the task's failure (S10). Where inputs are rendered it becomes the outcome, and the task's
-rules decide. Where a rule itself fails (its guard, its patch or its delay) nothing is left to decide: the task fails,
-with `error.kind: template`, not retryable. Between tasks, in `choose`, `while` and `until`, the pipeline fails.
+rules decide. Where a rule itself fails (a guard, a patch, `attempts` or `delay`) nothing is left to decide: the task
+fails, with `error.kind: template`, not retryable. Between tasks, in `choose`, `while` and `until`, the pipeline fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isnan
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from noetlvm.bytecode.program import Instruction
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.expr.errors import ExpressionError, Fuel, InternalError
-from noetlvm.expr.values import type_name
+from noetlvm.expr.numbers import seconds_of
 from noetlvm.limits import MESSAGE_CHARS_MAX, WAIT_SECONDS_MAX
 from noetlvm.machine.payload import TooLargeError
 
@@ -66,6 +66,14 @@ DONE, FAILED = -1, -2
 def failure(kind: str, message: str, **details: Any) -> dict[str, Any]:
     """Return an error as `outcome.error` has it (S19), one that trying again does not mend."""
     return {"kind": kind, "retryable": False, "message": shortened(message), "details": details}
+
+
+class LimitError(Exception):
+    """A template gives no number where one is needed (S52). `error` is the failure that it leads to."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        self.error = error
+        super().__init__(error["message"])
 
 
 def shortened(message: str) -> str:
@@ -182,25 +190,19 @@ def _bind(_pipeline: LoadedPipeline, at: int) -> Perform:
 # ---- directives
 
 
-def _retry(pipeline: LoadedPipeline, at: int, attempts: int, backoff: str, _delay: object, target: int) -> Perform:
-    delay, after, growth = pipeline.optional(at, 2), at + 1, _GROWTH[backoff]
+def _retry(pipeline: LoadedPipeline, at: int, _limit: object, backoff: str, _delay: object, target: int) -> Perform:
+    attempts, delay = pipeline.limit(at, 0, "attempts", least=1), pipeline.optional(at, 2)
+    after, growth = at + 1, _GROWTH[backoff]
 
     def retry(frame: Frame) -> Effect | None:
-        if frame.attempt >= attempts:
-            frame.exhausted = frame.attempt > 1
-            frame.pc = after
-            return None
-        seconds: Any = 0
-        if delay:
-            try:
-                seconds = delay.run(frame.names, Fuel())
-            except ExpressionError as error:
-                return frame.give_up(delay.failure(error), at)
-            seconds = number_of(seconds)
-            if not _is_delay(seconds):
-                said = seconds if isinstance(seconds, float) else type_name(seconds)
-                message = f"{pipeline.locate(at)}: `delay` must be a number of seconds, not {said}"
-                return frame.give_up(failure("template", message), at)
+        try:
+            if frame.attempt >= attempts(frame.names):
+                frame.exhausted = frame.attempt > 1
+                frame.pc = after
+                return None
+            seconds = delay.number(frame.names, partial(seconds_of, field="delay")) if delay else 0
+        except LimitError as problem:
+            return frame.give_up(problem.error, at)
         return frame.retry(target, waiting_time(seconds, growth(frame.attempt)))
 
     return retry
@@ -211,20 +213,6 @@ _GROWTH: dict[str, Callable[[int], int]] = {
     "linear": lambda attempt: attempt,
     "exponential": lambda attempt: 2 ** min(attempt - 1, 62),  # by then every wait is the longest
 }
-
-
-def number_of(value: Any) -> Any:
-    """Return the number that a text stands for, such as a header's (S52); any other value as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return float(value) if not value.strip().isdecimal() else int(value)
-    except ValueError:
-        return value
-
-
-def _is_delay(seconds: Any) -> bool:
-    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and not isnan(seconds)
 
 
 def waiting_time(delay: float, factor: int) -> float:
@@ -296,13 +284,17 @@ def _reset(_pipeline: LoadedPipeline, at: int, slot: int) -> Perform:
     return reset
 
 
-def _round(pipeline: LoadedPipeline, at: int, slot: int, limit: int) -> Perform:
-    after = at + 1
+def _round(pipeline: LoadedPipeline, at: int, slot: int, _limit: object) -> Perform:
+    limit, after = pipeline.limit(at, 1, "max", least=0), at + 1
 
     def count(frame: Frame) -> Effect | None:
         rounds = frame.rounds[slot] + 1
-        if rounds > limit:
-            message = f"{pipeline.locate(at)}: this went round {limit:,} times, as often as `max` allows"
+        try:
+            most = limit(frame.names)
+        except LimitError as problem:
+            return frame.give_up(problem.error, at)
+        if rounds > most:
+            message = f"{pipeline.locate(at)}: this went round {most:,} times, as often as `max` allows"
             return frame.give_up(failure("fuel", message), at)
         frame.count(slot, rounds)
         frame.pc = after

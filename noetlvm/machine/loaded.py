@@ -5,9 +5,9 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.program import (
@@ -25,10 +25,11 @@ from noetlvm.bytecode.program import Transition as Step
 from noetlvm.bytecode.verify.verifier import load
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.expr.interpret import compile_expression
+from noetlvm.expr.numbers import NumberError, count_of, rate_of
 from noetlvm.language.placement import executor_pool
 from noetlvm.language.tool_kinds import NO_TIME_KIND, may_give_secret
-from noetlvm.limits import WAIT_SECONDS_MAX, Limits, guards_success
-from noetlvm.machine.instructions import bind, failure
+from noetlvm.limits import Limits, guards_success
+from noetlvm.machine.instructions import LimitError, bind, failure
 from noetlvm.machine.reads import Reads, reads_of
 from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
 from noetlvm.record import Record
@@ -41,6 +42,9 @@ BUNDLES_RECENT = 16
 
 Names = dict[str, Any]
 Evaluation = Callable[[Names, Fuel], Any]
+Limit = Callable[[Names], int]
+"""A number that bounds something, where a template may give it."""
+_Number = TypeVar("_Number")
 
 
 def load_program(data: bytes, *, checked: bool = False) -> LoadedProgram:
@@ -130,7 +134,19 @@ class Evaluator:
     def failure(self, error: ExpressionError) -> dict[str, Any]:
         """Return the error of an evaluation that failed, with its place in the source (S10)."""
         place = self._setting.places.locate(self.address, error.at)
-        return failure("template", f"{place or self.address}: {error.message}", expression=self.address, place=place)
+        return self._failure(error.message, place)
+
+    def number(self, names: Names, read: Callable[[Any], _Number]) -> _Number:
+        """Return the number that `read` makes of its value, or raise LimitError (S52)."""
+        try:
+            return read(self.run(names, Fuel()))
+        except ExpressionError as error:
+            raise LimitError(self.failure(error)) from None
+        except NumberError as error:
+            raise LimitError(self._failure(str(error), self._setting.places.locate(self.address))) from None
+
+    def _failure(self, message: str, place: str) -> dict[str, Any]:
+        return failure("template", f"{place or self.address}: {message}", expression=self.address, place=place)
 
 
 def _constant(expression: ExpressionCode) -> Evaluation | None:
@@ -200,6 +216,10 @@ class LoadedPipeline:
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
 
+    def limit(self, at: int, operand: int, field: str, least: int) -> Limit:
+        """Return the limit that an operand of an instruction holds; `field` names it in errors."""
+        return self._setting.limit(self._code[at].operands[operand], f"{self.address}.{at}.{operand}", field, least)
+
     @property
     def calls_first(self) -> bool:
         """Return whether it begins with a call of a tool that takes time."""
@@ -232,11 +252,14 @@ class LoadedLoop(Record):
     collection: Evaluator
     iterator: str
     parallel: bool
-    width: int
+    width: Limit
     distributed: bool
     reducers: tuple[tuple[str, str], ...]
-    rate: tuple[int, float] | None = None
-    """How many iterations may begin in how many seconds (S53)."""
+    rate: Evaluator | None
+
+    def rate_of(self, names: Names) -> list[float] | None:
+        """Return how many iterations may begin in how many seconds, if that is bounded (S53); raise LimitError."""
+        return self.rate.number(names, rate_of) if self.rate else None
 
 
 class LoadedArc(Record):
@@ -272,6 +295,10 @@ class LoadedStep(Record):
         """Return whether nothing is decided before its first task calls a tool that takes time."""
         return self.pipeline is not None and self.pipeline.calls_first
 
+    def kinds(self) -> set[str]:
+        """Return the tool kinds of its tasks."""
+        return {kind for _, kind, _ in self.pipeline.tasks()} if self.pipeline else set()
+
     def unit(self, iteration: str) -> str:
         """Return the part of a run that one lease covers: a local loop's iterations share the lease around them."""
         if self.leased_levels == len(self.loops):
@@ -304,8 +331,7 @@ class LoadedPlaybook(Record):
 
     def kinds(self) -> set[str]:
         """Return the tool kinds of its tasks."""
-        pipelines = (step.pipeline for step in self.steps.values() if step.pipeline)
-        return {kind for pipeline in pipelines for _, kind, _ in pipeline.tasks()}
+        return {kind for step in self.steps.values() for kind in step.kinds()}
 
     def locate(self, address: str, instruction: int | None = None) -> str:
         """Return `file:line:column` of an instruction of the code at an address of this playbook; else nothing."""
@@ -323,19 +349,6 @@ class LoadedProgram(Record):
     def kinds(self) -> set[str]:
         """Return the tool kinds of all its tasks."""
         return {kind for playbook in self.playbooks.values() for kind in playbook.kinds()}
-
-
-def _rate(settings: Mapping[str, Any], level: int) -> tuple[int, float] | None:
-    """Return the rate of a level of a loop; what is absent, or no such pair, is no limit: nothing verified it."""
-    hints = settings.get("loops")
-    own = hints[level - 1] if isinstance(hints, list) and len(hints) >= level else None
-    rate = own.get("rate") if isinstance(own, Mapping) else None
-    if not isinstance(rate, Mapping):
-        return None
-    most, per = rate.get("max"), rate.get("per")
-    if type(most) is not int or not isinstance(per, int | float):
-        return None
-    return (most, float(per)) if most > 0 and 0 < per <= WAIT_SECONDS_MAX else None
 
 
 def _has_secrets(playbook: PlaybookCode) -> bool:
@@ -385,7 +398,7 @@ class _Setting(Record):
             name=step.name,
             admit=self._evaluator(step.admit, f"{address}/admit"),
             drops_denied=step.drops_denied,
-            loops=tuple(self._loop(loop, level, step, address) for level, loop in enumerate(step.loops, 1)),
+            loops=tuple(self._loop(loop, f"{address}/loop.{level}") for level, loop in enumerate(step.loops, 1)),
             best_effort=step.best_effort,
             pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
             inclusive=step.inclusive,
@@ -396,10 +409,24 @@ class _Setting(Record):
             position=position,
         )
 
-    def _loop(self, loop: LoopHeader, level: int, step: Step, address: str) -> LoadedLoop:
-        collection = Evaluator(loop.collection, f"{address}/loop.{level}/in", self)
-        rate = _rate(step.settings, level)
-        return LoadedLoop(collection, loop.iterator, loop.parallel, loop.width, loop.distributed, loop.reducers, rate)
+    def _loop(self, loop: LoopHeader, address: str) -> LoadedLoop:
+        return LoadedLoop(
+            collection=Evaluator(loop.collection, f"{address}/in", self),
+            iterator=loop.iterator,
+            parallel=loop.parallel,
+            width=self.limit(loop.width, f"{address}/width", "max_in_flight", least=1),
+            distributed=loop.distributed,
+            reducers=loop.reducers,
+            rate=self._evaluator(loop.rate, f"{address}/rate"),
+        )
+
+    def limit(self, value: object, address: str, field: str, least: int) -> Limit:
+        """Return a number, or the expression that gives it, as a function of names."""
+        if isinstance(value, int):
+            return lambda names: value
+        assert isinstance(value, ExpressionCode)  # the verifier: a limit is one of the two
+        evaluator, read = Evaluator(value, address, self), partial(count_of, field=field, least=least)
+        return lambda names: evaluator.number(names, read)
 
     def _arc(self, arc: ArcCode, address: str) -> LoadedArc:
         guard, args = self._evaluator(arc.guard, f"{address}/when"), self._evaluator(arc.args, f"{address}/args")

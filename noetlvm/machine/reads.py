@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from noetlvm.bytecode.isa import ControlFlow, Operand
+from noetlvm.bytecode.isa import EXPRESSIONS, ControlFlow
 from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.bytecode.verify.operands import count_taken
 
@@ -35,7 +35,7 @@ def reads_of(code: tuple[Instruction, ...]) -> Reads:
     found = _Found(runs_python=any(one.opcode.name == "CALL" and one.operands[0] == _PYTHON for one in code))
     for instruction in code:
         for kind, value in zip(instruction.opcode.operands, instruction.operands, strict=True):
-            if kind in (Operand.EXPR, Operand.OPTIONAL_EXPR) and isinstance(value, ExpressionCode):
+            if kind in EXPRESSIONS and isinstance(value, ExpressionCode):
                 found.add(value.code)
     return Reads(*(found.keys_of(name) for name in ("ctx", "workload", "steps", "keychain")))
 

@@ -11,7 +11,7 @@ from typing import Any
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
 from noetlvm.machine.fold import Journal, parallel_around, visible
-from noetlvm.machine.instructions import failure
+from noetlvm.machine.instructions import LimitError, failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import (
     CollectionError,
@@ -28,7 +28,7 @@ from noetlvm.machine.loops import (
 from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
 from noetlvm.machine.routing import AdmissionError, Routing, denial, final_status, judge, summary
 from noetlvm.machine.scope import server_names
-from noetlvm.machine.state import LoopRun, Run, Token, View
+from noetlvm.machine.state import LoopRun, Position, Run, Token, View
 
 FIRST_TOKEN = 1
 """Number of the token that starts an execution."""
@@ -101,8 +101,8 @@ class Settling:
         state = self._state
         if state.ended:
             self._route(next(iter(state.ended)))
-        elif state.complete:
-            self._end_loop(*next(iter(state.complete)))
+        elif (complete := self._endable()) is not None:
+            self._end_loop(*complete)
         elif state.unstarted:
             self._start_loop(*next(iter(state.unstarted)))
         elif state.untested:
@@ -196,8 +196,8 @@ class Settling:
         names = self._names(run.args, seen, iter=iter_of(run, step, path, self.offload))
         try:
             items = collection(step, level, names)
-            header = self._header(step, level, items)
-        except CollectionError as problem:
+            header = self._header(step, level, items, names)
+        except (CollectionError, LimitError) as problem:
             self._fail_loop(number, path, problem.error)
             return
         self.journal.emit("loop.started", header, number, path)
@@ -206,17 +206,26 @@ class Settling:
             counts = {"total": len(items), "ok": len(items), "failed": 0}
             self.journal.emit("loop.done", {"result": nothing, "loop": counts}, number)
 
-    def _header(self, step: LoadedStep, level: int, items: Any) -> dict[str, Any]:
+    def _header(self, step: LoadedStep, level: int, items: Any, names: dict[str, Any]) -> dict[str, Any]:
         loop = step.loops[level]
+        rate = loop.rate_of(names)
         header: dict[str, Any] = {
             "items": stored_items(items, step, self.offload),
             "total": len(items),
-            "width": loop.width if step.pipeline else 0,
+            "width": loop.width(names) if step.pipeline else 0,
             "parallel": loop.parallel,
             "leaf": level + 1 == len(step.loops),
             "best_effort": step.best_effort,
         }
-        return header | {"rate": list(loop.rate)} if loop.rate else header
+        return header | {"rate": rate} if rate else header
+
+    def _endable(self) -> Position | None:
+        """Return the first loop that can be ended; of a run that is to fail, what runs is waited for first (S27)."""
+        for number, path in self._state.complete:
+            run = self._state.runs[number]
+            if run.failure is None or not run.threads or not all(thread.started for thread in run.threads.values()):
+                return number, path
+        return None
 
     def _end_loop(self, number: int, path: str) -> None:
         run = self._state.runs[number]
@@ -281,7 +290,6 @@ class Settling:
             error = failure("cancelled", "another iteration failed before this one started")
             self.journal.emit("loop.iteration.failed", {"error": error, "cancelled": True}, number, path)
         if run.threads or run.failure is None:
-            self._state.complete.pop((number, ""), None)  # it comes back when the last one ends
             return
         iteration, error = run.failure
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}

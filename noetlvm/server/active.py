@@ -125,12 +125,13 @@ class Active:
         self.closed[position] = work.lease
 
     def commands(
-        self, assign: Callable[[Active, OpenWork], tuple[str, float]]
+        self, assign: Callable[[Active, OpenWork], tuple[str, float]], now: float
     ) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
         """Return the commands to open, claimed for the workers that are assigned to them, and those to close.
 
         Of a local unit whose worker is not chosen yet, one command waits in the step's pool, and who claims it claims
-        the others from the unit's own (S22).
+        the others from the unit's own (S22). One whose time has not come waits in the step's pool too: when it comes,
+        the worker may have ended the others, and then nothing would claim from the unit's pool.
         """
         id = self.row.execution_id
         opened: list[QueuedCommand] = []
@@ -138,7 +139,7 @@ class Active:
         for (run, iteration), work in self.opened.items():
             worker, until = assign(self, work)
             pool = work.pool
-            if work.is_local and not worker:
+            if work.is_local and not worker and work.not_before <= now:
                 pool = unit_pool(id, run, work.unit) if (run, work.unit) in waiting else pool
                 waiting.add((run, work.unit))
             opened.append(

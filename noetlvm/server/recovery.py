@@ -53,9 +53,9 @@ def is_orphan(reader: StoreReader, row: Execution) -> bool:
     return parent is not None and parent.ended is not None
 
 
-def wants_snapshot(seq: int, last: int) -> bool:
+def wants_snapshot(seq: int, last: int, least: int) -> bool:
     """Return whether one is due: the longer the log, the rarer; their total cost is proportional to it."""
-    return seq - last >= max(SNAPSHOT_EVENTS, last // _SNAPSHOT_SHARE)
+    return seq - last >= max(least, last // _SNAPSHOT_SHARE)
 
 
 BUNDLES_MAX = 100

@@ -56,7 +56,7 @@ from noetlvm.server.active import (
 )
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
-from noetlvm.server.recovery import BundleCache, recovered, wants_snapshot
+from noetlvm.server.recovery import SNAPSHOT_EVENTS, BundleCache, recovered, wants_snapshot
 from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 from noetlvm.tools.call import Outcome, error
@@ -102,6 +102,7 @@ class Server:
         decide: Decide = decide,
         is_spent: Callable[[int], bool] | None = None,
         shuffle: Callable[[list[Any]], None] | None = None,
+        snapshot_events: int = SNAPSHOT_EVENTS,
     ) -> None:
         """`assign` chooses the worker of a command, which then claims it in the transaction that opens it.
 
@@ -124,6 +125,7 @@ class Server:
         self._is_shared = is_shared
         self._decide = decide
         self._is_spent = is_spent
+        self._snapshot_events = snapshot_events
         self.bundles = BundleCache(store)
         self._new_bundles: dict[str, bytes] = {}
         self._waiting: dict[Active, None] = {}
@@ -265,7 +267,7 @@ class Server:
         active = self.active.get(request.execution_id)
         if active is None and request.action == "start" and (self._is_shared or request.data[1][3] in self.active):
             active = self._start_child(request)
-        elif active is None and (self._is_shared or (request.action == "cancel" and request.data is not None)):
+        elif active is None:
             active = self._unfinished(request)
         if active is None or any(entry.request == request.number for entry in active.inbox):
             return
@@ -481,7 +483,7 @@ class Server:
         recorded = [*active.shared, *map(Recorded, count(first), ids, repeat(now), active.events)]
         if active.state.is_over:
             active.due = None
-        opened, closed = active.commands(self._assign)
+        opened, closed = active.commands(self._assign, now)
         return Append(
             active.project(now),
             known,
@@ -496,7 +498,7 @@ class Server:
 
     def _snapshot(self, active: Active) -> Snapshot | None:
         state = active.state
-        if state.is_over or not wants_snapshot(state.seq, active.snapshot_seq):
+        if state.is_over or not wants_snapshot(state.seq, active.snapshot_seq, self._snapshot_events):
             return None
         active.snapshot_seq = state.seq
         return Snapshot(state.bundle, state.seq, state.to_data())
@@ -584,12 +586,16 @@ class Server:
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
-        """Return the execution of a request, if it has been started. If it has ended, nobody needs the request."""
+        """Return the execution of a request, if this process may take it up. If it has ended, nobody needs the request.
+
+        A process that has the store for itself leaves what it was not given, but for what its own executions cancel.
+        """
         row = self.store.execution(request.execution_id)
         if row is None:
             return None
         if row.ended is None:
-            return self.activate(request.execution_id)
+            is_of_parent = request.action == "cancel" and request.data is not None
+            return self.activate(request.execution_id) if self._is_shared or is_of_parent else None
         self.store.write([Append(row, row.seq, acknowledged=[request.number])])
         return None
 

@@ -22,6 +22,7 @@ from noetlvm.results.offered import store_for
 from noetlvm.server.active import Active, unit_pool
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
+from noetlvm.server.recovery import SNAPSHOT_EVENTS
 from noetlvm.server.requests import PreparedRetry
 from noetlvm.server.server import Decide, NotFoundError, Server
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
@@ -59,6 +60,7 @@ class Driver:
         poll_seconds: float = POLL_SECONDS,
         ids: NewIds = new_ids,
         decide: Decide = decide,
+        snapshot_events: int = SNAPSHOT_EVENTS,
     ) -> None:
         self.store = store
         self.results = results
@@ -75,6 +77,7 @@ class Driver:
             observers=[self._observe],
             assign=self._assign,
             is_shared=True,
+            snapshot_events=snapshot_events,
         )
         self._connect_wake_ups = connect_wake_ups
         self._wake_ups: WakeUps = LocalWakeUps()

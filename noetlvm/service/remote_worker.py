@@ -10,18 +10,19 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
-from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
+from noetlvm.record import changed
 from noetlvm.server.credentials import Credentials, KnownSecrets
 from noetlvm.service.server_link import Exchange, ServerLink
-from noetlvm.tools.call import Tools
+from noetlvm.tools.call import Tools, UnavailableTools
 from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
 LEASE_SECONDS = 15.0
@@ -32,6 +33,7 @@ MARGIN = 0.15
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
 BUNDLES_MAX = 100
+SECRET_SETS_MAX = 100
 RESULTS_BYTES = 8 * 1024 * 1024
 """Of results in one message; those beyond it are sent before, each in a message of its own."""
 
@@ -53,8 +55,14 @@ class RemoteWorker:
         slots: int,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
+        missing: Callable[[Iterable[str]], list[str]] = lambda _kinds: [],
+        records_inputs: bool = False,
     ) -> None:
-        """`jitter` gives numbers below 1 that spread the reconnection of many workers."""
+        """`jitter` gives numbers below 1 that spread the reconnection of many workers.
+
+        `missing` says what is not installed here of what tool kinds need: a pipeline with such a task fails before its
+        first one. `records_inputs`: the log says what tools were given.
+        """
         self.id = id
         self._link = link
         self._jitter = jitter
@@ -86,6 +94,9 @@ class RemoteWorker:
         self._leased: dict[Part, float] = {}
         """When the lease of each pipeline was good: it ends one lease after that, or later."""
         self._released: list[dict[str, Any]] = []
+        self._missing = missing
+        self._missing_of: dict[tuple[str, str, str], str] = {}
+        """By bundle, playbook and step: what its tasks need and this worker has not."""
         self._ports = PipelinePorts(
             tools,
             self._clock,
@@ -94,6 +105,7 @@ class RemoteWorker:
             self._spawn,
             lambda: False,
             self._ended,
+            records_inputs,
         )
 
     # ---- the connection
@@ -178,7 +190,7 @@ class RemoteWorker:
             message: dict[str, Any] = {"reports": reports, "results": results, "released": released}
             if self._clock.monotonic() >= beaten + self._lease_seconds / HEARTBEATS_A_LEASE:
                 beaten = self._clock.monotonic()
-                if not self._runs:
+                if not self._runs or len(self._known_secrets) > SECRET_SETS_MAX:
                     self._known_secrets.clear()
                 message["beat"] = self._beat()
                 message["held"] = [_lease(part, lease) for part, lease in self._held(reports).items()]
@@ -237,7 +249,7 @@ class RemoteWorker:
         redact = credentials.redact or (_unchanged if playbook.keychain else None)
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=redact)
         self._offloads[part] = offload
-        run = PipelineRun(work, playbook, credentials, offload, self._ports)
+        run = PipelineRun(work, playbook, credentials, offload, self._ports_for(work, playbook))
         run.begin()
         if run.task is not None:
             self._runs[part] = run
@@ -255,6 +267,14 @@ class RemoteWorker:
             return Credentials(secrets)
         known = self._known_secrets.setdefault(frozenset(texts), KnownSecrets())
         return Credentials(secrets, texts, known)
+
+    def _ports_for(self, work: Work, playbook: LoadedPlaybook) -> PipelinePorts:
+        """Return the ports of a command: without tools if its step has tasks whose packages are not installed."""
+        key = work.bundle, work.path, work.step
+        if key not in self._missing_of:
+            self._missing_of[key] = "; ".join(self._missing(playbook.steps[work.step].kinds()))
+        missing = self._missing_of[key]
+        return changed(self._ports, tools=UnavailableTools(missing)) if missing else self._ports
 
     def _return_failed(self, work: Work, task: asyncio.Task[None]) -> None:
         """Return the command of a pipeline that this worker cannot continue, for instance because a result is gone."""
@@ -355,6 +375,7 @@ class RemoteWorker:
         if found is None:
             while len(self._bundles) >= BUNDLES_MAX:
                 self._bundles.pop(next(iter(self._bundles)))
+                self._missing_of.clear()
             found = self._bundles[id] = Bundle.of(self._link.get(f"/api/v1/bundles/{id}?worker={self.id}"))
         return found
 

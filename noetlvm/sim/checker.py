@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.sim.playbooks import FAILED, NEXT_ROUND, ROUNDS, SUCCEEDED, Document, tasks_in
+from noetlvm.sim.playbooks import FAILED, NEXT_ROUND, ROUNDS, SUCCEEDED, Document, inlined, tasks_in
 from noetlvm.sim.ports import SECRET
 from noetlvm.sim.world import History, Scenario, StoredLog
 
@@ -31,6 +31,7 @@ INVARIANTS = {
     "reduced": "A parallel loop writes to `ctx` what its reducers make of its iterations.",
     "attempts": "Attempts of a task count from 1 and never exceed what its policy allows; each ends at most once.",
     "pace": "The wait before an attempt is at least what the policy says, if no clock was wrong.",
+    "rate": "No more iterations of a loop have begun than its `rate` allows since it started, if no clock was wrong.",
     "ctx": "`ctx` of an execution is the fold of its patches.",
     "paused": "A paused execution schedules nothing.",
     "sizes": "No event is larger than the limit.",
@@ -39,6 +40,7 @@ INVARIANTS = {
     "effects": "A tool runs only after its `task.started` is durable, and again only under a new lease.",
     "children": "Every child was requested by its parent, once; a parent continues with the child's own ending.",
     "requests": "Start requests with one key start one execution, and all get its identifier.",
+    "snapshots": "The last snapshot and the events after it make the same state as all events.",
     "replay": "The log, decided again, gives the same log.",
     "alive": "No process ends by an error that its code does not expect.",
     "progress": "Once faults stop, everything ends: executions, commands, requests.",
@@ -69,9 +71,19 @@ def check(scenario: Scenario, history: History) -> list[Violation]:
     found: list[Violation] = []
     for id, log in history.logs.items():
         steady = not _CLOCK_FAULTS.intersection(history.happened)
-        found += _LogModel(id, documents[log.row.path], log, history.ctx.get(id), is_steady=steady).violations()
+        found += check_log(documents[log.row.path], log, history.ctx.get(id), is_steady=steady)
     found += _across(scenario, history)
     return found
+
+
+def check_log(
+    document: Document, log: StoredLog, ctx: dict[str, Any] | None = None, *, is_steady: bool = False
+) -> list[Violation]:
+    """Return what one log breaks; `ctx` is what it should come to, `is_steady` says that no clock was wrong.
+
+    Any log may be checked whose playbook has guards, gates and args of the forms that random playbooks have.
+    """
+    return _LogModel(inlined(document), log, ctx, is_steady=is_steady).violations()
 
 
 class _Run:
@@ -85,6 +97,8 @@ class _Run:
         self.boundary = ""
         self.error_kind = ""
         self.leases: dict[str, int] = {}
+        self.since = 0.0
+        """When its outermost loop started."""
         self.loops: dict[str, dict[str, Any]] = {}
         """Headers by the iteration around them."""
         self.started: set[str] = set()
@@ -100,17 +114,15 @@ class _Run:
 class _LogModel:
     """One log while it is read."""
 
-    def __init__(
-        self, id: str, document: Document, log: StoredLog, ctx: dict[str, Any] | None, *, is_steady: bool
-    ) -> None:
-        self._id = id
+    def __init__(self, document: Document, log: StoredLog, ctx: dict[str, Any] | None, *, is_steady: bool) -> None:
+        self._id = log.row.execution_id
         self._document = document
         self._log = log
         self._state_ctx = ctx
         self._is_steady = is_steady
         self._steps = {step["step"]: step for step in document["workflow"]}
-        self._final = document["executor"]["spec"].get("final_step")
-        self._seq = 0
+        self._final = document.get("executor", {}).get("spec", {}).get("final_step")
+        self._seq, self._now = 0, 0.0
         self._found: list[Violation] = []
         self._tokens: dict[int, tuple[str, dict[str, Any], bool]] = {}
         self._last_token = 0
@@ -126,7 +138,7 @@ class _LogModel:
 
     def violations(self) -> list[Violation]:
         for expected, recorded in enumerate(self._log.events, 1):
-            self._seq = recorded.seq
+            self._seq, self._now = recorded.seq, recorded.timestamp
             self._expect(recorded.seq == expected, "dense", f"event {expected} has the number {recorded.seq}")
             self._expect((expected == 1) == (recorded.event.name == _FIRST), "order", "a log begins with its request")
             self._expect(self._status not in _OVER, "order", f"{recorded.event.name} follows the end")
@@ -149,8 +161,9 @@ class _LogModel:
     def _at_end(self) -> None:
         row = self._log.row
         self._expect(row.seq == len(self._log.events), "dense", f"the row says {row.seq}")
-        if self._status in _OVER:
-            self._expect(row.ended is not None and row.status == self._status, "finished", f"the row says {row.status}")
+        is_over = self._status in _OVER
+        self._expect(is_over == (row.ended is not None), "finished", f"the log ends as {self._status}")
+        self._expect(not is_over or row.status == self._status, "finished", f"the row says {row.status}")
         if self._state_ctx is not None:
             self._expect(self._state_ctx == self._ctx, "ctx", f"ctx is {self._state_ctx}, its patches give {self._ctx}")
 
@@ -329,7 +342,7 @@ class _LogModel:
         if run is None:
             return
         key = event.iteration, event.task
-        attempt, has_ended = run.attempts.get(key, (event.attempt, False))
+        attempt, has_ended = run.attempts.get(key, (0, True))
         once = attempt == event.attempt and not has_ended
         self._expect(once, "attempts", f"attempt {event.attempt} ends, the last is {attempt}")
         run.attempts[key] = event.attempt, True
@@ -360,6 +373,7 @@ class _LogModel:
             return
         self._expect(event.iteration not in run.loops, "iterations", "a loop starts twice")
         run.loops[event.iteration] = event.data
+        run.since = run.since or self._now
         level = run.step["loop"] if not event.iteration else run.step["loop"]["loop"]
         spec = level["spec"]
         width = spec.get("max_in_flight", _LOOP_WIDTH) if spec["mode"] == "parallel" else 1
@@ -376,6 +390,7 @@ class _LogModel:
         path = event.iteration
         self._expect(path not in run.started | run.ended.keys(), "iterations", f"iteration {path} starts twice")
         run.started.add(path)
+        self._rate(run)
         around = path.rpartition(".")[0]
         for loop in (around, around.rpartition(".")[0]) if around else ("",):
             header = run.loops.get(loop)
@@ -386,6 +401,14 @@ class _LogModel:
                 busy = [one for one in tops if one not in run.ended]
                 width = header["width"]
                 self._expect(len(busy) <= width, "in_flight", f"{len(busy)} iterations of `{loop}` instead of {width}")
+
+    def _rate(self, run: _Run) -> None:
+        """Check that an iteration begins no earlier than the rate of its loop lets as many begin."""
+        rate = run.step["loop"].get("spec", {}).get("rate")
+        if rate and self._is_steady:
+            begun = len(run.started)
+            early = run.since + (begun - 1) // rate["max"] * rate["per"] - self._now
+            self._expect(early < 0.001, "rate", f"{begun} iterations have begun, the last {early:.3f} s early")
 
     def _iteration_ended(self, event: Event) -> None:
         run = self._open_run(event)
@@ -524,6 +547,7 @@ def _across(scenario: Scenario, history: History) -> Iterator[Violation]:
     """Check what no single log shows."""
     yield from (Violation("progress", "", 0, text) for text in history.left)
     yield from (Violation("alive", "", 0, f"{name}: {error!r}") for name, error in history.failures)
+    yield from (Violation("snapshots", id, 0, "its snapshot leads to another state") for id in history.unlike_snapshots)
     yield from (Violation("replay", id, seq, "it is decided differently") for id, seq in history.differences.items())
     roots = [id for id, log in history.logs.items() if not log.row.parent]
     if len(roots) != len(scenario.starts):
@@ -532,7 +556,7 @@ def _across(scenario: Scenario, history: History) -> Iterator[Violation]:
         if len(ids) > 1 or not ids.issubset(roots):
             yield Violation("requests", "", 0, f"start {number} got {sorted(ids)}")
     yield from _effects(history)
-    yield from _children(history)
+    yield from check_children(history.logs)
     texts = [*history.log_lines, *(repr(log.row) for log in history.logs.values())]
     if any(SECRET in text for text in texts) or any(_SECRET in blob for blob in history.blobs.values()):
         yield Violation("secrets", "", 0, "a stored result, a row or a log line holds a secret")
@@ -543,12 +567,14 @@ def _effects(history: History) -> Iterator[Violation]:
     starts: dict[tuple[str, int], int] = {}
     leases: Counter[str] = Counter()
     for id, log in history.logs.items():
+        resumed = history.resumed[log.row.trace_id]
         for recorded in log.events:
             event = recorded.event
             run = f"{id}/{event.run}"
             if event.name == "task.started":
                 within = f"/{event.iteration}" if event.iteration else ""
                 starts[f"{run}{within}#{event.task}", event.attempt] = recorded.seq
+                leases[run] = max(leases[run], resumed)
             elif event.name == "step.scheduled" and "lease" in event.data:
                 leases[run] += 1
     calls: Counter[tuple[str, int]] = Counter()
@@ -564,16 +590,17 @@ def _effects(history: History) -> Iterator[Violation]:
             yield Violation("effects", id, call.seq, message)
 
 
-def _children(history: History) -> Iterator[Violation]:
+def check_children(logs: dict[str, StoredLog]) -> Iterator[Violation]:
+    """Yield what the logs of parents and of their children do not agree on."""
     wanted: Counter[str] = Counter()
-    for id, log in history.logs.items():
+    for id, log in logs.items():
         wanted[id] = sum("child" in one.event.data for one in log.events if one.event.name == "task.started")
-    have = Counter(log.row.parent for log in history.logs.values() if log.row.parent)
+    have = Counter(log.row.parent for log in logs.values() if log.row.parent)
     for parent, number in have.items():
         if number > wanted[parent]:
             yield Violation("children", parent, 0, f"{number} children, {wanted[parent]} were requested")
-    for id, log in history.logs.items():
-        parent_log = history.logs.get(log.row.parent)
+    for id, log in logs.items():
+        parent_log = logs.get(log.row.parent)
         if parent_log is None or log.row.ended is None:
             continue
         for recorded in parent_log.events:

@@ -27,6 +27,10 @@ SECRET_NAME = "api"
 
 _STEPS_MAX = 5
 _FAN_OUTS_MAX = 2
+_RATE_SHARE = 0.25
+_WORKBOOK_SHARE = 0.25
+SHARED = "shared"
+"""Name of the task of a workbook."""
 
 
 def flag(name: str) -> str:
@@ -39,11 +43,65 @@ def random_playbooks(random: Random) -> list[Document]:
     has_secret = random.random() < 0.3
     child = _Playbook(random, CHILD, random.randint(1, 2), has_children=False, has_secret=has_secret).document()
     main = _Playbook(random, MAIN, random.randint(1, _STEPS_MAX), has_children=True, has_secret=has_secret).document()
-    return [main, child] if _calls_child(main) else [main]
+    # From numbers of their own: all else of a seed stays what it was before there were these.
+    more = Random(f"more {random.random()}")
+    made = [main, child] if _calls_child(main) else [main]
+    for document in made:
+        _limit_rates(document, more)
+        if more.random() < _WORKBOOK_SHARE:
+            _share_tasks(document, more)
+    return made
 
 
 def _calls_child(main: Document) -> bool:
     return any(task.get("kind") == "playbook" for step in main["workflow"] for _, task in tasks_in(step))
+
+
+def _limit_rates(document: Document, random: Random) -> None:
+    """Let iterations of some loops begin at a limited rate."""
+    for step in document["workflow"]:
+        loop = step.get("loop")
+        if loop and "loop" not in loop and random.random() < _RATE_SHARE:
+            loop["spec"]["rate"] = {"max": random.randint(1, 2), "per": random.choice((0.5, 2, 9))}
+
+
+def _share_tasks(document: Document, random: Random) -> None:
+    """Move a tool call to the workbook, alone or with a second task, and call it from one more step."""
+    places = [
+        (tasks, number, label)
+        for tasks in (step["tool"] for step in document["workflow"] if "tool" in step)
+        for number, entry in enumerate(tasks)
+        for label, task in entry.items()
+        if isinstance(task, dict) and task.get("kind") == "http"
+    ]
+    if not places:
+        return
+    tasks, number, label = random.choice(places)
+    shared, call = tasks[number][label], {"kind": "workbook", "task": SHARED}
+    is_list = random.random() < 0.5
+    document["workbook"] = {"tasks": {SHARED: [{"one": shared}, {"two": {"kind": "noop"}}] if is_list else shared}}
+    tasks[number] = {label: call}
+    random.choice(places)[0].append({"called": dict(call)})
+
+
+def inlined(document: Document) -> Document:
+    """Return a playbook with the tasks of its workbook where they are called; their labels begin with the call's."""
+    workbook = document.get("workbook", {}).get("tasks", {})
+    steps = [dict(step) for step in document["workflow"]]
+    for step in steps:
+        if "tool" in step:
+            step["tool"] = [made for entry in step["tool"] for made in _called(entry, workbook)]
+    return document | {"workflow": steps}
+
+
+def _called(entry: Document, workbook: Document) -> list[Document]:
+    ((label, task),) = entry.items()
+    if not isinstance(task, dict) or task.get("kind") != "workbook":
+        return [entry]
+    shared = workbook[task["task"]]
+    if isinstance(shared, dict):
+        return [{label: shared}]
+    return [{f"{label}.{name}": one for name, one in inner.items()} for inner in shared]
 
 
 def tasks_in(step: Document) -> Iterator[tuple[str, Document]]:

@@ -9,8 +9,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
@@ -30,9 +31,10 @@ from noetlvm.store.interface import (
 )
 from noetlvm.store.postgres_database import PostgresDatabase
 from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
-from noetlvm.store.postgres_write import COMMAND, EVENT, EXECUTION, rows_of, statement
+from noetlvm.store.postgres_write import COMMAND, EVENT, EXECUTION, rows_of, write_statement
 from noetlvm.store.rows import (
     EncodedAppend,
+    checksums_wanted,
     cursor_gone,
     encoded_batch,
     first_sum,
@@ -42,6 +44,9 @@ from noetlvm.store.rows import (
     read_token,
     require_open,
 )
+
+if TYPE_CHECKING:
+    from noetlvm.store.fsck import Damage, Statement
 
 _PAGE = 1_000
 _CACHED_SUMS = 10_000
@@ -85,7 +90,8 @@ class PostgresStore:
 
     durability: Durability = "full"
 
-    def __init__(self, address: str, schema: str = "noetlvm") -> None:
+    def __init__(self, address: str, schema: str = "noetlvm", *, checksums: bool | None = None) -> None:
+        self._checksums = checksums_wanted() if checksums is None else checksums
         self.database = PostgresDatabase(address, schema)
         self._where = self.database.name
         self._select, self._run = self.database.select, self.database.run
@@ -138,9 +144,9 @@ class PostgresStore:
             return set()
         born = {period_of(append.execution.started) for append in encoded if not append.known_seq}
         self._ensure_partitions(born)
-        sums = self._last_sums(encoded)
+        sums = self._last_sums(encoded) if self._checksums else {}
         rows = rows_of(encoded, sums, bundles)
-        text, values = statement(rows)
+        text, values = write_statement(rows)
         returned = self._run(text, values)
         self.database.set_clock(returned[0][1])
         written = {row[0] for row in returned}
@@ -149,7 +155,7 @@ class PostgresStore:
             for append in encoded:
                 execution_id = append.execution.execution_id
                 self._sums.pop(execution_id, None)
-                if execution_id in written and append.execution.ended is None:
+                if execution_id in written and append.execution.ended is None and execution_id in sums:
                     self._sums[execution_id] = append.execution.seq, sums[execution_id]
             while len(self._sums) > _CACHED_SUMS:
                 self._sums.popitem(last=False)
@@ -170,7 +176,8 @@ class PostgresStore:
                     missing.append((execution_id, append.known_seq))
         if missing:
             ids, seqs = (list(column) for column in zip(*missing, strict=True))
-            sums |= {row[0]: row[2] for row in self._select(_SELECT_SUMS, ids, seqs)}
+            # Where none was made, there is none to continue.
+            sums |= {row[0]: row[2] for row in self._select(_SELECT_SUMS, ids, seqs) if row[2] is not None}
         return sums
 
     def _ensure_partitions(self, periods: set[int]) -> None:
@@ -321,6 +328,28 @@ class PostgresStore:
 
         return self._transact(delete)
 
+    def damage(self) -> list[Damage]:
+        """Return everything that is damaged in the database, as of one moment; servers go on meanwhile."""
+
+        def check(connection: Connection) -> list[Damage]:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return _damage_in(connection, self._where)
+
+        return self._transact(check)
+
+    def repair(self) -> list[Damage]:
+        """Repair what follows from the rest, all of it or nothing; return what was damaged. Servers wait meanwhile."""
+        from noetlvm.store.fsck import repairs
+
+        def repair(connection: Connection) -> list[Damage]:
+            connection.execute("LOCK TABLE executions, requests, commands IN EXCLUSIVE MODE")
+            found = [damage for damage in _damage_in(connection, self._where) if damage.repair]
+            for statement, values in repairs(found):
+                connection.execute(_with_marks(statement), values)
+            return found
+
+        return self._transact(repair)
+
     def delete_before(self, time: float) -> int:
         """Remove the executions of all months that ended before a time; one that is unfinished keeps its month.
 
@@ -358,6 +387,60 @@ class PostgresStore:
 
     def _executions(self, condition: str, *values: Any) -> list[Execution]:
         return [read_execution(self._where, row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)]
+
+
+# ---- checking
+
+
+class _CheckedPostgres:
+    """The tables of a schema, for `fsck`."""
+
+    references = "result_references"
+    snapshot_id = "execution"
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self.name = name
+        self._periods: dict[int, int] = dict(connection.execute("SELECT key, period FROM executions").fetchall())
+
+    def select(self, statement: str, *values: Any) -> list[Any]:
+        return self._connection.execute(_with_marks(statement), values).fetchall()
+
+    def event_keys(self) -> set[int]:
+        return {key for (key,) in self._connection.execute("SELECT DISTINCT execution FROM events")}
+
+    def events(self, key: int) -> Iterator[Sequence[Any]]:
+        last = 0
+        while page := self.select(_PAGE_OF_EVENTS, self._periods[key], key, last):
+            yield from page
+            last = page[-1][0]
+
+    def delete_events(self, key: int, after: int) -> Statement:
+        delete = "DELETE FROM events WHERE period = ? AND execution = ? AND seq > ?"
+        return delete, (self._periods[key], key, after)
+
+    def medium_damage(self) -> Iterator[Damage]:
+        """Yield nothing: PostgreSQL reports a damaged page when it reads it."""
+        return iter(())
+
+
+_PAGE_OF_EVENTS = f"""SELECT {EVENT} FROM events
+    WHERE period = ? AND execution = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"""
+
+
+def _with_marks(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
+def _damage_in(connection: Connection, name: str) -> list[Damage]:
+    from noetlvm.store.fsck import damage_in, unreadable
+
+    found: list[Damage] = []
+    try:
+        found.extend(damage_in(_CheckedPostgres(connection, name)))
+    except psycopg.InternalError as error:  # a page or an index that it cannot read
+        found.append(unreadable(error))
+    return found
 
 
 def _delete_dependents(connection: Connection, keys: list[int], ids: list[str]) -> None:

@@ -163,7 +163,7 @@ _PARTS = _EXECUTIONS | _DEPENDENTS
 def rows_of(
     batch: Sequence[EncodedAppend], sums: dict[str, int], bundles: Mapping[str, bytes]
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of each part of a write. Moves `sums` on to those of the last events."""
+    """Return the rows of each part of a write. Moves `sums`, if there are any, on to those of the last events."""
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _PARTS}
     for append in batch:
         execution = append.execution
@@ -171,11 +171,12 @@ def rows_of(
         row = (*execution[:8], json.dumps(execution.counts), *execution[9:])
         period = period_of(execution.started)
         rows["moved" if append.known_seq else "born"].append((*row, append.known_seq, append.start_key, period))
-        last = sums[one]
+        last = sums.get(one)
         for event in append.events:
-            last = next_sum(last, event)
+            last = None if last is None else next_sum(last, event)
             rows["events"].append((one, *event, last))
-        sums[one] = last
+        if last is not None:
+            sums[one] = last
         rows["closed"] += [command[:4] for command in append.closed]
         rows["opened"] += [(*command[:9], int(bool(command.worker))) for command in append.opened]
         rows["acknowledged"] += [(one, number) for number in append.acknowledged]
@@ -187,7 +188,7 @@ def rows_of(
     return rows
 
 
-def statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, list[_Column]]:
+def write_statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, list[_Column]]:
     """Return the statement for the parts that have rows, and its values."""
     names = tuple(name for name in _PARTS if rows[name])
     return _text(names), [column for name in names for column in _PARTS[name].columns(rows[name])]

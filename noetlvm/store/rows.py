@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import NoneType
@@ -117,6 +118,17 @@ class _Head(threading.local):
 
 
 _HEAD = _Head()
+
+
+CHECKSUMS_VARIABLE = "NOETLVM_CHECKSUMS"
+
+
+def checksums_wanted() -> bool:
+    """Return whether events get checksums: yes, unless the environment says `off`. Raises StoreError."""
+    given = os.environ.get(CHECKSUMS_VARIABLE) or "on"
+    if given not in ("on", "off"):
+        raise StoreError(f"{CHECKSUMS_VARIABLE} is `{given}`; give on or off")
+    return given == "on"
 
 
 def first_sum(execution_id: str) -> int:

@@ -35,6 +35,7 @@ from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_know
 from noetlvm.store.rows import (
     REMEDY,
     EncodedAppend,
+    checksums_wanted,
     cursor_gone,
     encoded_batch,
     first_sum,
@@ -50,7 +51,7 @@ from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from noetlvm.store.fsck import Damage
+    from noetlvm.store.fsck import Damage, Statement
 
 _Done = TypeVar("_Done")
 
@@ -290,10 +291,17 @@ class SqliteReader:
         return found[0][0] if found else None
 
     def damage(self) -> Iterator[Damage]:
-        """Yield everything that is damaged in the database."""
-        from noetlvm.store.fsck import damage_in
+        """Yield everything that is damaged in the database, as of one moment."""
+        from noetlvm.store.fsck import damage_in, unreadable
 
-        yield from damage_in(self._reading, self.path)
+        self._reading.execute("BEGIN")
+        try:
+            yield from damage_in(_CheckedSqlite(self._reading, self.path.name))
+        except sqlite3.DatabaseError as error:
+            yield unreadable(error)
+        finally:
+            if self._reading.in_transaction:
+                self._reading.execute("ROLLBACK")
 
     def _executions(self, condition: str, *values: Any) -> list[Execution]:
         return [
@@ -313,8 +321,9 @@ class SqliteReader:
 class SqliteStore(SqliteReader):
     """Reads and writes a database, which is made where there is none. One process at a time may have it open."""
 
-    def __init__(self, path: Path, durability: Durability = "full") -> None:
+    def __init__(self, path: Path, durability: Durability = "full", *, checksums: bool | None = None) -> None:
         self.durability: Durability = durability
+        self._checksums = checksums_wanted() if checksums is None else checksums
         self.path = path
         self._inode = self._copy = None  # the lock counts as the user of the file
         self._writing = threading.RLock()
@@ -353,7 +362,11 @@ class SqliteStore(SqliteReader):
         def write(connection: sqlite3.Connection) -> set[str]:
             if bundles:
                 connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", bundles.items())
-            return {append.execution.execution_id for append in encoded if not _written(connection, append)}
+            return {
+                append.execution.execution_id
+                for append in encoded
+                if not _written(connection, append, checksums=self._checksums)
+            }
 
         return self._transact(write)
 
@@ -427,14 +440,18 @@ class SqliteStore(SqliteReader):
         statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
         return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
 
-    def repair(self, found: Iterable[Damage]) -> None:
-        """Repair damage, all of it or nothing."""
+    def repair(self) -> list[Damage]:
+        """Repair what follows from the rest, all of it or nothing; return what was damaged."""
+        from noetlvm.store.fsck import repairs
+
+        found = [damage for damage in self.damage() if damage.repair]
 
         def repair(connection: sqlite3.Connection) -> None:
-            for statement, values in dict.fromkeys(one for damage in found for one in damage.repair):
+            for statement, values in repairs(found):
                 connection.execute(statement, values)
 
         self._transact(repair)
+        return found
 
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """Return what the work returns, all of it durable; if it raises, nothing of it stays.
@@ -459,13 +476,13 @@ class SqliteStore(SqliteReader):
         return done
 
 
-def _written(connection: sqlite3.Connection, append: EncodedAppend) -> bool:
+def _written(connection: sqlite3.Connection, append: EncodedAppend, *, checksums: bool) -> bool:
     """Write one append; return False if its execution has moved on."""
     key = _moved(connection, append)
     if not key:
         return False
     base = key << SEQ_BITS
-    connection.executemany(_INSERT_EVENT, _summed(connection, append, base))
+    connection.executemany(_INSERT_EVENT, _summed(connection, append, base, checksums=checksums))
     if append.references:
         connection.executemany(_INSERT_REFERENCE, [(result, key) for result in append.references])
     if append.snapshot is not None:
@@ -482,10 +499,55 @@ def _written(connection: sqlite3.Connection, append: EncodedAppend) -> bool:
     return True
 
 
-def _summed(connection: sqlite3.Connection, append: EncodedAppend, base: int) -> Iterator[tuple[Any, ...]]:
+class _CheckedSqlite:
+    """The tables of a database, for `fsck`."""
+
+    references = '"references"'
+    snapshot_id = "rowid"
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self.name = name
+
+    def select(self, statement: str, *values: Any) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def event_keys(self) -> set[int]:
+        return {key for (key,) in self._connection.execute(f"SELECT DISTINCT place >> {SEQ_BITS} FROM events")}
+
+    def events(self, key: int) -> Iterator[Sequence[Any]]:
+        base = key << SEQ_BITS
+        select = f"SELECT place & {_SEQ_MAX}, {_EVENT}, sum FROM events WHERE place > ? AND place <= ? ORDER BY place"
+        return self._connection.execute(select, (base, base + _SEQ_MAX))
+
+    def delete_events(self, key: int, after: int) -> Statement:
+        base = key << SEQ_BITS
+        return "DELETE FROM events WHERE place > ? AND place <= ?", (base + after, base + _SEQ_MAX)
+
+    def medium_damage(self) -> Iterator[Damage]:
+        from noetlvm.store.fsck import Damage
+
+        for (problem,) in self._connection.execute("PRAGMA integrity_check").fetchall():
+            if any(known in problem for known in _INDEX_PROBLEMS):
+                yield Damage(
+                    f"an index differs from its table: {problem}", "the indexes are built anew", (("REINDEX", ()),)
+                )
+            elif problem != "ok":
+                yield Damage(f"SQLite finds: {problem}", "restore a backup")
+
+
+_INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
+
+
+def _summed(
+    connection: sqlite3.Connection, append: EncodedAppend, base: int, *, checksums: bool
+) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of an append's events, with places and checksums that continue those of the log."""
+    if not checksums:
+        yield from ((base + row[0], *row[1:], None) for row in append.events)
+        return
     found = append.known_seq and connection.execute(_SELECT_SUM, (base + append.known_seq,)).fetchone()
-    # Before there were checksums there was none to continue.
+    # Where none was made, there is none to continue.
     last = found[0] if found and found[0] is not None else first_sum(append.execution.execution_id)
     for row in append.events:
         last = next_sum(last, row)

@@ -83,6 +83,22 @@ class Tools(Protocol):
         """Close pools and processes."""
 
 
+class UnavailableTools:
+    """Stands for the tools of a pipeline that cannot run here: every call fails, at once and for the same reason."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def at_once(self, call: ToolCall) -> Outcome:
+        return error("dependency", self._why)
+
+    async def run(self, call: ToolCall) -> Outcome:
+        return self.at_once(call)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
 def ok(result: Any = None, **parts: Any) -> Outcome:
     """Return the outcome of a tool that succeeded."""
     return {"status": "ok", "result": result, **parts}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from noetlvm.expr.numbers import number_of
 from noetlvm.language.tool_kinds import SPEC, Choice, Input, Setting, ToolKind, Type
 from noetlvm.tools.call import ToolCall
 
@@ -92,20 +93,14 @@ def _settings(kind: ToolKind, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _checked(setting: Setting, value: Any) -> Any:
     if isinstance(value, str) and "number" in setting.types and "string" not in setting.types:
-        value = _number_of(value)
+        given, value = value, number_of(value)
+        if isinstance(value, str):
+            raise InputError(f"`spec.{setting.name}` must be {' or '.join(setting.types)}, but it is {given!r:.80}")
     _check_type(f"`spec.{setting.name}`", setting.types, value)
     numbers = [*value.values()] if isinstance(value, dict) else [value]
     if setting.name == "timeout" and not all(_is_number(number) and number > 0 for number in numbers):
         raise InputError(f"`spec.{setting.name}` is {value!r}; give seconds, more than 0")
     return value
-
-
-def _number_of(text: str) -> Any:
-    """Return the number that a text stands for, such as a header's (S52); any other text as it is."""
-    try:
-        return int(text) if text.strip().isdecimal() else float(text)
-    except ValueError:
-        return text
 
 
 def _check_type(name: str, types: tuple[Type, ...], value: Any) -> None:

@@ -70,6 +70,17 @@ def missing_packages(kinds: Iterable[str]) -> list[str]:
     return [_needs(kind, kind.package) for kind in found if kind.package and find_spec(kind.package) is None]
 
 
+class MissingPackageError(Exception):
+    """A playbook needs packages that are not installed. The message names them, and how to install them."""
+
+
+def require_packages(kinds: Iterable[str]) -> None:
+    """Refuse to run tool kinds whose packages are not installed. Raises MissingPackageError."""
+    missing = missing_packages(set(kinds))
+    if missing:
+        raise MissingPackageError("; ".join(missing))
+
+
 def find_tool(name: str) -> Tool | None:
     """Return the function that runs a kind; None if no worker runs it, but the server or the compiler."""
     module = module_of(name)

@@ -241,6 +241,10 @@ class Pools:
         """Return an expression, or none for 0."""
         return self.expression(number - 1, at) if number else None
 
+    def limit(self, number: int, at: int) -> int | ExpressionCode:
+        """Return a number, or the expression that gives it."""
+        return self.expression(number >> 1, at) if number & 1 else number >> 1
+
     def _plain(self, number: int, at: int) -> int:
         return number
 
@@ -264,6 +268,7 @@ _RESOLVE: Final[dict[Operand, Callable[[Pools, int, int], object]]] = {
     Operand.WORDS: Pools.words,
     Operand.EXPR: Pools.expression,
     Operand.OPTIONAL_EXPR: Pools.optional_expression,
+    Operand.LIMIT: Pools.limit,
     Operand.NAME: _word_of(NAMES),
     Operand.COMPARISON: _word_of(COMPARISONS),
     Operand.BACKOFF: _word_of(BACKOFFS),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAGIC = b"\x7fNBC"
-FORMAT_MAJOR = 3
+FORMAT_MAJOR = 4
 FORMAT_MINOR = 0
 HEADER = MAGIC + bytes((FORMAT_MAJOR, FORMAT_MINOR, ISA_VERSION, 0))
 

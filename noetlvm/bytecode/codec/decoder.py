@@ -181,7 +181,7 @@ class _Decoder:
 
     def _loop(self) -> LoopHeader:
         reader = self.reader
-        reader.record("a loop", 5)
+        reader.record("a loop", 6)
         collection = self.pools.expression(*self._number("the collection of a loop"))
         iterator = self.pools.text(*self._number("the iterator of a loop"))
         bits = reader.number("the bits of a loop", layout.LOOP_BITS)
@@ -189,7 +189,8 @@ class _Decoder:
             collection=collection,
             iterator=iterator,
             parallel=bool(bits & layout.PARALLEL),
-            width=reader.number("the width of a loop", OPERAND_MAX),
+            width=self.pools.limit(*self._number("the width of a loop")),
+            rate=self.pools.optional_expression(*self._number("the rate of a loop")),
             distributed=bool(bits & layout.DISTRIBUTED),
             reducers=self._reducers(),
         )

@@ -15,7 +15,7 @@ from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, frame
 from noetlvm.bytecode.codec.debug_section import encode_debug
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
-from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, OPERAND_MAX, SLOTS_MAX
+from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, LIMIT_MAX, OPERAND_MAX, SLOTS_MAX
 from noetlvm.bytecode.program import ExpressionCode
 
 if TYPE_CHECKING:
@@ -67,10 +67,12 @@ def _expressions(steps: list[Transition]) -> Iterator[ExpressionCode]:
         for instruction in step.pipeline.code if step.pipeline else ():
             yield from (operand for operand in instruction.operands if isinstance(operand, ExpressionCode))
     for step in steps:
-        used = [step.admit, *(loop.collection for loop in step.loops)]
+        used: list[object] = [step.admit]
+        for loop in step.loops:
+            used += (loop.collection, loop.width, loop.rate)
         for arc in step.arcs:
             used += (arc.guard, arc.args)
-        yield from (expression for expression in used if expression is not None)
+        yield from (found for found in used if isinstance(found, ExpressionCode))
 
 
 # -- records
@@ -120,7 +122,8 @@ def _loop(loop: LoopHeader, pools: _Pools) -> bytes:
             writer.number(pools.expression(loop.collection)),
             writer.number(pools.text(loop.iterator)),
             writer.number(layout.PARALLEL * loop.parallel | layout.DISTRIBUTED * loop.distributed),
-            writer.number(_number(loop.width)),
+            writer.number(pools.limit(loop.width)),
+            writer.number(pools.optional(loop.rate)),
             writer.array([writer.number(pools.text(word)) for pair in loop.reducers for word in pair]),
         ]
     )
@@ -178,6 +181,11 @@ class _Pools:
     def optional(self, value: object) -> int:
         return 0 if value is None else 1 + self.expression(value)
 
+    def limit(self, value: object) -> int:
+        if isinstance(value, ExpressionCode):
+            return 2 * self.expression(value) + 1
+        return 2 * _number(value, LIMIT_MAX)
+
     def code(self, slots: int, code: tuple[Instruction, ...]) -> bytes:
         if slots > SLOTS_MAX:
             raise EncodingError(f"code has at most {SLOTS_MAX} slots, not {slots}")
@@ -219,6 +227,7 @@ _OPERANDS: Final[dict[Operand, Callable[[_Pools, object], int]]] = {
     Operand.WORDS: _Pools.words,
     Operand.EXPR: _Pools.expression,
     Operand.OPTIONAL_EXPR: _Pools.optional,
+    Operand.LIMIT: _Pools.limit,
     Operand.NAME: _place_in(NAMES),
     Operand.COMPARISON: _place_in(COMPARISONS),
     Operand.BACKOFF: _place_in(BACKOFFS),

@@ -7,7 +7,7 @@ Every section is a sequence of msgpack values, each in its shortest form. docs/b
 - constants: the values
 - expressions: for each its code as bytes: number of slots, then instructions
 - net: for each playbook the list of its steps `[name, bits, admit, loops, arcs, settings]`, a loop being
-  `[collection, iterator, bits, width, [key, reducer, …]]` and an arc `[target, bits, guard, args]`
+  `[collection, iterator, bits, width, rate, [key, reducer, …]]` and an arc `[target, bits, guard, args]`
 - pipelines: for each step that has one its code as bytes: number of counters, then instructions
 - keychain: for each playbook the list of its credentials `[name, kind, settings]`
 - workload: for each playbook a mapping
@@ -15,7 +15,8 @@ Every section is a sequence of msgpack values, each in its shortest form. docs/b
   marks
 
 Names of steps and settings are indices of constants, collections are indices of expressions; the final step, admit,
-guard and args are 0 for none or the index plus 1. Numbers in code and in marks are LEB128. Constants and expressions
+guard, args and rate are 0 for none or the index plus 1; a width is twice a number, or twice the index of the
+expression that gives it plus 1. Numbers in code and in marks are LEB128. Constants and expressions
 are in the order of their first use: expressions by the pipelines, then the net; constants by the expressions, then the
 pipelines, the net and the metadata.
 

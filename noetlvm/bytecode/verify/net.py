@@ -75,10 +75,11 @@ class StepChecks:
             iterators.add(loop.iterator)
 
     def _check_loop(self, loop: LoopHeader, index: int, part: str) -> None:
-        if loop.width < 1:
-            raise CheckError("V081", index, f"its width is {loop.width}", part)
-        if loop.width > 1 and not loop.parallel:
-            raise CheckError("V082", index, f"its width is {loop.width}", part)
+        if loop.width == 0:
+            raise CheckError("V081", index, "its width is 0", part)
+        if loop.width != 1 and not loop.parallel:
+            width = loop.width if isinstance(loop.width, int) else "an expression"
+            raise CheckError("V082", index, f"its width is {width}", part)
         if not self._iterators.holds(loop.iterator) or loop.iterator in _GIVEN:
             raise CheckError("V083", index, f"`{loop.iterator}`", part)
         if loop.reducers not in self._reducers:

@@ -7,7 +7,7 @@ from reprlib import repr as shown
 from typing import TypeAlias
 
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, OPCODES, Area, Operand
-from noetlvm.bytecode.limits import CODE_MAX, OPERAND_MAX, SLOTS_MAX
+from noetlvm.bytecode.limits import CODE_MAX, LIMIT_MAX, OPERAND_MAX, SLOTS_MAX
 from noetlvm.bytecode.program import ExpressionCode, Instruction, InvalidBundleError
 
 INVALID: dict[str, str] = {
@@ -201,6 +201,10 @@ def _count(value: object, _length: int, _slots: int) -> str | None:
     return None if type(value) is int and 0 <= value <= OPERAND_MAX else "V003"
 
 
+def _limit(value: object, _length: int, _slots: int) -> str | None:
+    return None if isinstance(value, ExpressionCode) or (type(value) is int and 0 <= value <= LIMIT_MAX) else "V003"
+
+
 def _target(value: object, length: int, _slots: int) -> str | None:
     if type(value) is not int:
         return "V003"
@@ -238,6 +242,7 @@ _BY_KIND: dict[Operand, _Check] = {
     Operand.OPTIONAL_EXPR: _optional_expression,
     Operand.TARGET: _target,
     Operand.COUNT: _count,
+    Operand.LIMIT: _limit,
     Operand.SLOT: _slot,
     Operand.NAME: _word_of(NAMES),
     Operand.COMPARISON: _word_of(COMPARISONS),

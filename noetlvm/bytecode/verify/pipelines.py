@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from noetlvm.bytecode.isa import PIPELINE, Area, ControlFlow, OpcodeName, Operand
+from noetlvm.bytecode.isa import LABELLED, PIPELINE, Area, ControlFlow, OpcodeName, Operand
 from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
 from noetlvm.bytecode.verify.net import Plain
 from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, integer, text
-from noetlvm.bytecode.verify.uses import BEFORE_CALL, DELAY, INPUTS, PATCH, RULE, Place
+from noetlvm.bytecode.verify.uses import BEFORE_CALL, DELAY, INPUTS, PATCH, ROUNDS, RULE, Place
 
 _NONE = -1
 
@@ -63,7 +63,7 @@ def prove_pipeline(pipeline: Pipeline, labels: Plain, *, in_loop: bool) -> list[
 def _check_labels(code: tuple[Instruction, ...], plain: Plain) -> None:
     seen: set[str] = set()
     for at, instruction in enumerate(code):
-        if instruction.opcode.name not in ("ENTER", "MARK"):
+        if instruction.opcode.name not in LABELLED:
             continue
         label = text(instruction, 0)
         if not plain.holds(label):
@@ -133,7 +133,7 @@ def _at_target(code: tuple[Instruction, ...], at: int, target: int, task: _Task)
     return _BETWEEN
 
 
-_PLACES: frozenset[OpcodeName] = frozenset({"ENTER", "MARK", "RESET", "ROUND", "GOTO", "END"})
+_PLACES: frozenset[OpcodeName] = LABELLED | frozenset({"RESET", "ROUND", "GOTO", "END"})
 """Instructions that a directive may go to."""
 
 
@@ -210,7 +210,7 @@ def _check_values(instruction: Instruction, at: int, in_loop: bool) -> None:
     name, operands = instruction.opcode.name, instruction.operands
     if name == "CALL" and not operands[0]:
         raise CheckError("V062", at, "CALL names the kind of tool to run")
-    if name == "RETRY" and not operands[0]:
+    if name == "RETRY" and operands[0] == 0:
         raise CheckError("V061", at, "the first attempt counts, so it is at least 1")
     if name == "PATCH" and operands == (None, None):
         raise CheckError("V063", at, "an expression for `iter`, for `ctx` or for both is needed")
@@ -222,7 +222,8 @@ _USES: dict[OpcodeName, tuple[tuple[int, Place], ...]] = {
     "CALL": ((1, INPUTS), (2, INPUTS)),
     "UNLESS": ((0, RULE),),
     "PATCH": ((0, PATCH), (1, PATCH)),
-    "RETRY": ((2, DELAY),),
+    "RETRY": ((0, DELAY), (2, DELAY)),
+    "ROUND": ((1, ROUNDS),),
 }
 """The expressions of an instruction, by operand."""
 

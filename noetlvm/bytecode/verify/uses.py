@@ -35,14 +35,23 @@ ADMIT = Place(TemplatePosition.ADMIT, Gives.TRUTH)
 ARC_WHEN = Place(TemplatePosition.ARC_WHEN, Gives.TRUTH)
 ARC_ARGS = Place(TemplatePosition.ARC_ARGS, Gives.MAPPING)
 LOOP_IN = Place(TemplatePosition.LOOP_IN, Gives.ANYTHING)
+LOOP_WIDTH = Place(TemplatePosition.LOOP_SPEC, Gives.ANYTHING)
+LOOP_RATE = Place(TemplatePosition.LOOP_SPEC, Gives.MAPPING)
 BEFORE_CALL = Place(TemplatePosition.TASK_INPUT, Gives.TRUTH)
 INPUTS = Place(TemplatePosition.TASK_INPUT, Gives.MAPPING)
 RULE = Place(TemplatePosition.TASK_POLICY, Gives.TRUTH)
 PATCH = Place(TemplatePosition.TASK_PATCH, Gives.PATCH)
 DELAY = Place(TemplatePosition.TASK_DELAY, Gives.ANYTHING)
+ROUNDS = Place(TemplatePosition.SUGAR_MAX, Gives.ANYTHING)
 
 _SERVER_SIDE = frozenset(
-    {TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS, TemplatePosition.LOOP_IN}
+    {
+        TemplatePosition.ADMIT,
+        TemplatePosition.ARC_WHEN,
+        TemplatePosition.ARC_ARGS,
+        TemplatePosition.LOOP_IN,
+        TemplatePosition.LOOP_SPEC,
+    }
 )
 SECRETS = "keychain"
 

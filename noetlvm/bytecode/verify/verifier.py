@@ -23,7 +23,7 @@ from noetlvm.bytecode.verify.net import (
 )
 from noetlvm.bytecode.verify.operands import CheckError, Located
 from noetlvm.bytecode.verify.pipelines import prove_pipeline
-from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, Place, Uses
+from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, LOOP_RATE, LOOP_WIDTH, Place, Uses
 
 
 def verify(program: Program) -> None:
@@ -97,6 +97,10 @@ def _expressions(step: Transition) -> Iterator[tuple[str, ExpressionCode, Place,
         yield "admit", step.admit, ADMIT, False
     for level, loop in enumerate(step.loops, 1):
         yield f"loop.{level}/in", loop.collection, LOOP_IN, level > 1
+        if isinstance(loop.width, ExpressionCode):
+            yield f"loop.{level}/width", loop.width, LOOP_WIDTH, level > 1
+        if loop.rate is not None:
+            yield f"loop.{level}/rate", loop.rate, LOOP_RATE, level > 1
     for number, arc in enumerate(step.arcs, 1):
         if arc.guard is not None:
             yield f"arc.{number}/when", arc.guard, ARC_WHEN, False

@@ -63,7 +63,7 @@ def assert_comes_back(original: Program) -> None:
 
 def with_code(code: str) -> str:
     """Return the text of a program whose only step has this expression for a gate."""
-    return f'.isa 2\n.playbook "p" "p"\n  .entry "a"\n.step "a"\n  .admit (\n{code}\n)\n'
+    return f'.isa 3\n.playbook "p" "p"\n  .entry "a"\n.step "a"\n  .admit (\n{code}\n)\n'
 
 
 CODE_BEGINS = with_code("here").split("\n").index("here") + 1
@@ -112,6 +112,7 @@ OPERANDS: dict[Operand, st.SearchStrategy[object]] = {
     Operand.OPTIONAL_EXPR: st.none() | st.deferred(lambda: any_expressions()),
     Operand.TARGET: st.integers(0, 6) | st.just(OPERAND_MAX),
     **{kind: st.integers(0, OPERAND_MAX) for kind in (Operand.COUNT, Operand.SLOT, Operand.SPREAD)},
+    Operand.LIMIT: st.integers(0, OPERAND_MAX) | st.deferred(lambda: any_expressions()),
     **{
         kind: st.text() | st.sampled_from(["L1", "fetch", "a.b"])
         for kind in (Operand.TEXT, Operand.FILTER, Operand.TEST, Operand.FUNCTION, Operand.METHOD)
@@ -338,7 +339,7 @@ def test_every_instruction_can_be_written() -> None:
         Operand.COMPARISON: "not in",
         Operand.BACKOFF: "linear",
         Operand.WORDS: '["a"]',
-        **dict.fromkeys((Operand.COUNT, Operand.SLOT, Operand.SPREAD), "1"),
+        **dict.fromkeys((Operand.COUNT, Operand.LIMIT, Operand.SLOT, Operand.SPREAD), "1"),
     }
     for opcode in OPCODES:
         line = " ".join([opcode.name, *(samples.get(kind, '"text"') for kind in opcode.operands)])
@@ -401,45 +402,48 @@ def test_wrong_code_is_refused_with_its_place(name: str) -> None:
 
 
 WRONG_TEXT = {
-    "nothing": ("", "expected `.isa 2` at the beginning"),
+    "nothing": ("", "expected `.isa 3` at the beginning"),
     "no version": (".isa", "expected the version (a number), found the end of the text"),
-    "another version": (".isa 1", "only 2 is known"),
-    "directive twice": (".isa 2\n.isa 2", "`.isa` cannot stand here; what can is `.files`, `.playbook`, `.debug`"),
-    "step outside": ('.isa 2\n.step "a"', "`.step` cannot stand here; what can is `.files`, `.playbook`, `.debug`"),
-    "misspelt directive": (".isa 2\n.playbok", "there is no directive `.playbok`; did you mean `.playbook`?"),
-    "code outside": (".isa 2\nPOP", "expected `.files`, `.playbook`, `.debug`, found `POP`"),
-    "files that are no list": ('.isa 2\n.files "a"', "a list of strings"),
-    "playbook without a name": ('.isa 2\n.playbook "p"', "expected the playbook name in double quotes"),
-    "playbook with a wrong flag": ('.isa 2\n.playbook "p" "p" strict', "`strict` is more than belongs here"),
-    "no entry": ('.isa 2\n.playbook "p" "p"\n.step "a"', 'expected `.entry "step"`'),
-    "metadata that is a list": ('.isa 2\n.playbook "p" "p"\n.metadata []', "a mapping such as"),
+    "another version": (".isa 1", "only 3 is known"),
+    "directive twice": (".isa 3\n.isa 3", "`.isa` cannot stand here; what can is `.files`, `.playbook`, `.debug`"),
+    "step outside": ('.isa 3\n.step "a"', "`.step` cannot stand here; what can is `.files`, `.playbook`, `.debug`"),
+    "misspelt directive": (".isa 3\n.playbok", "there is no directive `.playbok`; did you mean `.playbook`?"),
+    "code outside": (".isa 3\nPOP", "expected `.files`, `.playbook`, `.debug`, found `POP`"),
+    "files that are no list": ('.isa 3\n.files "a"', "a list of strings"),
+    "playbook without a name": ('.isa 3\n.playbook "p"', "expected the playbook name in double quotes"),
+    "playbook with a wrong flag": ('.isa 3\n.playbook "p" "p" strict', "`strict` is more than belongs here"),
+    "no entry": ('.isa 3\n.playbook "p" "p"\n.step "a"', 'expected `.entry "step"`'),
+    "metadata that is a list": ('.isa 3\n.playbook "p" "p"\n.metadata []', "a mapping such as"),
     "gate after tool": (with_code("END").replace(".admit", ".tool") + ".admit ()", "`.admit` cannot stand here"),
     "open code": (with_code("POP").rstrip(")\n"), "a code is not closed"),
-    "gate without code": ('.isa 2\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.admit', "expected `(`, found the end"),
-    "loop without width": ('.isa 2\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i"', "expected `width`"),
-    "loop without in": ('.isa 2\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i" width 1', "expected `.in (…)`"),
+    "gate without code": ('.isa 3\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.admit', "expected `(`, found the end"),
+    "loop without width": (
+        '.isa 3\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i"\n.in (CONST 1; RETURN)',
+        "expected `width`",
+    ),
+    "loop without in": ('.isa 3\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i" width 1', "expected `.in (…)`"),
     "reducers by mapping": (
-        '.isa 2\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i" width 1 reduce {"a": "sum"}',
+        '.isa 3\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i" width 1 reduce {"a": "sum"}',
         "a list of pairs",
     ),
     "reducer of three": (
-        '.isa 2\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i" width 1 reduce [["a", "b", "c"]]',
+        '.isa 3\n.playbook "p" "p"\n.entry "a"\n.step "a"\n.loop "i" width 1 reduce [["a", "b", "c"]]',
         "a list of pairs",
     ),
     "step without its construct": (
-        '.isa 2\n.files []\n.playbook "p" "p"\n.entry "a"\n.step "a" @1:1',
+        '.isa 3\n.files []\n.playbook "p" "p"\n.entry "a"\n.step "a" @1:1',
         "what did the author write here?",
     ),
     "step without its mark": (
-        '.isa 2\n.files []\n.playbook "p" "p"\n.entry "a"\n.step "a" @"step"',
+        '.isa 3\n.files []\n.playbook "p" "p"\n.entry "a"\n.step "a" @"step"',
         "where was this written? Write `@line:column`",
     ),
-    "construct without files": ('.isa 2\n.playbook "p" "p"\n.entry "a"\n.step "a" @"step"', "write `.files` after"),
-    "two debug maps": (".isa 2\n.files []\n.debug []", "either in the code or spelled out here"),
-    "entry without construct": ('.isa 2\n.debug []\n.entry "a" @1:1', "expected the entry title in double quotes"),
-    "text after the debug map": (".isa 2\n.debug []\n.playbook", "`.playbook` cannot stand here; what can is `.entry`"),
-    "byte order mark": ("\ufeff.isa 2", "expected `.isa 2` at the beginning"),
-    "lone surrogate": (".isa 2\n\ud800", "expected `.files`, `.playbook`, `.debug`, found"),
+    "construct without files": ('.isa 3\n.playbook "p" "p"\n.entry "a"\n.step "a" @"step"', "write `.files` after"),
+    "two debug maps": (".isa 3\n.files []\n.debug []", "either in the code or spelled out here"),
+    "entry without construct": ('.isa 3\n.debug []\n.entry "a" @1:1', "expected the entry title in double quotes"),
+    "text after the debug map": (".isa 3\n.debug []\n.playbook", "`.playbook` cannot stand here; what can is `.entry`"),
+    "byte order mark": ("\ufeff.isa 3", "expected `.isa 3` at the beginning"),
+    "lone surrogate": (".isa 3\n\ud800", "expected `.files`, `.playbook`, `.debug`, found"),
 }
 
 

@@ -734,7 +734,7 @@ class _Tasks:
         label, slot = self.label("while"), self.counters
         self.counters += 1
         self.rows += [("MARK", label), ("RESET", slot), ("LABEL", f"{label}.test"), ("MARK", f"{label}.test")]
-        self.rows += [("UNLESS", self.guard(), f"{label}.end"), ("ROUND", slot, 1000)]
+        self.rows += [("UNLESS", self.guard(), f"{label}.end"), ("ROUND", slot, self.draw(limits(self.names)))]
         self.block(depth)
         self.rows += [("GOTO", f"{label}.test"), ("LABEL", f"{label}.end"), ("MARK", f"{label}.end")]
 
@@ -779,13 +779,18 @@ class _Tasks:
         backoff = self.draw(st.sampled_from(BACKOFFS))
         delay = self.draw(expressions((*self.names, "outcome"))) if self.draw(st.booleans()) else None
         return [
-            [("RETRY", self.draw(st.integers(1, 300)), backoff, delay, f"{label}.call"), "FAIL"],
+            [("RETRY", self.draw(limits((*self.names, "outcome"))), backoff, delay, f"{label}.call"), "FAIL"],
             [("CONTINUE", f"{label}.after")],
             [("JUMP_TO", label)],
             [("SKIP", f"{label}.after")],
             ["BREAK"],
             ["FAIL"],
         ]
+
+
+def limits(names: Sequence[str]) -> st.SearchStrategy[int | ExpressionCode]:
+    """Generate a number, or an expression that gives one."""
+    return st.integers(1, 500) | expressions(names)
 
 
 @st.composite
@@ -806,7 +811,8 @@ def loop_headers(draw: st.DrawFn, names: Sequence[str], iterator: str) -> LoopHe
         collection=draw(expressions(names)),
         iterator=iterator,
         parallel=parallel,
-        width=draw(st.integers(1, 500)) if parallel else 1,
+        width=draw(limits(names)) if parallel else 1,
+        rate=draw(st.none() | mappings(names)),
         distributed=draw(st.booleans()),
         reducers=tuple((key, draw(st.sampled_from(["sum", "max", "append"]))) for key in keys),
     )

@@ -60,7 +60,7 @@ def test_a_newer_minor_version_is_read() -> None:
     [
         (header(major=FORMAT_MAJOR + 1) + BODY, MalformedCode.NEWER_FORMAT, "upgrade"),
         (header(instructions=ISA_VERSION + 1) + BODY, MalformedCode.NEWER_INSTRUCTIONS, "upgrade"),
-        (header(major=FORMAT_MAJOR - 1) + BODY, MalformedCode.NEWER_FORMAT, "reads 3: compile the playbook again"),
+        (header(major=FORMAT_MAJOR - 1) + BODY, MalformedCode.NEWER_FORMAT, "reads 4: compile the playbook again"),
         (header(major=0) + BODY, MalformedCode.NEWER_FORMAT, "compile the playbook again"),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+import noetlvm
 from noetlc.assembly.assembler import assemble
 from noetlc.codegen.expressions import lower_template
 from noetlc.syntax.template_parser import parse_template
@@ -270,7 +273,7 @@ def test_an_error_in_a_loop_or_arc_names_it() -> None:
 
 def test_an_error_in_a_child_playbook_names_its_path() -> None:
     text = (
-        '.isa 2\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
+        '.isa 3\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
         '.playbook "child" "child"\n.entry "b"\n.step "b"\n.admit ( RETURN )'
     )
 
@@ -294,3 +297,24 @@ def test_a_bundle_without_its_debug_map_is_valid() -> None:
 
 def test_the_type_of_opcode_names_has_exactly_the_names_of_the_table() -> None:
     assert set(get_args(OpcodeName)) == {opcode.name for opcode in OPCODES}
+
+
+ROOT = Path(noetlvm.__file__).parents[1]
+OF_BYTECODE = [*ROOT.glob("noetlc/**/*.py"), *ROOT.glob("noetlvm/**/*.py")]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [file for file in OF_BYTECODE if "opcode" in file.read_text(encoding="utf-8")],
+    ids=lambda file: str(file.relative_to(ROOT)),
+)
+def test_names_that_code_compares_an_opcode_with_are_in_the_table(file: Path) -> None:
+    """Mypy checks `==` against the names; in a tuple after `in` they would be plain texts."""
+    compared = {
+        item.value
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn)
+        for item in getattr(node.comparators[0], "elts", [])
+        if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value.isupper()
+    }
+    assert compared <= set(get_args(OpcodeName))

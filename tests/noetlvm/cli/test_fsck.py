@@ -6,9 +6,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from noetlvm.bytecode.codec.container import bundle_id
+from noetlvm.store.postgres import PostgresStore
 from tests.commands import Command
+from tests.noetlvm.store.records import append, event, execution
+from tests.noetlvm.store.test_fsck import BUNDLE, REFERENCE
 
 LARGE = """
 apiVersion: noetl.io/v2
@@ -72,3 +77,20 @@ def test_a_result_that_cannot_be_read_is_reported(noetlvm: Command, database: Pa
 def test_a_missing_database_is_not_made(noetlvm: Command, tmp_path: Path) -> None:
     assert noetlvm("fsck", "--db", "none.db").code == 2
     assert not (tmp_path / "none.db").exists()
+
+
+def test_the_command_checks_and_repairs_a_postgresql_store(noetlvm: Command, postgres: str) -> None:
+    with closing(PostgresStore(postgres)) as store:
+        row = execution(bundle=bundle_id(BUNDLE))
+        store.write([append(row, 0, [event(1, result=REFERENCE)])], {bundle_id(BUNDLE): BUNDLE})
+        store.database.run("DELETE FROM result_references RETURNING 1", ())
+    answer = noetlvm("fsck", "--store", postgres)
+    assert (answer.code, "which is not listed; --repair: it is listed" in answer.out) == (1, True)
+    answer = noetlvm("fsck", "--store", postgres, "--repair", "--json")
+    assert [one["what"] for one in answer.data["repaired"]] == [
+        f"x refers to the result {REFERENCE.key}, which is not listed"
+    ]
+    assert f"the result {REFERENCE.key} cannot be read" in answer.data["damage"][0]["what"]
+    assert noetlvm("fsck", "--store", "sqlite:x.db").code == 2
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA noetlvm CASCADE")

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
+from noetlvm import api
+from noetlvm.bridge import compile_texts
+from noetlvm.engine.engine import Engine
+from noetlvm.machine.loaded import Bundle
+from noetlvm.results.memory import MemoryResults
+from noetlvm.store.sqlite import SqliteStore
 from noetlvm.testing import run_playbook
+from noetlvm.tools.runner import MissingPackageError, ToolRunner
 from tests.commands import Command
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: one, path: t/one }\nworkload: { n: 1, q: ' -- ' }\n"
@@ -59,19 +66,50 @@ def test_an_unknown_key_of_the_workload_is_noted(noetlvm: Command, tmp_path: Pat
     assert "note:" not in noetlvm("run", "one.yaml", "--set", "n=3").err
 
 
+NEEDS_AIOHTTP = "`http` needs the package `aiohttp`, which is not installed; run: pip install 'noetlc[http]'"
+
+
+def without_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *more: None if name == "aiohttp" else find(name, *more)
+    )
+
+
 def test_a_missing_package_is_found_before_the_first_step(
     noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = playbook("{ kind: python, code: result = 1 }") + "      - last: { kind: http, url: https://example.org }\n"
     (tmp_path / "one.yaml").write_text(text)
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name, *more: None if name == "aiohttp" else find(name, *more)
-    )
+    without_aiohttp(monkeypatch)
     answer = noetlvm("run", "one.yaml", "--quiet")
     assert answer.code == 2
-    assert "`http` needs the package `aiohttp`, which is not installed; run: pip install 'noetlc[http]'" in answer.err
+    assert NEEDS_AIOHTTP in answer.err
     assert noetlvm("list", "--json").code != 0 or not noetlvm("list", "--json").out
+    with pytest.raises(MissingPackageError, match="noetlc\\[http\\]"):
+        api.run(tmp_path / "one.yaml")
+
+
+def test_a_missing_package_is_found_before_a_retry_and_before_a_resumed_step(
+    noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = "{ kind: python, code: 'raise ValueError(1)' }"
+    (tmp_path / "one.yaml").write_text(playbook(task) + "      - last: { kind: http, url: https://example.org }\n")
+    assert noetlvm("run", "one.yaml", "--quiet").code == 1
+    failed = noetlvm("list", "--json").data["execution_id"]
+    database = SqliteStore(tmp_path / "executions.db")
+    engine = Engine(database, MemoryResults(), ToolRunner())
+    left = engine.start(Bundle.of(compile_texts([(tmp_path / "one.yaml").read_text()])), {})
+    while engine.server.has_inputs():
+        engine.server.decide_waiting()
+        engine.server.write()
+    database.close()
+    without_aiohttp(monkeypatch)
+    for command in (("retry", failed), ("resume", left)):
+        answer = noetlvm(*command, "--quiet")
+        assert answer.code == 2
+        assert NEEDS_AIOHTTP in answer.err
+    assert len(noetlvm("list", "--json").out.splitlines()) == 2
 
 
 def test_a_denied_connection_says_what_is_allowed(noetlvm: Command, tmp_path: Path) -> None:

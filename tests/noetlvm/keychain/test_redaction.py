@@ -167,6 +167,20 @@ def test_half_of_a_shorter_secret_alone_is_a_word_like_any_other() -> None:
     assert redact({"animal": "hunter"}) == {"animal": "hunter"}
 
 
+def test_half_of_a_secret_that_is_long_by_its_punctuation_is_masked_alone_as_it_stands() -> None:
+    secret = "cA!n#a%r&y*(7)-_=+[]{}"
+    redactor = Redactor([secret])
+    first, second = secret[:11], secret[11:]
+    assert redactor.redact([first, second]) == ["***", "***"]
+    assert redactor.redact({"log": f"<{second}>"}) == {"log": "<***>"}
+    assert redactor.redact(second[::-1]) == "***"
+    assert redactor.redact(["cAnary", first.lower(), first[:-1]]) == ["cAnary", first.lower(), first[:-1]]
+
+
+def test_half_of_a_secret_that_is_a_row_of_dashes_is_no_secret() -> None:
+    assert Redactor(["a1b2c3" + "-" * 20]).redact(["-" * 40, "| --- | --- |"]) == ["-" * 40, "| --- | --- |"]
+
+
 def test_half_of_a_long_secret_is_masked_alone() -> None:
     secret = "Zx7wV4Kq9mB2nL5pRt8sYd3f"
     redact = Redactor([secret]).redact

@@ -171,6 +171,19 @@ def test_a_local_loop_goes_on_with_another_worker_when_its_own_is_lost() -> None
     driven(test)
 
 
+def test_iterations_of_a_local_loop_that_wait_for_its_rate_run_though_its_worker_has_ended_the_others() -> None:
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        id = await start(driver, looped(PARALLEL.replace("policy:", "rate: { max: 2, per: 0.2 }, policy:")))
+        while len(hand.taken) < 6:
+            for work in await hand.next():
+                hand.finish(work)
+        await settled(driver)
+        assert driver.store.execution(id).status == "success"  # type: ignore[union-attr]
+
+    driven(test)
+
+
 CHILD = """
 workflow:
   - step: start

@@ -129,19 +129,21 @@ def start(client: Served) -> str:
     return str(answer.json()["execution_id"])
 
 
-def work_until_ended(service: Served, link: ServerLink, id: str) -> PlayedTools:
+def work_until_ended(
+    service: Served, link: ServerLink, id: str, *, status: str = "success", **settings: Any
+) -> PlayedTools:
     """Run a worker until an execution has ended."""
     tools = PlayedTools()
 
     async def run() -> None:
-        worker = RemoteWorker(link, tools, id="one", pools=("default",), slots=2)
+        worker = RemoteWorker(link, tools, id="one", pools=("default",), slots=2, **settings)
         task = asyncio.create_task(worker.run())
         async with asyncio.timeout(60):
             while (row := service.store.execution(id)) is None or row.ended is None:
                 await asyncio.sleep(0.02)
             worker.drain()
             await task
-        assert row.status == "success"
+        assert row.status == status
 
     asyncio.run(run())
     return tools
@@ -152,6 +154,31 @@ def test_a_worker_works_over_plain_requests() -> None:
         id = start(service)
         tools = work_until_ended(service, PollingLink(service.url, service.token), id)
     assert len(tools.calls) == 7
+
+
+def test_a_worker_without_a_package_fails_a_pipeline_before_its_first_task() -> None:
+    with served() as service:
+        id = start(service)
+        link = PollingLink(service.url, service.token)
+        tools = work_until_ended(service, link, id, status="failed", missing=lambda _kinds: ["`python` needs a snake"])
+        (failed, *_) = [one.event.data for one in service.store.events(id) if one.event.name == "task.done"]
+    assert not tools.calls
+    assert failed["outcome"]["error"] | {"details": {}} == {
+        "kind": "dependency",
+        "retryable": False,
+        "message": "`python` needs a snake",
+        "details": {},
+    }
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_a_worker_records_what_tools_are_given_as_its_setting_says(records: bool) -> None:
+    with served() as service:
+        id = start(service)
+        work_until_ended(service, PollingLink(service.url, service.token), id, records_inputs=records)
+        started = [one.event.data for one in service.store.events(id) if one.event.name == "task.started"]
+    assert started
+    assert any("inputs" in data for data in started) is records
 
 
 def test_a_worker_behind_a_proxy_without_websockets_uses_plain_requests() -> None:

@@ -60,7 +60,7 @@ def found(path: Path) -> list[Damage]:
 def repaired(path: Path) -> list[Damage]:
     """Repair what can be, and return what is left."""
     with closing(SqliteStore(path)) as store:
-        store.repair(store.damage())
+        store.repair()
         return list(store.damage())
 
 

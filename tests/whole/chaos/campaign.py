@@ -21,7 +21,7 @@ from noetlvm.conformance.databases import NatsProcess, PostgresProcess
 from noetlvm.conformance.service_runs import opened_for_reading
 from tests.whole.chaos.databases import postgres_and_nats, refuse_writes
 from tests.whole.chaos.forked import ForkedCluster
-from tests.whole.chaos.histories import INVARIANTS, check
+from tests.whole.chaos.histories import INVARIANTS
 from tests.whole.chaos.load import Load
 from tests.whole.chaos.proxy import Proxy
 
@@ -171,7 +171,7 @@ def run(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         load.finish()
         reader, _ = opened_for_reading(place.postgres.address)
         try:
-            violations = check(reader, load.tracked, expected, load.ending)
+            violations = load.violations(reader, expected)
             events = sum(len(list(reader.events(one.id))) for one in load.tracked)
             leases = sum("lease" in each.event.data for one in load.tracked for each in reader.events(one.id))
         finally:

@@ -9,10 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import yaml
+
 from noetlvm.bridge import compile_texts
 from noetlvm.client import Client, ServiceError
 from noetlvm.conformance.cluster import Cluster
-from tests.whole.chaos.histories import Ending, Tracked
+from noetlvm.sim.checker import Violation
+from noetlvm.store.interface import StoreReader
+from tests.whole.chaos.histories import Ending, Tracked, check
 
 Answer = TypeVar("Answer")
 
@@ -81,6 +85,8 @@ workflow:
               rules:
                 - else: { then: { do: continue, set_ctx: { answer: "{{ outcome.result.stdout | int }}" } } }
 """
+DOCUMENTS = {document["metadata"]["path"]: document for document in map(yaml.safe_load, (PLAYBOOK, CHILD))}
+"""The playbooks as data, by path."""
 
 
 class Load:
@@ -131,6 +137,10 @@ class Load:
         result = found["result"]
         stdout = result.get("stdout") if isinstance(result, dict) else result
         return Ending(found["status"], found["ctx"], stdout)
+
+    def violations(self, reader: StoreReader, expected: Ending) -> list[Violation]:
+        """Check everything that was started, now that it has ended."""
+        return check(reader, DOCUMENTS, self.tracked, expected, self.ending)
 
     def _run(self) -> None:
         running: list[Tracked] = []

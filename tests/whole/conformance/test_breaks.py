@@ -10,6 +10,7 @@ import pytest
 from noetlc.rules.catalogue import rules_by_code
 from noetlvm.data import event as envelopes
 from noetlvm.data.event import Event
+from noetlvm.expr import numbers
 from noetlvm.language.events import EVENTS
 from noetlvm.limits import Limits
 from noetlvm.machine import decide, fold, frame, instructions, loaded, routing, scope, settling
@@ -139,7 +140,7 @@ def outer_beginnings_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ON_CASES: dict[str, tuple[str, Break]] = {
     "S51-1": ("reports-decided-one-by-one", settled_last),
-    "S52-2": ("number-that-is-none", replaced(instructions, "number_of", lambda value: 0)),
+    "S52-2": ("number-that-is-none", replaced(numbers, "number_of", lambda value: 0)),
     "S53-1": ("delay-between-rounds", replaced(instructions, "waiting_time", lambda delay, factor: 0)),
     "S53-2": ("loop-rate", replaced(fold, "_next_start", lambda state, loop: 0.0)),
     "S60-2": ("loop-writes-of-failed-iterations", sequential_writes_are_lost),
@@ -165,7 +166,7 @@ ON_CASES: dict[str, tuple[str, Break]] = {
     "S22-1": ("loop-distributed-leases", replaced(loaded.LoadedStep, "unit", lambda *_: "")),
     "S45-1": ("keychain-stays-out-of-the-log", replaced(Offload, "redacted", lambda _, value: value)),
     "step-9.1-01": ("tool-retries-before-policy", replaced(script, "_tried", first_try)),
-    "S52-1": ("numbers-as-text", replaced(instructions, "number_of", lambda value: value)),
+    "S52-1": ("numbers-as-text", replaced(numbers, "number_of", lambda value: value)),
     "S57-1": ("step-sees-ctx-of-its-scheduling", newest_ctx),
     "S58-1": ("reducers-continue-from-ctx", reducers_from_nothing),
     "S59-1": ("admit-entry-never", replaced(Settling, "_never_admitted", lambda *_: {})),

@@ -108,6 +108,7 @@ def _operand(random: Random, kind: Operand, code: Code, slots: int, others: list
         Operand.OPTIONAL_EXPR: lambda: random.choice((None, *others)),
         Operand.TARGET: lambda: random.randrange(len(code) + 1),
         Operand.COUNT: lambda: random.choice((0, 1, 1, 2, 3)),
+        Operand.LIMIT: lambda: random.choice((0, 1, 2, 3, *others)),
         Operand.SLOT: lambda: random.randrange(slots + 1),
         Operand.NAME: lambda: random.choice(NAMES),
         Operand.COMPARISON: lambda: random.choice(COMPARISONS),

@@ -1,15 +1,14 @@
 """Deliberate bugs, one at a time: where each is planted, and what catches it.
 
-A mutant replaces a piece of source text. It is planted in a forked process, by giving functions that are already
-imported the code of the changed module; so everybody who imported them runs the bug.
+A mutant replaces a piece of source text. It is planted in a forked process.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from tests.whole.mutation.planting import plant_source, source_of
 
 
 class Mutant(NamedTuple):
@@ -20,7 +19,7 @@ class Mutant(NamedTuple):
     old: str
     new: str
     caught_by: str
-    """`seed N`: the simulator; `case NAME`: the conformance case of the stage `run`."""
+    """`seed N`: the simulator; `case NAME`: the conformance case of the stage `run`; `test MODULE NAME`: that test."""
 
 
 FOLD, DECIDE, SETTLING = "noetlvm.machine.fold", "noetlvm.machine.decide", "noetlvm.machine.settling"
@@ -28,7 +27,8 @@ ROUTING, LOOPS, FRAME = "noetlvm.machine.routing", "noetlvm.machine.loops", "noe
 INSTRUCTIONS, SERVER, DRIVER = "noetlvm.machine.instructions", "noetlvm.server.server", "noetlvm.service.driver"
 HUB, REMOTE, API = "noetlvm.service.hub", "noetlvm.service.remote_worker", "noetlvm.service.worker_api"
 MEMORY, PIPELINE, ACTIVE = "noetlvm.store.memory", "noetlvm.worker.pipeline_run", "noetlvm.server.active"
-LIMITS = "noetlvm.machine.time_limits"
+RECOVERY, STATE = "noetlvm.server.recovery", "noetlvm.machine.state"
+VIRTUAL, CONTROL = "test tests.noetlvm.service.test_virtual_time", "test tests.noetlvm.machine.control"
 
 # fmt: off
 MUTANTS = [
@@ -85,6 +85,16 @@ MUTANTS = [
     Mutant("claimed_twice", MEMORY, "if not command.worker and command.pool in wanted", "if command.pool in wanted", "seed 0"),
     Mutant("start_key_ignored", MEMORY, "if append.start_key and self._start_keys", "if False and self._start_keys", "seed 0"),
     Mutant("doubled_command_runs_twice", REMOTE, "if known is not None and known.work.lease >= work.lease:", "if False:", "seed 0"),
+    Mutant("slot_never_free", HUB, "if not is_open and self.held.get(part) == lease:", "if False:", f"{VIRTUAL} test_a_slot_is_free_again_when_the_server_fails_the_step_of_a_report"),
+    Mutant("timers_of_others_not_looked_for", DRIVER, "for row in self.store.due(now):", "for row in ():", f"{VIRTUAL} test_the_timer_of_a_server_that_died_rings_at_another"),
+    Mutant("stale_child_answers", DECIDE, "if given.key and self._waits_for(given.run, given.iteration) == given.key:", "if given.key and self._waits_for(given.run, given.iteration):", f"{CONTROL}.test_children test_an_outcome_that_nobody_waits_for_changes_nothing"),
+    Mutant("started_iterations_cancelled", SETTLING, "for path, thread in run.threads.items() if not thread.started]:", "for path, thread in run.threads.items()]:", f"{CONTROL}.test_loops test_fail_fast_cancels_what_has_not_started_and_waits_for_what_has"),
+    Mutant("lost_lease_goes_on", REMOTE, "late = [(part, run) for part, run in self._runs.items() if self._leased[part] < latest]", "late = []", f"{VIRTUAL} test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed"),
+    Mutant("child_that_was_never_requested_is_cancelled", SERVER, "        if self._was_requested(active, id):", "        if True:", "seed 11731"),
+    Mutant("deferred_command_in_a_pool_of_nobody", ACTIVE, "and not worker and work.not_before <= now:", "and not worker:", "seed 757"),
+    Mutant("rate_ignored", FOLD, "return starts[-1]", "return 0.0", "seed 757"),
+    Mutant("snapshot_forgets_a_lease", STATE, "made = cls(_view(view, mappings), lease, opens)", "made = cls(_view(view, mappings), 1, opens)", "seed 52"),
+    Mutant("snapshot_forgets_ctx", STATE, "made.view = _view(data[\"view\"], mappings)\n        made.tokens", "made.tokens", "seed 0"),
 ]
 # fmt: on
 """Bugs, and who catches each."""
@@ -93,33 +103,7 @@ MUTANTS = [
 def plant(mutant: Mutant) -> None:
     """Give this process the bug. Raises ValueError if its text is not in the source exactly once."""
     module = import_module(mutant.module)
-    path = module.__file__ or ""
-    source = Path(path).read_text(encoding="utf-8")
+    source = source_of(module)
     if source.count(mutant.old) != 1:
         raise ValueError(f"{mutant.name}: {mutant.module} has {source.count(mutant.old)} times: {mutant.old}")
-    changed = ModuleType(module.__name__)
-    changed.__dict__["__file__"] = path
-    exec(compile(source.replace(mutant.old, mutant.new), path, "exec"), changed.__dict__)
-    _take_code(vars(module), vars(changed))
-
-
-def _take_code(into: Any, source: dict[str, Any]) -> None:
-    for name, made in list(source.items()):
-        known = into.get(name)
-        if isinstance(made, type) and isinstance(known, type):
-            if known.__module__ == made.__module__:
-                _take_code(vars(known), dict(vars(made)))
-            continue
-        for old, new in _functions(known, made):
-            if old.__code__.co_freevars == new.__code__.co_freevars:
-                old.__code__ = new.__code__
-                old.__defaults__ = new.__defaults__
-
-
-def _functions(known: Any, made: Any) -> list[tuple[FunctionType, FunctionType]]:
-    if isinstance(known, property) and isinstance(made, property):
-        known, made = known.fget, made.fget
-    if isinstance(known, (classmethod, staticmethod)) and isinstance(made, (classmethod, staticmethod)):
-        known, made = known.__func__, made.__func__
-    is_pair = isinstance(known, FunctionType) and isinstance(made, FunctionType)
-    return [(known, made)] if is_pair and known.__module__ == made.__module__ else []
+    plant_source(module, source.replace(mutant.old, mutant.new))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
+from importlib import import_module
 
 import pytest
 
@@ -60,12 +62,28 @@ def _verdict(mutant: Mutant, more_seeds: int) -> int:
         return NOT_PLANTED
     kind, _, name = mutant.caught_by.partition(" ")
     try:
+        if kind == "test":
+            _test(name)()
+            return SURVIVED
         if kind == "case":
             return CAUGHT if complaints(CASES[name].expect, told(CASES[name])) else SURVIVED
         seeds = [int(name), *range(more_seeds)]
         return CAUGHT if any(run_seed(seed).violations for seed in seeds) else SURVIVED
-    except Exception:  # a bug that ends the run is noticed
+    except Exception:  # a test fails, and a bug that ends the run is noticed
         return CAUGHT
+
+
+def _test(name: str) -> Callable[[], None]:
+    module, _, function = name.partition(" ")
+    found: Callable[[], None] = getattr(import_module(module), function)
+    return found
+
+
+@pytest.mark.parametrize(
+    "mutant", [one for one in MUTANTS if one.caught_by.startswith("test ")], ids=lambda one: one.name
+)
+def test_a_test_that_catches_a_bug_passes_without_it(mutant: Mutant) -> None:
+    _test(mutant.caught_by.removeprefix("test "))()
 
 
 @pytest.mark.parametrize("module", sorted({mutant.module for mutant in MUTANTS}))

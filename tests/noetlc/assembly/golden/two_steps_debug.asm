@@ -1,4 +1,4 @@
-.isa 2
+.isa 3
 .files ["sample.yaml"]
 
 .playbook "samples/sample" "sample"

@@ -38,7 +38,7 @@ SHORT = {
     "<patch>": '( CONST 1; RECORD ["n"]; RETURN )',
 }
 
-_STEP = '.isa 2\n.playbook "main" "main"\n.entry "start"\n.step "start"\n'
+_STEP = '.isa 3\n.playbook "main" "main"\n.entry "start"\n.step "start"\n'
 _LOOP = '.loop "item" width 1; .in ( CONST []; RETURN )\n'
 
 PLACES = {
@@ -56,6 +56,10 @@ PLACES = {
     "rule": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; UNLESS (HERE) stop; BREAK; stop: FAIL )',
     "patch ctx": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; PATCH none (HERE); BREAK )',
     "patch iter": _STEP + _LOOP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; PATCH (HERE) none; BREAK )',
+    "attempts": _STEP + '.tool ( ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY (HERE) none none go; FAIL )',
+    "rounds": _STEP + ".tool ( .slots 1; ROUND 0 (HERE); END )",
+    "width": _STEP + '.loop "item" parallel; .in ( CONST []; RETURN ); .width (HERE)',
+    "rate": _STEP + _LOOP + ".rate (HERE)",
     "delay": _STEP + '.tool ( ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY 2 none (HERE) go; FAIL )',
 }
 """Where an expression may stand, with `HERE` for its code. Every one of these is valid but for it."""

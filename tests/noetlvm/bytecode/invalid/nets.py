@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.noetlvm.bytecode.invalid.case import Case, programs
 
-_MAIN = '.isa 2\n.playbook "main" "main"\n.entry "start"\n'
+_MAIN = '.isa 3\n.playbook "main" "main"\n.entry "start"\n'
 _START = _MAIN + '.step "start"\n'
 
 
@@ -14,9 +14,9 @@ def _loops(*lines: str) -> str:
 
 PLAYBOOKS: list[Case] = programs(
     "metadata",
-    ("V070", "none", ".isa 2"),
-    ("V072", "one without a path", '.isa 2\n.playbook "" "main"\n.entry "start"\n.step "start"'),
-    ("V072", "one without a name", '.isa 2\n.playbook "main" ""\n.entry "start"\n.step "start"'),
+    ("V070", "none", ".isa 3"),
+    ("V072", "one without a path", '.isa 3\n.playbook "" "main"\n.entry "start"\n.step "start"'),
+    ("V072", "one without a name", '.isa 3\n.playbook "main" ""\n.entry "start"\n.step "start"'),
     ("V072", "a child without a path", _START + '\n.playbook "" "child"\n.entry "start"\n.step "start"'),
     ("V073", "a child with its parent's path", _START + '\n.playbook "main" "child"\n.entry "start"\n.step "start"'),
     (
@@ -48,8 +48,8 @@ STEPS: list[Case] = programs(
     ("V076", "one that begins with a hyphen", _START + '.step "-a"'),
     ("V076", "one with a line break at the end", _START + '.step "a\\n"'),
     ("V076", "one with template marks", _START + '.step "{{ a }}"'),
-    ("V077", "an entry that does not exist", '.isa 2\n.playbook "main" "main"\n.entry "begin"\n.step "start"'),
-    ("V077", "an entry without a name", '.isa 2\n.playbook "main" "main"\n.entry ""\n.step "start"'),
+    ("V077", "an entry that does not exist", '.isa 3\n.playbook "main" "main"\n.entry "begin"\n.step "start"'),
+    ("V077", "an entry without a name", '.isa 3\n.playbook "main" "main"\n.entry ""\n.step "start"'),
     ("V077", "the entry is a step of the parent", _START + '\n.playbook "child" "child"\n.entry "start"\n.step "a"'),
     ("V078", "a final step that does not exist", _MAIN + '.final "end"\n.step "start"'),
     ("V078", "a final step without a name", _MAIN + '.final ""\n.step "start"'),
@@ -84,6 +84,7 @@ LOOPS: list[Case] = programs(
     ("V081", "no width of the inner one", _loops('"item" width 1', '"inner" width 0 parallel')),
     ("V082", "two at once in order", _loops('"item" width 2')),
     ("V082", "two at once in order, inside", _loops('"item" width 2 parallel', '"inner" width 2')),
+    ("V082", "a computed width in order", _loops('"item"') + "\n.width ( CONST 2; RETURN )"),
     ("V083", "an iterator without a name", _loops('"" width 1')),
     ("V083", "an iterator with a hyphen", _loops('"a-b" width 1')),
     ("V083", "an iterator with a dot", _loops('"a.b" width 1')),

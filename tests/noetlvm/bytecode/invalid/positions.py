@@ -24,6 +24,10 @@ _HIDDEN = (
     ("patch ctx", _MAPPING, {"V032": "iter", "V030": "event"}),
     ("patch iter", _MAPPING, {"V030": "event"}),
     ("delay", _ANYTHING, {"V032": "iter", "V030": "event"}),
+    ("attempts", _ANYTHING, {"V032": "iter", "V030": "event"}),
+    ("rounds", _ANYTHING, {"V032": "iter", "V030": "outcome"}),
+    ("width", _ANYTHING, {"V032": "iter", "V030": "event", "V031": "keychain"}),
+    ("rate", _MAPPING, {"V032": "iter", "V030": "event", "V031": "keychain"}),
 )
 
 HIDDEN_NAMES: list[Case] = [

@@ -86,7 +86,7 @@ OPERANDS: Cases = {
     "FILTER without any operand": expression(MalformedCode.CUT_INSTRUCTION, CONST, 0, FILTER),
     "ENTER without its label": pipeline(MalformedCode.CUT_INSTRUCTION, ENTER),
     "CALL without its spec": pipeline(MalformedCode.CUT_INSTRUCTION, ENTER, 2, CALL, 3, 0),
-    "RETRY without its target": pipeline(MalformedCode.CUT_INSTRUCTION, ENTER, 2, CALL, 3, 0, 0, RETRY, 3, 0, 0),
+    "RETRY without its target": pipeline(MalformedCode.CUT_INSTRUCTION, ENTER, 2, CALL, 3, 0, 0, RETRY, 6, 0, 0),
     "half a number of slots": Case(MalformedCode.CUT_INSTRUCTION, with_expression(b"\x80"), "expressions"),
     "a padded operand": expression(MalformedCode.PADDED_OPERAND, CONST, 0x80, 0x00, RETURN),
     "a doubly padded operand": expression(MalformedCode.PADDED_OPERAND, CONST, 0x80, 0x80, 0x00, RETURN),
@@ -122,7 +122,10 @@ OPERANDS: Cases = {
     "a guard that does not exist": pipeline(MalformedCode.NO_SUCH_EXPRESSION, ENTER, 2, UNLESS, 99, 0),
     "a namespace that does not exist": expression(MalformedCode.NO_SUCH_WORD, NAME, 11, RETURN),
     "a comparison that does not exist": expression(MalformedCode.NO_SUCH_WORD, CONST, 0, CONST, 0, COMPARE, 8, RETURN),
-    "a backoff that does not exist": pipeline(MalformedCode.NO_SUCH_WORD, ENTER, 2, CALL, 3, 0, 0, RETRY, 3, 3, 0, 1),
+    "a backoff that does not exist": pipeline(MalformedCode.NO_SUCH_WORD, ENTER, 2, CALL, 3, 0, 0, RETRY, 6, 3, 0, 1),
+    "attempts by an expression that does not exist": pipeline(
+        MalformedCode.NO_SUCH_EXPRESSION, ENTER, 2, CALL, 3, 0, 0, RETRY, 9, 0, 0, 1
+    ),
     "an attribute that is no text": expression(MalformedCode.CONSTANT_TYPE, NAME, 2, 8, 0, RETURN),
     "a filter that is no text": expression(MalformedCode.CONSTANT_TYPE, CONST, 0, FILTER, 0, 0, 0, 0, RETURN),
     "words that are a mapping": expression(MalformedCode.CONSTANT_TYPE, CONST, 0, FILTER, 1, 0, 0, 0, RETURN),

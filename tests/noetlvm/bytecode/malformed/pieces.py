@@ -88,7 +88,7 @@ def block(data: bytes) -> bytes:
 
 # -- the bundle
 
-HEADER = b"\x7fNBC\x03\x00\x02\x00"
+HEADER = b"\x7fNBC\x04\x00\x03\x00"
 EMPTY = mapping()
 NUMBERS = {
     "metadata": 2,
@@ -103,7 +103,7 @@ NUMBERS = {
 
 
 def header(
-    magic: bytes = b"\x7fNBC", major: int = 3, minor: int = 0, instructions: int = 2, reserved: int = 0
+    magic: bytes = b"\x7fNBC", major: int = 4, minor: int = 0, instructions: int = 3, reserved: int = 0
 ) -> bytes:
     return magic + bytes((major, minor, instructions, reserved))
 
@@ -156,10 +156,11 @@ def loop(
     collection: bytes = u(0),
     iterator: bytes = u(5),
     bits: bytes = u(1),
-    width: bytes = u(4),
+    width: bytes = u(8),
+    rate: bytes = u(0),
     reducers: bytes = array(u(6), u(7)),
 ) -> bytes:
-    return array(collection, iterator, bits, width, reducers)
+    return array(collection, iterator, bits, width, rate, reducers)
 
 
 def arc(target: bytes = u(8), bits: bytes = u(1), guard: bytes = u(2), args: bytes = u(0)) -> bytes:

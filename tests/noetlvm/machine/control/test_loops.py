@@ -141,6 +141,19 @@ def test_fail_fast_cancels_what_has_not_started() -> None:
     assert drive.last("step.failed").data["loop"] == {"total": 4, "ok": 0, "failed": 1}
 
 
+def test_fail_fast_cancels_what_has_not_started_and_waits_for_what_has() -> None:
+    drive = Drive(loop_step("[1, 2, 3]", "{ mode: parallel, max_in_flight: 3 }")).start()
+    running, failing, _waiting = drive.ready
+    drive.take(drive.control.report(*running[:3], ok()(drive.control.work(running))[:1]))
+    drive.play = bad("boom")
+    drive.perform(failing)
+    assert drive.control.take_stopped() == [(1, "2")]
+    assert "step.failed" not in drive.names()
+    drive.play = ok()
+    drive.perform(running)
+    assert drive.last("step.failed").data["loop"] == {"total": 3, "ok": 1, "failed": 1}
+
+
 def test_the_failure_of_the_lowest_index_counts() -> None:
     drive = Drive(loop_step("[1, 2]", PARALLEL), lambda work: bad(f"at_{item(work)}")(work)).start()
     first, second = drive.ready

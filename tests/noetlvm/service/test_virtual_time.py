@@ -1,0 +1,165 @@
+"""What only time shows, on the simulator's event loop, where it costs none: leases, timers of other servers, slots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from noetlvm.bridge import compile_texts
+from noetlvm.data.encoding import decode, encode
+from noetlvm.data.event import Event
+from noetlvm.limits import EVENT_BYTES_MAX
+from noetlvm.machine.decide import work_for
+from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.messages import to_data
+from noetlvm.machine.payload import Offload
+from noetlvm.results.memory import MemoryResults
+from noetlvm.server.credentials import no_credentials
+from noetlvm.service.driver import Driver
+from noetlvm.service.remote_worker import LEASE_SECONDS, RemoteWorker
+from noetlvm.sim.loop import WORLD, Process, SimulatedLoop
+from noetlvm.sim.ports import SimulatedClock
+from noetlvm.store.memory import MemoryStore
+from noetlvm.tools.call import Outcome, ToolCall, ok
+from tests.noetlvm.service.test_placement import CHAIN, HEAD, TIMED, Hand, start
+
+
+class VirtualStore(MemoryStore):
+    """A store whose time is that of the loop."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def now(self) -> float:
+        return self._loop.time()
+
+    def names(self, execution_id: str) -> list[str]:
+        return [one.event.name for one in self.events(execution_id)]
+
+
+def ended(loop: SimulatedLoop, work: Coroutine[Any, Any, None], seconds: float = 600.0) -> None:
+    """Run something to its end, which must come within so much virtual time."""
+    task = loop.spawn(WORLD, work)
+    assert loop.run(task.done, seconds), "it has not ended"
+    task.result()
+
+
+def test_the_timer_of_a_server_that_died_rings_at_another() -> None:
+    loop = SimulatedLoop()  # type: ignore[abstract]  # nothing here uses files, sockets or signals
+    store, first = VirtualStore(loop), Process("first")
+
+    def driver(process: Process) -> Driver:
+        made = Driver(store, MemoryResults(), no_credentials, lease_seconds=300.0)
+        loop.spawn(process, made.run())
+        return made
+
+    async def test() -> None:
+        dying = driver(first)
+        hand = await Hand(dying, "one").join()
+        id = await start(dying, TIMED)
+        (work,) = await hand.next()
+        hand.report(work, Event("task.started", {}, 1, "", 1, "a", 1))
+        await asyncio.sleep(0.5)
+        loop.kill(first)
+        driver(Process("second"))
+        await asyncio.sleep(5)
+        assert "step.failed" in store.names(id)
+
+    with loop:
+        ended(loop, test())
+
+
+def test_a_slot_is_free_again_when_the_server_fails_the_step_of_a_report() -> None:
+    loop = SimulatedLoop()  # type: ignore[abstract]
+    store = VirtualStore(loop)
+
+    async def test() -> None:
+        driver = Driver(store, MemoryResults(), no_credentials)
+        loop.spawn(WORLD, driver.run())
+        hand = await Hand(driver, "one", slots=1).join()
+        id = await start(driver, CHAIN)
+        (work,) = await hand.next()
+        too_much = {"outcome": ok("x" * EVENT_BYTES_MAX), "do": "continue", "pc": 1}
+        hand.report(work, Event("task.done", too_much, 1, "", 1, "a", 1))
+        assert [one.step for one in await hand.next()] == ["end"]
+        assert "step.failed" in store.names(id)
+
+    with loop:
+        ended(loop, test())
+
+
+class SlowTools:
+    """One call that would take an hour."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def at_once(self, _call: ToolCall) -> Outcome | None:
+        return None
+
+    async def run(self, _call: ToolCall) -> Outcome:
+        self.calls.append("began")
+        try:
+            await asyncio.sleep(3_600)
+        except asyncio.CancelledError:
+            self.calls.append("was cancelled")
+            raise
+        return ok()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class DeafLink:
+    """A server that gives out one command and accepts its reports, but renews no lease."""
+
+    def __init__(self, bundle: Bundle, command: dict[str, Any]) -> None:
+        self._bundle = bundle
+        self._outbound: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._answer(commands=[command])
+
+    def _answer(self, **message: list[Any]) -> None:
+        empty = {"commands": [], "answers": [], "stop": [], "beat": 0, "lease_seconds": 0.0}
+        self._outbound.put_nowait(empty | message)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[DeafLink]:
+        yield self
+
+    async def send(self, data: bytes) -> None:
+        for report in decode(data).get("reports", ()):
+            self._answer(answers=[[report["number"], True]])
+
+    async def receive(self) -> bytes:
+        return encode(await self._outbound.get())
+
+    def get(self, _path: str) -> bytes:
+        return self._bundle.data
+
+
+def test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed() -> None:
+    loop = SimulatedLoop()  # type: ignore[abstract]
+    tools = SlowTools()
+    bundle = Bundle.of(compile_texts([HEAD + CHAIN]))
+
+    async def test() -> None:
+        store = VirtualStore(loop)
+        driver = Driver(store, MemoryResults(), no_credentials)
+        loop.spawn(WORLD, driver.run())
+        id = await driver.start(bundle, {}, {})
+        active = driver.server.activate(id)
+        work = work_for(active.playbook, active.state, 1, "", Offload())
+        assert work is not None
+        link = DeafLink(bundle, {"work": to_data(work), "secrets": {}})
+        worker = RemoteWorker(
+            link, tools, id="w", pools=("default",), slots=1, clock=SimulatedClock(loop), jitter=lambda: 0.5
+        )
+        loop.spawn(WORLD, worker.run())
+        await asyncio.sleep(LEASE_SECONDS)
+        assert tools.calls == ["began", "was cancelled"]
+
+    with loop:
+        ended(loop, test())
