@@ -461,13 +461,15 @@ any `PYTHONHASHSEED`.
 
     noetlvm sim --seeds 100..199 --jobs 2
 
-It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one.
+It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one. `--embedded` simulates the
+embedded engine instead, on the same playbooks: one process that is server and worker, dies, and is resumed by the next.
 
 ## What is real and what is simulated
 | real | simulated |
 | --- | --- |
 | `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket: it has latency |
 | `service/remote_worker`, `worker/pipeline_run` | tools: outcomes follow from the seed, some last longer than a lease |
+| `engine` (`--embedded`): resume, requests of other processes | the process that calls it, and calls it again |
 | `server`, `machine`, the memory store | faults of the store: a transaction fails, blocks, or is the last |
 | asyncio code as it is | the event loop: time passes only when nothing is ready; a stopped process runs nothing |
 

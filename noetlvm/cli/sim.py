@@ -20,6 +20,9 @@ def sim(
     duration: Annotated[
         str | None, Option("--for", metavar="TIME", help="Run seeds from A on for so long, such as 30m or 8h.")
     ] = None,
+    embedded: Annotated[
+        bool, Option("--embedded", help="Simulate one process that is server and worker, and is resumed.")
+    ] = False,
     as_json_object: Json = False,
 ) -> int:
     """Simulate servers, workers and clients under faults, one random playbook and schedule for each seed.
@@ -40,7 +43,7 @@ def sim(
     if last is None and seconds is None:
         raise CommandError("`--seeds A..` without an end needs `--for`")
     campaign, began = Campaign(), monotonic()
-    for result in run_seeds(first, None if seconds is not None else last, jobs, seconds):
+    for result in run_seeds(first, None if seconds is not None else last, jobs, seconds, is_embedded=embedded):
         campaign.add(result)
         if result.violations:
             break

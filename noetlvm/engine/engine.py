@@ -73,8 +73,10 @@ class Engine:
         observers: Sequence[Observer] = (),
         records_inputs: bool = False,
         writer: Executor | None = None,
+        monotonic: Callable[[], float] = monotonic,
         **server: Any,
     ) -> None:
+        """`monotonic` says how long things take in this process, whatever `clock` says."""
         self.clock: Clock = clock or SystemClock()
         self.server = Server(
             store,
@@ -93,6 +95,7 @@ class Engine:
         self._deferred: list[tuple[float, tuple[str, int, str, int]]] = []
         """Work that must not begin before a time: execution, run, iteration and lease."""
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
+        self._monotonic = monotonic
         self._holds_back = store.durability == "relaxed"
         self._written_at = self._tick_started = _LONG_AGO
         self._tasks: set[asyncio.Task[None]] = set()
@@ -164,6 +167,8 @@ class Engine:
         listener = asyncio.get_running_loop().create_task(self._listen()) if listens else None
         try:
             await self._drive(listener is not None)
+            if listens:
+                self.server.collect_requests()  # those that came while the last execution ended are acknowledged
         finally:
             self._is_stopping = True
             left = [*self._tasks, *([listener] if listener else [])]
@@ -193,15 +198,15 @@ class Engine:
     # ---- the loop
 
     async def _drive(self, listens: bool) -> None:
-        ticks, turn = 0, monotonic()
+        ticks, turn = 0, self._monotonic()
         while True:
             self._raise_failure()
             if self.server.has_inputs() and not (self._is_stopping and self.server.only_continues()):
                 await self._tick()
                 ticks += 1
-                is_long = monotonic() - turn > TURN_SECONDS
+                is_long = self._monotonic() - turn > TURN_SECONDS
                 if self._tasks or is_long or (listens and not ticks % _TICKS_IN_A_ROW):
-                    turn = monotonic()
+                    turn = self._monotonic()
                     self._write()  # whatever gets a turn, be it to end the run, finds nothing that could be lost
                     await asyncio.sleep(0)
                 continue
@@ -227,10 +232,10 @@ class Engine:
         return not self.server.active or not (self._tasks or listens)
 
     def _is_spent(self, _events: int) -> bool:
-        return monotonic() - self._tick_started > TURN_SECONDS
+        return self._monotonic() - self._tick_started > TURN_SECONDS
 
     async def _tick(self) -> None:
-        self._tick_started = monotonic()
+        self._tick_started = self._monotonic()
         decided = dict.fromkeys(self.server.decide_waiting())
         if self._writer is not None:
             await self._write_aside(self._writer, decided)
@@ -277,14 +282,14 @@ class Engine:
 
     def _may_wait(self) -> bool:
         """Return whether what was decided may be written together with what is decided next."""
-        return self._holds_back and not self._tasks and monotonic() - self._written_at < HOLD_SECONDS
+        return self._holds_back and not self._tasks and self._monotonic() - self._written_at < HOLD_SECONDS
 
     def _write(self) -> None:
         if self._is_writing:
             return  # all that was decided is on its way, and nothing acts on it before it is there
         self.server.write()
         if self._holds_back:
-            self._written_at = monotonic()
+            self._written_at = self._monotonic()
 
     # ---- effects
 

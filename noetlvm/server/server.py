@@ -267,7 +267,7 @@ class Server:
         active = self.active.get(request.execution_id)
         if active is None and request.action == "start" and (self._is_shared or request.data[1][3] in self.active):
             active = self._start_child(request)
-        elif active is None and (self._is_shared or (request.action == "cancel" and request.data is not None)):
+        elif active is None:
             active = self._unfinished(request)
         if active is None or any(entry.request == request.number for entry in active.inbox):
             return
@@ -586,12 +586,16 @@ class Server:
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
-        """Return the execution of a request, if it has been started. If it has ended, nobody needs the request."""
+        """Return the execution of a request, if this process may take it up. If it has ended, nobody needs the request.
+
+        A process that has the store for itself leaves what it was not given, but for what its own executions cancel.
+        """
         row = self.store.execution(request.execution_id)
         if row is None:
             return None
         if row.ended is None:
-            return self.activate(request.execution_id)
+            is_of_parent = request.action == "cancel" and request.data is not None
+            return self.activate(request.execution_id) if self._is_shared or is_of_parent else None
         self.store.write([Append(row, row.seq, acknowledged=[request.number])])
         return None
 

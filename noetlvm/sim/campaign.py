@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from itertools import count, islice, takewhile
 from multiprocessing import get_context
@@ -36,11 +37,12 @@ class SeedResult(NamedTuple):
     executions: int
     seconds: float
     """Virtual."""
+    is_embedded: bool = False
 
 
-def run_seed(seed: int) -> SeedResult:
+def run_seed(seed: int, *, is_embedded: bool = False) -> SeedResult:
     """Simulate a seed and check what it leaves behind."""
-    scenario = Scenario.of(seed)
+    scenario = Scenario.of(seed, is_embedded=is_embedded)
     history = simulate(scenario)
     return SeedResult(
         seed,
@@ -50,6 +52,7 @@ def run_seed(seed: int) -> SeedResult:
         sum(len(log.events) for log in history.logs.values()),
         len(history.logs),
         history.seconds,
+        is_embedded,
     )
 
 
@@ -111,30 +114,33 @@ class Campaign:
                 for name in INVARIANTS
             },
             "failing": [
-                {"seed": one.seed, "reproduce": reproduction(one.seed), "violations": list(map(str, one.violations))}
+                {"seed": one.seed, "reproduce": reproduction(one), "violations": list(map(str, one.violations))}
                 for one in self.failing
             ],
             "digest": self._digest.hexdigest(),
         }
 
 
-def run_seeds(first: int, last: int | None, jobs: int, seconds: float | None = None) -> Iterator[SeedResult]:
+def run_seeds(
+    first: int, last: int | None, jobs: int, seconds: float | None = None, *, is_embedded: bool = False
+) -> Iterator[SeedResult]:
     """Yield the results of seeds in order: up to the last, or as long as time is left."""
     until = None if seconds is None else monotonic() + seconds
     wanted: Iterator[int] = count(first) if last is None else iter(range(first, last + 1))
     seeds = takewhile(lambda _seed: until is None or monotonic() < until, wanted)
+    run = partial(run_seed, is_embedded=is_embedded)
     if jobs <= 1:
-        yield from map(run_seed, seeds)
+        yield from map(run, seeds)
         return
     with get_context("fork").Pool(jobs) as pool:
         # In portions: the pool would read an endless iterator to its end.
         while chunk := list(islice(seeds, jobs * _CHUNK * _CHUNKS)):
-            yield from pool.imap(run_seed, chunk, _CHUNK)
+            yield from pool.imap(run, chunk, _CHUNK)
 
 
-def reproduction(seed: int) -> str:
+def reproduction(result: SeedResult) -> str:
     """Return the command that repeats a seed."""
-    return f"noetlvm sim --seeds {seed}..{seed}"
+    return f"noetlvm sim --seeds {result.seed}..{result.seed}" + (" --embedded" if result.is_embedded else "")
 
 
 def shrunk(result: SeedResult) -> tuple[Scenario, list[Violation]]:
@@ -147,7 +153,7 @@ def shrunk(result: SeedResult) -> tuple[Scenario, list[Violation]]:
         except CompilationError:
             return []
 
-    small = shrink(Scenario.of(result.seed), lambda scenario: bool(broken(scenario)))
+    small = shrink(Scenario.of(result.seed, is_embedded=result.is_embedded), lambda scenario: bool(broken(scenario)))
     return small, broken(small)
 
 
@@ -156,7 +162,7 @@ def failure_text(result: SeedResult) -> str:
     small, violations = shrunk(result)
     lines = [
         f"seed {result.seed} breaks {len(result.violations)} times; first: {result.violations[0]}",
-        f"reproduce: {reproduction(result.seed)}",
+        f"reproduce: {reproduction(result)}",
         "",
         f"smallest scenario found: {small.servers} servers, {small.workers} workers, starts at {small.starts}",
         *(f"  {at:>7.3f} s  {kind} (target {target}, amount {amount})" for at, kind, target, amount in small.faults),

@@ -567,12 +567,14 @@ def _effects(history: History) -> Iterator[Violation]:
     starts: dict[tuple[str, int], int] = {}
     leases: Counter[str] = Counter()
     for id, log in history.logs.items():
+        resumed = history.resumed[log.row.trace_id]
         for recorded in log.events:
             event = recorded.event
             run = f"{id}/{event.run}"
             if event.name == "task.started":
                 within = f"/{event.iteration}" if event.iteration else ""
                 starts[f"{run}{within}#{event.task}", event.attempt] = recorded.seq
+                leases[run] = max(leases[run], resumed)
             elif event.name == "step.scheduled" and "lease" in event.data:
                 leases[run] += 1
     calls: Counter[tuple[str, int]] = Counter()

@@ -38,9 +38,10 @@ class FaultKind(NamedTuple):
     strike: Callable[[World, Fault], None]
 
 
-def random_schedule(random: Random) -> list[Fault]:
+def random_schedule(random: Random, *, is_embedded: bool = False) -> list[Fault]:
     """Return faults of a few kinds, in the order of their time."""
-    kinds = sorted(set(random.sample(sorted(FAULTS) + _RARE, random.randint(1, _KINDS_MAX))))
+    known = list(EMBEDDED) if is_embedded else sorted(FAULTS) + _RARE
+    kinds = sorted(set(random.sample(known, random.randint(1, min(_KINDS_MAX, len(known))))))
     faults = [
         Fault(round(random.uniform(0.0, FAULT_SECONDS) * random.random(), 3), kind, random.randint(0, 5), amount)
         for kind in kinds
@@ -232,3 +233,15 @@ FAULTS: dict[str, FaultKind] = {
     "cancel": FaultKind("An execution is cancelled, sometimes twice.", _cancel),
     "pause": FaultKind("An execution is paused, and resumed later.", _pause),
 }
+
+EMBEDDED = (
+    "cancel",
+    "commit_answer_lost",
+    "full_disk",
+    "pause",
+    "server_crash_after_commit",
+    "server_crash_before_commit",
+    "slow_store",
+    "stopped_server",
+)
+"""Kinds that can happen to a process that is server and worker."""

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
+from noetlvm.engine.engine import Engine
 from noetlvm.language.placement import DEFAULT_POOL
+from noetlvm.server.recovery import is_orphan
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
 from noetlvm.sim.ports import FaultyStore, SimulatedClock, SimulatedTools, resolve_secrets
+from noetlvm.store.interface import Action, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from noetlvm.machine.loaded import Bundle
     from noetlvm.results.memory import MemoryResults
     from noetlvm.server.identity import NewIds
     from noetlvm.service.server_link import Exchange
@@ -70,6 +77,20 @@ class SimulatedServer:
         )
         around.loop.spawn(process, self.driver.run())
 
+    @property
+    def api(self) -> Process:
+        """Where requests are handled."""
+        return self.process
+
+    async def begin(self, bundle: Bundle, number: int) -> str:
+        """Start an execution, as the API does. Raises StoreError."""
+        return await self.driver.start(bundle, {}, {}, f"key {number}")
+
+    def request(self, execution_id: str, action: Action) -> None:
+        """Take a person's request, as the API does. Raises StoreError."""
+        self.driver.store.request(execution_id, action)
+        self.driver.wake()
+
     def crash(self) -> None:
         """Die, and come back later."""
         around = self._around
@@ -79,6 +100,80 @@ class SimulatedServer:
         around.wake_ups.leave(self.process)
         around.network.died(self.process)
         around.loop.call_in(WORLD, around.random.uniform(*RESTART_SECONDS), self.start)
+
+
+class SimulatedEngine:
+    """Processes that are server and worker, one after the other: each starts what is new and resumes what is left."""
+
+    def __init__(self, number: int, around: Surroundings, tools: SimulatedTools) -> None:
+        self.number = number
+        self.armed: dict[str, float] = {}
+        self._around = around
+        self._tools = tools
+        self._wanted: dict[str, Bundle] = {}
+        self.resumed: Counter[str] = Counter()
+        """How often an execution was resumed, by the one at its root: then its tools run again under the same lease."""
+        self.start()
+
+    def start(self) -> None:
+        around = self._around
+        self.process = process = Process(f"engine {self.number}")
+        store = FaultyStore(
+            around.store, around.loop, process, around.store_clock, self.armed, self.crash, around.happened
+        )
+        engine = Engine(
+            cast("Store", store),
+            around.results,
+            self._tools,
+            resolve=resolve_secrets,
+            clock=around.store_clock,
+            ids=around.ids,
+            monotonic=around.loop.time,
+            snapshot_events=SNAPSHOT_EVENTS,
+        )
+        around.loop.spawn(process, self._run(engine))
+
+    async def _run(self, engine: Engine) -> None:
+        """Run until everything has ended, or the store fails: a command ends then, and a person calls the next."""
+        store = self._around.store
+        with contextlib.suppress(StoreError):
+            for row in store.unfinished():
+                if not row.parent or is_orphan(store, row):
+                    self.resumed[row.trace_id] += 1
+                    engine.resume(row.execution_id)
+            for id, bundle in self._wanted.items():
+                if store.execution(id) is None:
+                    engine.start(bundle, {}, id)
+            await engine.run(listens=True)
+        self.crash()
+
+    @property
+    def api(self) -> Process:
+        """Where requests are handled: no process has to be there for them."""
+        return WORLD
+
+    async def begin(self, bundle: Bundle, number: int) -> str:
+        """Have an execution started, and return its identifier once that is durable."""
+        id = f"root{number:08x}"
+        self._wanted[id] = bundle
+        while self._around.store.execution(id) is None:
+            await asyncio.sleep(0.1)
+        return id
+
+    def request(self, execution_id: str, action: Action) -> None:
+        """Leave a person's request in the store, as another process does. Raises StoreError."""
+        self._around.store.request(execution_id, action)
+
+    def crash(self) -> None:
+        """End, in good order or not; the next process starts later."""
+        around = self._around
+        if not self.process.is_dead:
+            around.loop.kill(self.process)
+            around.loop.call_in(WORLD, around.random.uniform(*RESTART_SECONDS), self.start)
+
+
+Host: TypeAlias = SimulatedServer | SimulatedEngine
+"""What decides for executions."""
 
 
 class SimulatedWorker:

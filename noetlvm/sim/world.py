@@ -16,13 +16,12 @@ from noetlvm.machine.replay import replay
 from noetlvm.machine.state import State
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.recovery import folded, recovered
-from noetlvm.service.driver import Driver
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
 from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError
 from noetlvm.sim.network import Network, WakeUpBus
 from noetlvm.sim.playbooks import Document, random_playbooks
 from noetlvm.sim.ports import CallRecord, SimulatedClock, SimulatedTools, numbered_ids
-from noetlvm.sim.processes import SimulatedServer, SimulatedWorker, Surroundings
+from noetlvm.sim.processes import Host, SimulatedEngine, SimulatedServer, SimulatedWorker, Surroundings
 from noetlvm.store.interface import Action, Execution, StoreError
 from noetlvm.store.memory import MemoryStore
 
@@ -47,9 +46,11 @@ class Scenario(NamedTuple):
     starts: list[float]
     """When each execution is started."""
     faults: list[Fault]
+    is_embedded: bool = False
+    """One process is server and worker, as with `noetlvm run`."""
 
     @classmethod
-    def of(cls, seed: int) -> Scenario:
+    def of(cls, seed: int, *, is_embedded: bool = False) -> Scenario:
         random = Random(f"scenario {seed}")
         return cls(
             seed,
@@ -57,7 +58,8 @@ class Scenario(NamedTuple):
             random.choice((1, 2, 2)),
             random.randint(1, 3),
             [round(random.uniform(0, 4), 3) for _ in range(random.choice((1, 1, 2)))],
-            random_schedule(random),
+            random_schedule(random, is_embedded=is_embedded),
+            is_embedded,
         )
 
 
@@ -86,6 +88,8 @@ class History(NamedTuple):
     """What is unfinished in the store."""
     failures: list[tuple[str, BaseException]]
     """Process and exception of what failed in a way that no code expects."""
+    resumed: Counter[str]
+    """How often a new process resumed an execution, by the one at its root; only of embedded ones."""
     happened: Counter[str]
     seconds: float
     """Virtual time."""
@@ -101,12 +105,14 @@ class World:
         self.store = MemoryStore()
         self.store_clock = SimulatedClock(self.loop)
         self.counts: Counter[str] = Counter()
-        self.servers: list[SimulatedServer] = []
+        self.servers: list[Host] = []
+        self._reachable: list[SimulatedServer] = []
+        """Those that workers connect to."""
         self.workers: list[SimulatedWorker] = []
         self._bundle = bundle
         self._random = random = Random(f"world {scenario.seed}")
         self._results = MemoryResults()
-        self.network = Network(self.loop, random, self.servers)
+        self.network = Network(self.loop, random, self._reachable)
         self.wake_ups = WakeUpBus(self.loop, random)
         self.network.happened = self.wake_ups.happened = self.happened
         self._calls: list[CallRecord] = []
@@ -120,7 +126,7 @@ class World:
         """Count a fault that took effect."""
         self.counts[kind] += 1
 
-    def server(self, fault: Fault) -> SimulatedServer:
+    def server(self, fault: Fault) -> Host:
         return self.servers[fault.target % len(self.servers)]
 
     def worker(self, fault: Fault) -> SimulatedWorker:
@@ -131,7 +137,7 @@ class World:
         open_ones = self.store.unfinished()
         return open_ones[fault.target % len(open_ones)].execution_id if open_ones else ""
 
-    def control(self, execution_id: str, action: Action, server: SimulatedServer | None = None) -> None:
+    def control(self, execution_id: str, action: Action, server: Host | None = None) -> None:
         """Send a person's request by way of a server, as the API does."""
         self.loop.spawn(WORLD, self._control(execution_id, action, server))
 
@@ -141,11 +147,11 @@ class World:
 
     # ---- clients
 
-    async def _control(self, execution_id: str, action: Action, server: SimulatedServer | None) -> None:
+    async def _control(self, execution_id: str, action: Action, server: Host | None) -> None:
         while True:
             chosen = server or self._random.choice(self.servers)
             sent = self.loop.create_future()
-            self.loop.spawn(chosen.process, self._sent(chosen.driver, execution_id, action, sent))
+            self.loop.spawn(chosen.api, self._sent(chosen, execution_id, action, sent))
             try:
                 if await asyncio.wait_for(sent, _PATIENCE_SECONDS):
                     return
@@ -156,10 +162,15 @@ class World:
                 return
             server = None
 
-    async def _sent(self, driver: Driver, execution_id: str, action: Action, sent: asyncio.Future[bool]) -> None:
+    async def _sent(
+        self,
+        server: Host,
+        execution_id: str,
+        action: Action,
+        sent: asyncio.Future[bool],
+    ) -> None:
         try:
-            driver.store.request(execution_id, action)
-            driver.wake()
+            server.request(execution_id, action)
             accepted = True
         except StoreError:
             accepted = False
@@ -172,7 +183,7 @@ class World:
         while True:
             server = self._random.choice(self.servers)
             started = self.loop.create_future()
-            self.loop.spawn(server.process, self._started(server.driver, number, started))
+            self.loop.spawn(server.api, self._started(server, number, started))
             try:
                 id = await asyncio.wait_for(started, _PATIENCE_SECONDS)
             except TimeoutError:
@@ -181,9 +192,9 @@ class World:
                 self._answers[number].add(id)
                 return
 
-    async def _started(self, driver: Driver, number: int, started: asyncio.Future[str]) -> None:
+    async def _started(self, server: Host, number: int, started: asyncio.Future[str]) -> None:
         try:
-            id = await driver.start(self._bundle, {}, {}, f"key {number}")
+            id = await server.begin(self._bundle, number)
         except StoreError:
             await asyncio.sleep(1)
             id = ""
@@ -230,8 +241,12 @@ class World:
             self.happened,
         )
         tools = SimulatedTools(scenario.seed, self.store, self._calls)
-        self.servers += [SimulatedServer(number, around) for number in range(scenario.servers)]
-        self.workers += [SimulatedWorker(number, around, tools) for number in range(scenario.workers)]
+        if scenario.is_embedded:
+            self.servers.append(SimulatedEngine(0, around, tools))
+        else:
+            self._reachable += [SimulatedServer(number, around) for number in range(scenario.servers)]
+            self.servers += self._reachable
+            self.workers += [SimulatedWorker(number, around, tools) for number in range(scenario.workers)]
         for number, at in enumerate(scenario.starts):
             self.loop.spawn(WORLD, self._start(number, at))
         for fault in scenario.faults:
@@ -279,6 +294,7 @@ class World:
             self._results.blobs,
             left,
             failures,
+            sum((server.resumed for server in self.servers if isinstance(server, SimulatedEngine)), Counter()),
             self.counts,
             self.loop.time(),
             lines,

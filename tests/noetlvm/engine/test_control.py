@@ -71,6 +71,26 @@ def test_another_process_is_heard() -> None:
     assert session.store.requests() == []
 
 
+def test_a_request_that_comes_while_the_last_task_ends_does_not_stay_in_the_store() -> None:
+    session = Session()
+
+    async def go() -> str:
+        engine = session.engine()
+
+        async def play(call: ToolCall) -> Outcome:
+            if call.label == "three":
+                session.store.request(execution_id, "cancel")
+            return ok(call.label)
+
+        session.tools.play = play
+        execution_id = engine.start(bundle_of(CHAIN), {})
+        await asyncio.wait_for(engine.run(listens=True), 20)
+        return engine.ending(execution_id).status
+
+    assert asyncio.run(go()) in ("success", "cancelled")
+    assert session.store.requests() == []
+
+
 def test_an_execution_that_nobody_runs_can_be_cancelled() -> None:
     session = Session()
     left = _run_with(session, "pause")

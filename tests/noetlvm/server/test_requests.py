@@ -123,3 +123,32 @@ def test_a_child_is_cancelled_with_its_parent_even_if_it_is_requested_in_the_sam
     parent.give(parent.child_wanted(), Cancel())
     assert parent.statuses() == ["cancelled", "cancelled"]
     assert parent.store.requests() == []
+
+
+def alone(store: MemoryStore) -> Server:
+    return Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids)
+
+
+def test_a_process_that_has_the_store_for_itself_acknowledges_requests_to_what_has_ended() -> None:
+    store = RepeatingStore()
+    server = alone(store)
+    id = server.start(Bundle.of(compile_texts([CHILD])), {})
+    decided(server)
+    store.request(id, "cancel")
+    server.submit(server.activate(id), Cancel())  # it ends before anything looks for requests
+    decided(server)
+    assert len(store.requests()) == 1
+    server.collect_requests()
+    assert store.requests() == []
+
+
+def test_a_process_that_has_the_store_for_itself_leaves_what_it_was_not_given() -> None:
+    store = MemoryStore()
+    first = alone(store)
+    id = first.start(Bundle.of(compile_texts([CHILD])), {})
+    decided(first)
+    store.request(id, "cancel")
+    second = alone(store)
+    second.collect_requests()
+    assert second.active == {}
+    assert [request.action for request in store.requests()] == ["cancel"]

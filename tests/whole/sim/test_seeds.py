@@ -14,6 +14,7 @@ from noetlvm.sim.faults import FAULTS
 CORPUS = json.loads((Path(__file__).parent / "corpus.json").read_text(encoding="utf-8"))["seeds"]
 SEEDS = 2_000
 PORTION = 100
+EMBEDDED_SEEDS = 150
 LEAST_SHARE = 0.05
 
 
@@ -25,6 +26,13 @@ def test_a_seed_that_once_failed_breaks_nothing(seed: int) -> None:
 @pytest.mark.parametrize("first", range(1_000, 1_000 + SEEDS, PORTION))
 def test_no_seed_breaks_an_invariant(first: int) -> None:
     broken = [(seed, list(map(str, run_seed(seed).violations))) for seed in range(first, first + PORTION)]
+    assert [(seed, found) for seed, found in broken if found] == []
+
+
+@pytest.mark.parametrize("first", range(0, EMBEDDED_SEEDS, PORTION // 2))
+def test_no_seed_of_an_embedded_engine_breaks_an_invariant(first: int) -> None:
+    seeds = range(first, first + PORTION // 2)
+    broken = [(seed, list(map(str, run_seed(seed, is_embedded=True).violations))) for seed in seeds]
     assert [(seed, found) for seed, found in broken if found] == []
 
 

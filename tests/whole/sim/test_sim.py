@@ -14,9 +14,9 @@ import pytest
 from noetlvm.data.event import Recorded
 from noetlvm.machine import fold
 from noetlvm.machine.state import State
-from noetlvm.sim.campaign import Campaign, SeedResult, failure_text, run_seed, run_seeds, shrunk
+from noetlvm.sim.campaign import Campaign, SeedResult, failure_text, reproduction, run_seed, run_seeds, shrunk
 from noetlvm.sim.checker import INVARIANTS, check
-from noetlvm.sim.faults import FAULTS
+from noetlvm.sim.faults import EMBEDDED, FAULTS
 from noetlvm.sim.world import Scenario, simulate
 from tests.commands import Answer, noetlvm
 
@@ -94,6 +94,14 @@ def test_a_campaign_adds_up_and_reports_every_kind() -> None:
 def test_seeds_run_for_a_time() -> None:
     results = list(run_seeds(0, None, jobs=1, seconds=0.001))
     assert [result.seed for result in results] == list(range(len(results)))
+
+
+def test_an_embedded_engine_is_simulated_with_faults_of_its_own_and_the_same_bytes() -> None:
+    results = [run_seed(seed, is_embedded=True) for seed in range(12)]
+    assert {kind for result in results for kind in result.happened} <= set(EMBEDDED)
+    assert any(result.events > 30 for result in results)
+    assert results == list(run_seeds(0, 11, jobs=2, is_embedded=True))
+    assert reproduction(results[3]) == "noetlvm sim --seeds 3..3 --embedded"
 
 
 @pytest.mark.parametrize("options", [["--seeds", "9"], ["--seeds", "9..3"], ["--seeds", "1.."], ["--for", "soon"]])
