@@ -85,6 +85,8 @@ class Requirement(NamedTuple):
     requirement: str
     stage: str
     cases: str
+    unbreakable: str = ""
+    """Why no break of an implementation makes a case of this row fail; empty for nearly all."""
 
     @property
     def case_ids(self) -> list[str]:
@@ -112,7 +114,7 @@ class Suite:
     def requirements(self) -> list[Requirement]:
         """Return the rows of the table in order."""
         with (self.folder / "requirements.csv").open(encoding="utf-8", newline="") as file:
-            return [Requirement(**row) for row in csv.DictReader(file)]
+            return [Requirement(**row) for row in csv.DictReader(file, restval="")]
 
     def rows_without_case(self) -> list[str]:
         """Return the ids of rows that no case of their stage checks; `process` rows are for a review."""

@@ -293,7 +293,7 @@ def test_a_charset_is_heeded_and_an_unknown_one_is_not(run: Run, server: str) ->
 
 
 def test_a_server_that_drips_is_left_in_the_end(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlvm.tools.http.HTTP_SECONDS_MAX", 0.5)
+    monkeypatch.setattr("noetlvm.tools.http_client.HTTP_SECONDS_MAX", 0.5)
     error = run("http", {"url": f"{server}/drip"}, {"timeout": {"connect": 5, "read": 5}})["error"]
     assert (error["kind"], error["retryable"]) == ("timeout", True)
     assert "0.5 s" in error["message"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.whole.audit.cases import Data, playbook, step
-from tests.whole.audit.walls import NETWORK, PRELUDE, PROCESSES, WRITES
+from tests.whole.audit.walls import IPC_KEY, NETWORK, PRELUDE, PROCESSES, WRITES
 
 ATTEMPTS = WRITES | NETWORK | PROCESSES
 
@@ -79,12 +79,14 @@ def _view(folder: Path, victim: subprocess.Popen[bytes]) -> Data:
         "priority": os.getpriority(os.PRIO_PROCESS, victim.pid),
         "affinity": os.sched_getaffinity(victim.pid),
         "policy": os.sched_getscheduler(victim.pid),
-        "shared memory": _ipc(),
+        "shared memory, semaphores, messages": [_has_key(kind) for kind in ("shm", "sem", "msg")],
     }
 
 
-def _ipc() -> list[str]:
-    return [line.split()[0] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+def _has_key(kind: str) -> bool:
+    """Return whether the object that the attempts try to make exists; databases of other tests come and go."""
+    lines = Path("/proc/sysvipc", kind).read_text().splitlines()[1:]
+    return str(IPC_KEY) in {line.split()[0] for line in lines}
 
 
 def _received(unix: socket.socket) -> list[bytes]:

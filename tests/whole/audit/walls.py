@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+IPC_KEY = 0x5A5A
+"""Of every System V object that an attempt makes."""
+
 WRITES: dict[str, str] = {
     "open for writing": "open(victim, 'w').write('x')",
     "open for appending": "open(victim, 'a').write('x')",
@@ -92,9 +95,9 @@ PROCESSES: dict[str, str] = {
     "sched_setaffinity": "os.sched_setaffinity(pid, {0})",
     "sched_setscheduler": "os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))",
     "ioprio_set": "libc.syscall(251, 1, pid, 3 << 13) == 0 or fail()",
-    "shmget": "libc.shmget(0x5A5A, 4096, 0o1666) >= 0 or fail()",
-    "semget": "libc.semget(0x5A5A, 1, 0o1666) >= 0 or fail()",
-    "msgget": "libc.msgget(0x5A5A, 0o1666) >= 0 or fail()",
+    "shmget": f"libc.shmget({IPC_KEY}, 4096, 0o1666) >= 0 or fail()",
+    "semget": f"libc.semget({IPC_KEY}, 1, 0o1666) >= 0 or fail()",
+    "msgget": f"libc.msgget({IPC_KEY}, 0o1666) >= 0 or fail()",
     "mq_open": "libc.syscall(240, b'audit', 0o102, 0o600, 0) >= 0 or fail()",
     "add_key": "libc.syscall(248, b'user', b'audit', b'x', 1, -3) >= 0 or fail()",
     "keyctl": "libc.syscall(250, 0, -3, 1) >= 0 or fail()",

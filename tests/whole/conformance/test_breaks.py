@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from noetlc.rules.catalogue import rules_by_code
+from noetlvm.bytecode.program import BundleError
 from noetlvm.data import event as envelopes
 from noetlvm.data.event import Event
 from noetlvm.expr import numbers
@@ -24,19 +24,17 @@ from noetlvm.store.memory import MemoryStore
 from noetlvm.testing import __main__ as protocol
 from noetlvm.testing import script
 from noetlvm.testing.script import Answer, ScriptError
-from tests.whole.conformance.suite import Case, read_cases
-from tests.whole.conformance.test_lint_cases import test_lint_answers_as_the_case_expects
+from tests.noetlc.canon import test_canonical_form
+from tests.noetlc.codegen import test_golden_assembly
+from tests.whole.conformance import test_lint_cases, test_parse_cases, test_replay_cases
+from tests.whole.conformance.breaks import Break, replaced, silent, unrecorded
+from tests.whole.conformance.broken import OTHERS, RUNS, Broken
+from tests.whole.conformance.suite import Case, read_cases, read_requirements
 from tests.whole.conformance.test_run_cases import IN_ANY_ORDER, told
 from tests.whole.conformance.test_run_envelopes import emitted, problems
 from tests.whole.conformance.verdict import complaints
 
-Break = Callable[[pytest.MonkeyPatch], None]
-
 CASES = {case.id: case for case in read_cases("run")}
-
-
-def replaced(target: Any, name: str, value: Any) -> Break:
-    return lambda monkeypatch: monkeypatch.setattr(target, name, value)
 
 
 def first_try(answers: list[Any], takes: float, call: Any) -> Answer:
@@ -144,7 +142,7 @@ ON_CASES: dict[str, tuple[str, Break]] = {
     "S53-1": ("delay-between-rounds", replaced(instructions, "waiting_time", lambda delay, factor: 0)),
     "S53-2": ("loop-rate", replaced(fold, "_next_start", lambda state, loop: 0.0)),
     "S60-2": ("loop-writes-of-failed-iterations", sequential_writes_are_lost),
-    "S61-1": ("events-of-their-own", lambda monkeypatch: unrecorded("task.started")(monkeypatch)),
+    "S61-1": ("events-of-their-own", unrecorded("task.started")),
     "S61-2": ("denial-is-recorded-once", replaced(settling, "denial", lambda *_: {})),
     "S61-3": ("outer-iterations-begin", outer_beginnings_are_lost),
     "S61-4": ("request-refused", replaced(protocol, "invalid_playbook", lambda *_: {"kind": "validation"})),
@@ -153,13 +151,13 @@ ON_CASES: dict[str, tuple[str, Break]] = {
     "formal-4.2-03": ("step-gate-pipeline-router", replaced(decide, "_needed", lambda *_: ())),
     "formal-4.2-04": ("denial-is-recorded-once", replaced(settling, "denial", lambda *_: {})),
     "formal-4.3-01": ("lease-late-report", late_reports_count),
-    "formal-4.3-04": ("log-of-a-whole-run", lambda monkeypatch: unrecorded("task.started")(monkeypatch)),
-    "formal-10.2-01": ("log-of-a-whole-run", lambda monkeypatch: unrecorded("workflow.finished")(monkeypatch)),
+    "formal-4.3-04": ("log-of-a-whole-run", unrecorded("task.started")),
+    "formal-10.2-01": ("log-of-a-whole-run", unrecorded("workflow.finished")),
     "formal-10.2-02": ("tokens-enqueued-and-claimed", replaced(routing.Routing, "_token_args", lambda *_: {})),
     "formal-12-01": ("job-submitted-and-polled", replaced(frame.Frame, "retry", lambda self, *_: self.fail(0))),
     "formal-12-02": ("job-submitted-and-polled", replaced(fold, "_open_iterations", lambda *_: None)),
     "formal-12-03": ("job-submitted-and-polled", replaced(Offload, "fit", lambda _, mapping, *more: mapping)),
-    "brief-5.2-02": ("log-of-a-whole-run", lambda monkeypatch: unrecorded("task.done")(monkeypatch)),
+    "brief-5.2-02": ("log-of-a-whole-run", unrecorded("task.done")),
     "brief-8-02": ("loop-results-in-order", replaced(fold, "_open_iterations", lambda *_: None)),
     "brief-8-03": ("loop-distributed-leases", replaced(loaded.LoadedStep, "unit", lambda *_: "")),
     "brief-8-04": ("loop-distributed-leases", replaced(loaded.LoadedStep, "unit", lambda *_: "")),
@@ -171,10 +169,10 @@ ON_CASES: dict[str, tuple[str, Break]] = {
     "S58-1": ("reducers-continue-from-ctx", reducers_from_nothing),
     "S59-1": ("admit-entry-never", replaced(Settling, "_never_admitted", lambda *_: {})),
     "S60-1": ("loop-writes-of-failed-iterations", failed_writes_count),
-    "brief-7.2-01": ("log-of-a-whole-run", lambda monkeypatch: unrecorded("ctx.patched")(monkeypatch)),
+    "brief-7.2-01": ("log-of-a-whole-run", unrecorded("ctx.patched")),
     "S45-4": ("secret-in-a-result-is-lost-with-its-lease", masks_are_values),
     "S64-1": ("mask-in-ctx-is-refused", masks_are_values),
-    "formal-11.2-03": ("log-of-a-whole-run", lambda monkeypatch: unrecorded("task.started")(monkeypatch)),
+    "formal-11.2-03": ("log-of-a-whole-run", unrecorded("task.started")),
     "S65-1": ("failures-in-the-order-of-the-log", replaced(fold, "_failure_position", lambda _: (0, ()))),
 }
 """By requirement: the case that checks it, and how the sentence is broken."""
@@ -192,7 +190,7 @@ def is_passed(case: Case) -> bool:
     """Return whether a case passes; one with an invalid state or an unexpected call does not."""
     try:
         return not any(all_complaints(case))
-    except (AssertionError, ScriptError, LookupError, TypeError, ValueError, AttributeError):
+    except (AssertionError, BundleError, ScriptError, LookupError, TypeError, ValueError, AttributeError):
         return False
 
 
@@ -206,21 +204,6 @@ def test_a_case_fails_when_its_sentence_is_broken(requirement: str, monkeypatch:
 
 
 WHOLE = "log-of-a-whole-run"
-
-
-def unrecorded(name: str) -> Break:
-    """Break: an event is neither recorded nor applied."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        record = Journal.record
-
-        def forget(journal: Journal, event: Event) -> None:
-            if event.name != name:
-                record(journal, event)
-
-        monkeypatch.setattr(Journal, "record", forget)
-
-    return breaks
 
 
 def kind(name: str, **other: Any) -> Break:
@@ -277,23 +260,68 @@ def test_envelopes_that_a_run_emits_are_refused_when_the_sentence_is_broken(
     assert any(problem in found for found in problems(log))
 
 
-ON_LINT = {
-    "brief-2.A-02": ("credentials-under-executor", "P020"),
-    "brief-7.1-02": ("workload-write", "P020"),
-    "S63-1": ("spec-key-elsewhere", "P323"),
-    "S63-2": ("spec-key-unread", "P323"),
-    "S63-3": ("limit-out-of-range", "P321"),
-    "brief-2.2-07": ("executor-of-another-runtime", "P327"),
+# ---- every MUST of the three documents
+
+DOCUMENTS = ("formal", "brief", "step")
+MUSTS = [row for row in read_requirements() if row.level in ("MUST", "MUST NOT")]
+LINT = {case.id: case for case in read_cases("lint")}
+
+JUDGES: dict[str, Callable[[Case], None]] = {
+    "lint": test_lint_cases.test_lint_answers_as_the_case_expects,
+    "parse": test_parse_cases.test_parse_answers_as_the_case_expects,
+    "replay": test_replay_cases.test_a_log_folds_to_the_recorded_state,
+    "compile": lambda case: test_golden_assembly.test_the_code_is_as_written_down(case.path),
+    "canon": lambda case: test_canonical_form.test_each_pair_of_the_conformance_suite(case.path),
 }
-"""By requirement: the case, and the rule that has to find what it refuses."""
 
 
-@pytest.mark.parametrize("requirement", ON_LINT)
-def test_a_lint_case_fails_when_its_rule_says_nothing(requirement: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, code = ON_LINT[requirement]
-    (case,) = [case for case in read_cases("lint") if case.id == name]
-    assert requirement in case.expect["requirement"]
-    test_lint_answers_as_the_case_expects(case)
-    monkeypatch.setattr(rules_by_code()[code], "check", lambda *_: iter(()))
-    with pytest.raises(AssertionError):
-        test_lint_answers_as_the_case_expects(case)
+def is_accepted(stage: str, case: Case) -> bool:
+    if stage == "run":
+        return is_passed(case)
+    try:
+        JUDGES[stage](case)
+    except (AssertionError, LookupError, TypeError, ValueError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("broken", [*RUNS, *OTHERS], ids=lambda broken: broken.requirements.split()[0])
+def test_the_case_of_a_requirement_fails_when_its_sentence_is_broken(
+    broken: Broken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (case,) = [one for one in read_cases(broken.stage) if one.id == broken.case]
+    assert set(broken.requirements.split()) <= set(case.expect["requirement"])
+    assert is_accepted(broken.stage, case)
+    broken.break_(monkeypatch)
+    assert not is_accepted(broken.stage, case)
+
+
+REFUSALS = {
+    name: tuple(sorted({finding["code"] for finding in LINT[name].expect["findings"]}))
+    for row in MUSTS
+    if row.stage == "lint"
+    for name in row.case_ids
+    if name in LINT and LINT[name].expect["findings"]
+}
+"""By lint case of a MUST: the rules that have to find what it refuses."""
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_case_of_lint_fails_when_its_rules_find_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_accepted("lint", LINT[name])
+    silent(*REFUSALS[name])(monkeypatch)
+    assert not is_accepted("lint", LINT[name])
+
+
+def broken_requirements() -> set[str]:
+    """Return the rows of which a break shows that their case can fail."""
+    by_hand = {one for broken in (*RUNS, *OTHERS) for one in broken.requirements.split()}
+    by_lint = {row.id for row in MUSTS if row.stage == "lint" and not REFUSALS.keys().isdisjoint(row.case_ids)}
+    return {*by_hand, *by_lint, *ON_CASES, *(name.partition(" ")[0] for name in ON_ENVELOPES)}
+
+
+def test_every_must_of_the_three_documents_has_a_break_or_says_why_none_is_possible() -> None:
+    broken = broken_requirements()
+    unbroken = {row.id for row in MUSTS if row.document in DOCUMENTS and row.id not in broken}
+    assert unbroken == {row.id for row in MUSTS if row.document in DOCUMENTS and row.unbreakable}
+    assert len(unbroken) < 10
