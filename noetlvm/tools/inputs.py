@@ -27,7 +27,7 @@ def prepared(kind: ToolKind, call: ToolCall) -> ToolCall:
     for name, value in given.items():
         item = kind.input(name)
         if item is not None:
-            _check_input(item, value)
+            given[name] = _checked_input(item, value)
     for choice in kind.choices:
         _check_choice(choice, given, auth is not None)
     return call._replace(
@@ -69,10 +69,14 @@ def _declared(kind: ToolKind, given: dict[str, Any]) -> dict[str, Any]:
     return given if kind.open else {name: value for name, value in given.items() if kind.input(name)}
 
 
-def _check_input(item: Input, value: Any) -> None:
+def _checked_input(item: Input, value: Any) -> Any:
+    """Return the value of an input; `get` is as good as `GET`. Raises InputError."""
     _check_type(f"`{item.name}`", item.types, value)
-    if item.choices and value not in item.choices:
-        raise InputError(f"`{item.name}` is {value!r}; give one of {', '.join(item.choices)}")
+    if not item.choices or value in item.choices:
+        return value
+    if isinstance(value, str) and value.upper() in item.choices:
+        return value.upper()
+    raise InputError(f"`{item.name}` is {value!r}; give one of {', '.join(item.choices)}")
 
 
 def _check_choice(choice: Choice, given: Mapping[str, Any], has_auth: bool) -> None:

@@ -327,6 +327,11 @@ def test_an_input_that_cannot_be_sent_is_named(run: Run, server: str, inputs: An
     assert named in error["message"]
 
 
+def test_a_method_in_lower_case_is_that_method(run: Run, server: str) -> None:
+    assert run("http", {"url": f"{server}/echo", "method": "post"})["result"]["data"]["method"] == "POST"
+    assert "give one of GET" in run("http", {"url": f"{server}/echo", "method": "fetch"})["error"]["message"]
+
+
 def test_what_is_null_is_not_sent(run: Run, server: str) -> None:
     inputs = {"url": f"{server}/echo", "headers": {"X-A": None, "X-B": True}, "params": {"a": None, "b": [1, True]}}
     sent = run("http", inputs)["result"]["data"]
