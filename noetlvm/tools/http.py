@@ -42,6 +42,12 @@ _SETTINGS = (
     ),
     Setting("follow_redirects", ("boolean",), "Follow redirects.", False),
     Setting("verify_tls", ("boolean",), "Check the server's certificate.", True),
+    Setting(
+        "retries",
+        ("integer",),
+        "How often the request is sent again after a retryable error, within one attempt of the task: 0 to 10, after "
+        "0.1 s, 0.2 s, 0.4 s and so on. The task's policy sees the last outcome. [default: 0]",
+    ),
 )
 
 KIND = ToolKind(
@@ -95,6 +101,8 @@ _VALUE_BYTES = 64
 _VALUES_MAX = 4 * TOOL_OUTPUT_BYTES_MAX // _VALUE_BYTES
 
 _RETRYABLE = frozenset({408, 425, 429})
+_RETRIES_MAX = 10
+_PAUSE_SECONDS = 0.1
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-amz-request-id")
 
 
@@ -107,7 +115,23 @@ class _TooLargeError(Exception):
 
 
 async def run(call: ToolCall, resources: Resources) -> Outcome:
-    """Send the request, and read no more of the response than a result may hold."""
+    """Send the request, and again after a retryable error as often as `retries` says."""
+    from asyncio import sleep
+
+    retries = call.spec["retries"] or 0
+    if not 0 <= retries <= _RETRIES_MAX:
+        raise InputError(f"`spec.retries` is {retries}; give 0 to {_RETRIES_MAX}")
+    outcome = await _sent(call, resources)
+    for number in range(retries):
+        if outcome["status"] == "ok" or not outcome["error"]["retryable"]:
+            break
+        await sleep(_PAUSE_SECONDS * 2**number)
+        outcome = await _sent(call, resources)
+    return outcome
+
+
+async def _sent(call: ToolCall, resources: Resources) -> Outcome:
+    """Send the request once, and read no more of the response than a result may hold."""
     from asyncio import timeout
 
     from aiohttp import ClientError, InvalidURL, NonHttpUrlClientError
