@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from noetlvm.client import AsyncClient
@@ -31,6 +32,7 @@ workflow:
 """
 PARTS = 10
 AT_ONCE = 16
+"""Clients, each with a token of its own: the rate of one is limited."""
 NOETLVM = (sys.executable, "-m", "noetlvm")
 
 
@@ -40,16 +42,16 @@ def resident(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-async def run_many(client: AsyncClient, bundle: str, count: int) -> None:
+async def run_many(clients: list[AsyncClient], bundle: str, count: int) -> None:
     """Start executions, some at once, and wait until all have ended."""
     left = iter(range(count))
 
-    async def some() -> None:
+    async def some(client: AsyncClient) -> None:
         for number in left:
             await client.start(bundle=bundle, payload={"n": number})
 
-    await asyncio.gather(*(some() for _ in range(AT_ONCE)))
-    while (await client.executions(status="running", limit=1))["executions"]:
+    await asyncio.gather(*map(some, clients))
+    while (await clients[0].executions(status="running", limit=1))["executions"]:
         await asyncio.sleep(0.1)
 
 
@@ -58,9 +60,10 @@ async def measure(url: str, tokens: list[str], server: int, executions: int) -> 
     size = executions // PARTS
     for part in range(PARTS):
         began = time.monotonic()
-        async with AsyncClient(url, tokens[part]) as client:
-            bundle = (await client.register(PLAYBOOK))["bundle"]
-            await run_many(client, bundle, size)
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(AsyncClient(url, token)) for token in tokens]
+            bundle = (await clients[0].register(PLAYBOOK))["bundle"]
+            await run_many(clients, bundle, size)
         sizes.append(resident(server))
         spent = time.monotonic() - began
         print(f"{(part + 1) * size:>9,} executions  {sizes[-1] / 2**20:7.1f} MiB  {size / spent:6.0f}/s", flush=True)
@@ -75,7 +78,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         store = f"sqlite:{folder}/service.db"
         create = [*NOETLVM, "token", "create", "--store", store, "--scope", "run,worker", "--json"]
-        tokens = [json.loads(subprocess.check_output(create))["token"] for _ in range(PARTS)]
+        tokens = [json.loads(subprocess.check_output(create))["token"] for _ in range(AT_ONCE)]
         words = ["server", "--store", store, "--listen", "127.0.0.1:0", "--json", "--log-level", "error"]
         server = subprocess.Popen([*NOETLVM, *words], stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None

@@ -9,10 +9,10 @@ from noetlvm.results.interface import Collected, ResultMissingError, checked, re
 from noetlvm.store.postgres_database import PostgresDatabase
 
 # In the order of their keys, so that two writers of the same results cannot deadlock.
-_PUT = """INSERT INTO results (key, put_at, data)
+_PUT = b"""INSERT INTO results (key, put_at, data)
     SELECT key, extract(epoch FROM clock_timestamp()), data FROM unnest(%b::text[], %b::bytea[]) AS r(key, data)
     ORDER BY key ON CONFLICT (key) DO UPDATE SET put_at = excluded.put_at RETURNING key"""
-_COLLECT = """DELETE FROM results WHERE put_at < %s AND NOT (key = ANY(%s)) RETURNING length(data)"""
+_COLLECT = b"""DELETE FROM results WHERE put_at < %s AND NOT (key = ANY(%s)) RETURNING length(data)"""
 
 
 class PostgresResults:

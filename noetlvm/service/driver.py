@@ -86,7 +86,7 @@ class Driver:
         """Executions with effects to perform once their decisions are written."""
         self._subscribed: set[str] = set()
         self._backlog: set[str] = set()
-        """Pools with commands that no worker had a slot for."""
+        """Pools that may have commands which no worker had a slot for."""
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
@@ -139,7 +139,8 @@ class Driver:
         try:
             if self._connect_wake_ups is not None:
                 self._wake_ups = await self._connect_wake_ups()
-            await self._wake_ups.subscribe(SERVERS, self.wake)
+            for topic in (SERVERS, *self._subscribed):  # workers may have come before
+                await self._wake_ups.subscribe(topic, self.wake)
         except StoreError as error:
             _LOG.warning("no wake-ups, polling instead: %s", error)
             return False
@@ -235,7 +236,9 @@ class Driver:
     def claim_for(self, worker: ConnectedWorker) -> None:
         """Give a worker what waits for one of its pools."""
         free = worker.free
-        if free and self._claim(worker, worker.pools, free) < free:
+        if not free:
+            self._backlog |= worker.pools  # looked for when a slot is free again
+        elif self._claim(worker, worker.pools, free) < free:
             self._backlog -= worker.pools
         pools = worker.unit_pools
         if pools:

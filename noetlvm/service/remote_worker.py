@@ -20,7 +20,7 @@ from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.record import changed
-from noetlvm.server.credentials import Credentials
+from noetlvm.server.credentials import Credentials, KnownSecrets
 from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools, UnavailableTools
 from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
@@ -33,6 +33,7 @@ MARGIN = 0.15
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
 BUNDLES_MAX = 100
+SECRET_SETS_MAX = 100
 RESULTS_BYTES = 8 * 1024 * 1024
 """Of results in one message; those beyond it are sent before, each in a message of its own."""
 
@@ -80,6 +81,8 @@ class RemoteWorker:
         """The last report that a connection got, whether it arrived or not."""
         self._results: list[tuple[str, bytes]] = []
         self._offloads: dict[Part, Offload] = {}
+        self._known_secrets: dict[frozenset[str], KnownSecrets] = {}
+        """By secrets of commands. A worker without commands forgets them at its next renewal."""
         self._news = asyncio.Event()
         self._is_draining = False
         self._leaves = asyncio.Event()
@@ -187,6 +190,8 @@ class RemoteWorker:
             message: dict[str, Any] = {"reports": reports, "results": results, "released": released}
             if self._clock.monotonic() >= beaten + self._lease_seconds / HEARTBEATS_A_LEASE:
                 beaten = self._clock.monotonic()
+                if not self._runs or len(self._known_secrets) > SECRET_SETS_MAX:
+                    self._known_secrets.clear()
                 message["beat"] = self._beat()
                 message["held"] = [_lease(part, lease) for part, lease in self._held(reports).items()]
             if self._is_draining:
@@ -234,14 +239,12 @@ class RemoteWorker:
     # ---- commands
 
     def _begin(self, work: Work, secrets: dict[str, Any]) -> None:
-        from noetlvm.keychain.shapes import secret_texts
-
         part = (work.execution_id, work.run, work.iteration)
         known = self._runs.get(part)
         if known is not None and known.work.lease >= work.lease:
             return  # the message came twice
         playbook = self._bundle(work.bundle).program.playbooks[work.path]
-        credentials = Credentials(secrets, [text for value in secrets.values() for text in secret_texts(value)])
+        credentials = self._credentials(secrets)
         # A command without secrets may still read masks that another step's secrets left (S64).
         redact = credentials.redact or (_unchanged if playbook.keychain else None)
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=redact)
@@ -254,6 +257,16 @@ class RemoteWorker:
             run.task.add_done_callback(lambda task: self._return_failed(work, task))
         else:
             self._offloads.pop(part, None)
+
+    def _credentials(self, secrets: dict[str, Any]) -> Credentials:
+        """Return the secrets of a command. Commands with the same ones share what masks them: it is slow to make."""
+        from noetlvm.keychain.shapes import secret_texts
+
+        texts = [text for value in secrets.values() for text in secret_texts(value)]
+        if not texts:
+            return Credentials(secrets)
+        known = self._known_secrets.setdefault(frozenset(texts), KnownSecrets())
+        return Credentials(secrets, texts, known)
 
     def _ports_for(self, work: Work, playbook: LoadedPlaybook) -> PipelinePorts:
         """Return the ports of a command: without tools if its step has tasks whose packages are not installed."""

@@ -1,18 +1,15 @@
 """The store in PostgreSQL, which any number of servers share.
 
-A write is one prepared statement: rows of executions are locked in the order of their identifiers, moved where they
-still have the known sequence number, and only for those events, commands, requests and snapshots are written. Load
-makes writes larger, not more frequent.
+A write is one prepared statement (`postgres_write`). Load makes writes larger, not more frequent.
 """
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import Connection
@@ -34,13 +31,13 @@ from noetlvm.store.interface import (
 )
 from noetlvm.store.postgres_database import PostgresDatabase
 from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
+from noetlvm.store.postgres_write import COMMAND, EVENT, EXECUTION, rows_of, write_statement
 from noetlvm.store.rows import (
     EncodedAppend,
     checksums_wanted,
     cursor_gone,
     encoded_batch,
     first_sum,
-    next_sum,
     read_data,
     read_events,
     read_execution,
@@ -55,107 +52,18 @@ _PAGE = 1_000
 _CACHED_SUMS = 10_000
 _RETURNED_MAX = 1_000
 
-_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
-_SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
-_EVENT = "seq, event_id, timestamp, name, run, iteration, task, label, attempt, data, sum"
-_SELECT_EVENTS = f"""SELECT {_EVENT} FROM events
+_SELECT_EXECUTIONS = f"SELECT {EXECUTION} FROM executions"
+_SELECT_EVENTS = f"""SELECT {EVENT} FROM events
     WHERE period = %s AND execution = %s AND seq BETWEEN %s AND %s ORDER BY seq LIMIT {_PAGE}"""
-_COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
 _SELECT_ENTRIES = "SELECT path, version, bundle, registered FROM playbooks"
 
-
-class _Part(NamedTuple):
-    """One part of the write: a clause of the statement, over the columns of rows that it takes as arrays."""
-
-    types: tuple[str, ...]
-    clause: str
-
-    def arrays(self, name: str) -> str:
-        columns = ", ".join(f"%({name}_{number})b::{kind}[]" for number, kind in enumerate(self.types))
-        return f"unnest({columns})"
-
-
-_TEXT, _INT, _FLOAT, _BYTES = "text", "bigint", "float8", "bytea"
-
-_ROW_TYPES = (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _FLOAT, _FLOAT, _TEXT, _TEXT, _INT, _FLOAT, _TEXT, _INT, _TEXT, _INT)
-_ROW_COLUMNS = f"{_EXECUTION}, known, start_key, period"
-
-# In the clauses `{rows}` are the rows of the part, and `written` the executions that did not lose a race.
-_EXECUTIONS = {
-    "moved": _Part(
-        _ROW_TYPES,
-        f"""input AS (SELECT * FROM {{rows}} AS i({_ROW_COLUMNS})),
-        locked AS (SELECT key, i.* FROM executions e JOIN input i USING (execution_id)
-            WHERE e.seq = i.known ORDER BY execution_id FOR UPDATE OF e),
-        moved AS (UPDATE executions e
-            SET status = l.status, ended = l.ended, counts = l.counts, seq = l.seq, due = l.due
-            FROM locked l WHERE e.key = l.key RETURNING e.key, e.execution_id, e.period)""",
-    ),
-    "born": _Part(
-        _ROW_TYPES,
-        f"""new AS (SELECT * FROM {{rows}} AS i({_ROW_COLUMNS})),
-        keyed AS (INSERT INTO start_keys SELECT DISTINCT ON (start_key) start_key, execution_id FROM new
-            WHERE start_key <> '' AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.execution_id = new.execution_id)
-            ORDER BY start_key ON CONFLICT DO NOTHING RETURNING execution_id),
-        born AS (INSERT INTO executions ({_EXECUTION}, period) SELECT {_EXECUTION}, period FROM new
-            WHERE start_key = '' OR execution_id IN (SELECT execution_id FROM keyed)
-            ORDER BY execution_id ON CONFLICT DO NOTHING RETURNING key, execution_id, period)""",
-    ),
-}
-_DEPENDENTS = {
-    "events": _Part(
-        (_TEXT, _INT, _TEXT, _FLOAT, _TEXT, _INT, _TEXT, _INT, _TEXT, _INT, _BYTES, _INT),
-        f"""INSERT INTO events (period, execution, {_EVENT}) SELECT period, key, {_EVENT}
-        FROM {{rows}} AS r(execution_id, {_EVENT}) JOIN written USING (execution_id)""",
-    ),
-    "closed": _Part(
-        (_TEXT, _INT, _TEXT, _INT),
-        """DELETE FROM commands c USING {rows} AS r(execution_id, run, unit, lease) JOIN written USING (execution_id)
-        WHERE c.execution = key AND c.run = r.run AND c.unit = r.unit AND c.lease <= r.lease""",
-    ),
-    "opened": _Part(
-        (_TEXT, _INT, _TEXT, _INT, _TEXT, _TEXT, _FLOAT, _TEXT, _FLOAT, _INT),
-        f"""INSERT INTO commands AS c (execution, {_COMMAND})
-        SELECT key, {_COMMAND} FROM {{rows}} WITH ORDINALITY AS r(execution_id, {_COMMAND})
-        JOIN written USING (execution_id) ORDER BY ordinality
-        ON CONFLICT (execution, run, unit) DO UPDATE SET number = excluded.number, lease = excluded.lease,
-        step = excluded.step, pool = excluded.pool, not_before = excluded.not_before, worker = excluded.worker,
-        until = excluded.until, attempts = c.attempts + excluded.attempts WHERE c.lease < excluded.lease""",
-    ),
-    "acknowledged": _Part(
-        (_TEXT, _INT),
-        """DELETE FROM requests q USING {rows} AS r(execution_id, number) JOIN written USING (execution_id)
-        WHERE q.number = r.number""",
-    ),
-    "sent": _Part(
-        (_TEXT, _TEXT, _TEXT, _BYTES),
-        """INSERT INTO requests (execution_id, action, data) SELECT target, action, data
-        FROM {rows} WITH ORDINALITY AS r(execution_id, target, action, data) JOIN written USING (execution_id)
-        ORDER BY ordinality""",
-    ),
-    "snapshots": _Part(
-        (_TEXT, _TEXT, _INT, _BYTES),
-        """INSERT INTO snapshots SELECT key, bundle, seq, data
-        FROM {rows} AS r(execution_id, bundle, seq, data) JOIN written USING (execution_id)
-        ON CONFLICT (execution) DO UPDATE SET bundle = excluded.bundle, seq = excluded.seq, data = excluded.data""",
-    ),
-    "result_references": _Part(
-        (_TEXT, _TEXT),
-        """INSERT INTO result_references SELECT result, key
-        FROM {rows} AS r(execution_id, result) JOIN written USING (execution_id) ON CONFLICT DO NOTHING""",
-    ),
-    "bundles": _Part(
-        (_TEXT, _BYTES),
-        """INSERT INTO bundles SELECT * FROM {rows} AS r(bundle, data) ORDER BY bundle ON CONFLICT DO NOTHING""",
-    ),
-}
 
 _CLAIM = f"""WITH free AS (SELECT execution, run, unit FROM commands
     WHERE worker = '' AND pool = ANY(%s) AND not_before <= %s ORDER BY number LIMIT %s FOR UPDATE SKIP LOCKED)
     UPDATE commands c SET worker = %s, until = %s, attempts = c.attempts + 1 FROM free f, executions e
     WHERE c.execution = f.execution AND c.run = f.run AND c.unit = f.unit AND e.key = c.execution
-    RETURNING c.number, e.execution_id, {_COMMAND.replace("run, unit", "c.run, c.unit")}, e.bundle, e.path"""
-_RENEW = """WITH wanted AS (SELECT c.execution, c.run, c.unit, place
+    RETURNING c.number, e.execution_id, {COMMAND.replace("run, unit", "c.run, c.unit")}, e.bundle, e.path""".encode()
+_RENEW = b"""WITH wanted AS (SELECT c.execution, c.run, c.unit, place
     FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[])
     WITH ORDINALITY AS r(execution_id, run, unit, lease, place)
     JOIN executions USING (execution_id)
@@ -163,7 +71,7 @@ _RENEW = """WITH wanted AS (SELECT c.execution, c.run, c.unit, place
     WHERE c.worker = %s AND c.until > 0 ORDER BY c.execution, c.run, c.unit FOR UPDATE OF c)
     UPDATE commands c SET until = %s FROM wanted w
     WHERE c.execution = w.execution AND c.run = w.run AND c.unit = w.unit RETURNING place"""
-_SELECT_EXPIRED = f"""SELECT execution_id, {_COMMAND}, bundle, path FROM commands JOIN executions ON key = execution
+_SELECT_EXPIRED = f"""SELECT execution_id, {COMMAND}, bundle, path FROM commands JOIN executions ON key = execution
     WHERE worker <> '' AND until <= %s ORDER BY number LIMIT %s"""
 _SELECT_SNAPSHOT = """SELECT s.bundle, s.seq, s.data, (SELECT count(*) FROM events e
         WHERE e.period = x.period AND e.execution = x.key AND e.seq <= s.seq)
@@ -237,9 +145,9 @@ class PostgresStore:
         born = {period_of(append.execution.started) for append in encoded if not append.known_seq}
         self._ensure_partitions(born)
         sums = self._last_sums(encoded) if self._checksums else {}
-        rows = _rows_of(encoded, sums, bundles)
-        statement, values = _statement(rows)
-        returned = self._run(statement, values)
+        rows = rows_of(encoded, sums, bundles)
+        text, values = write_statement(rows)
+        returned = self._run(text, values)
         self.database.set_clock(returned[0][1])
         written = {row[0] for row in returned}
         conflicts = {append.execution.execution_id for append in encoded} - written
@@ -399,7 +307,7 @@ class PostgresStore:
 
     def request(self, execution_id: str, action: Action) -> None:
         require_open(self.execution(execution_id), execution_id, action)
-        insert = "INSERT INTO requests (execution_id, action, data) VALUES (%s, %s, %s) RETURNING number"
+        insert = b"INSERT INTO requests (execution_id, action, data) VALUES (%s, %s, %s) RETURNING number"
         self._run(insert, (execution_id, action, encode(None)))
 
     def started(self, start_key: str) -> str | None:
@@ -516,7 +424,7 @@ class _CheckedPostgres:
         return iter(())
 
 
-_PAGE_OF_EVENTS = f"""SELECT {_EVENT} FROM events
+_PAGE_OF_EVENTS = f"""SELECT {EVENT} FROM events
     WHERE period = ? AND execution = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"""
 
 
@@ -533,58 +441,6 @@ def _damage_in(connection: Connection, name: str) -> list[Damage]:
     except psycopg.InternalError as error:  # a page or an index that it cannot read
         found.append(unreadable(error))
     return found
-
-
-# ---- the statement of a write
-
-
-def _rows_of(
-    batch: Sequence[EncodedAppend], sums: dict[str, int], bundles: Mapping[str, bytes]
-) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of each part of a write. Moves `sums`, if there are any, on to those of the last events."""
-    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in (*_EXECUTIONS, *_DEPENDENTS)}
-    for append in batch:
-        execution = append.execution
-        one = execution.execution_id
-        row = (*execution[:8], json.dumps(execution.counts), *execution[9:])
-        period = period_of(execution.started)
-        rows["moved" if append.known_seq else "born"].append((*row, append.known_seq, append.start_key, period))
-        last = sums.get(one)
-        for event in append.events:
-            last = None if last is None else next_sum(last, event)
-            rows["events"].append((one, *event, last))
-        if last is not None:
-            sums[one] = last
-        rows["closed"] += [command[:4] for command in append.closed]
-        rows["opened"] += [(*command[:9], int(bool(command.worker))) for command in append.opened]
-        rows["acknowledged"] += [(one, number) for number in append.acknowledged]
-        rows["sent"] += [(one, *request) for request in append.sent]
-        if append.snapshot is not None:
-            rows["snapshots"].append((one, *append.snapshot))
-        rows["result_references"] += [(one, result) for result in append.references]
-    rows["bundles"] += bundles.items()
-    return rows
-
-
-def _statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[str, dict[str, list[Any]]]:
-    """Return the statement for the parts that have rows, and its values. Few combinations occur; each is prepared."""
-    clauses, written = [], []
-    values: dict[str, list[Any]] = {}
-    for name, part in (_EXECUTIONS | _DEPENDENTS).items():
-        if not rows[name]:
-            continue
-        values |= {f"{name}_{number}": list(column) for number, column in enumerate(zip(*rows[name], strict=True))}
-        clause = part.clause.format(rows=part.arrays(name))
-        if name in _EXECUTIONS:
-            written.append(f"SELECT key, execution_id, period FROM {name}")
-            clauses.append(clause)
-        else:
-            clauses.append(f"put_{name} AS ({clause})")
-    union = " UNION ALL ".join(written) or "SELECT key, execution_id, period FROM executions WHERE false"
-    clauses.insert(len(written), f"written AS ({union})")
-    now = "extract(epoch FROM clock_timestamp())::float8"
-    text = f"WITH {', '.join(clauses)} SELECT execution_id, {now} FROM written UNION ALL SELECT NULL, {now}"
-    return text, values
 
 
 def _delete_dependents(connection: Connection, keys: list[int], ids: list[str]) -> None:

@@ -72,12 +72,12 @@ class PostgresDatabase:
         with self.connection() as connection:
             return connection.execute(statement.encode(), values).fetchall()
 
-    def run(self, statement: str, values: Any) -> list[Any]:
+    def run(self, statement: bytes, values: Any) -> list[Any]:
         """Return the rows of a prepared statement that is a transaction of its own."""
 
         def run() -> list[Any]:
             with self.connection() as connection:
-                return connection.execute(statement.encode(), values, prepare=True).fetchall()
+                return connection.execute(statement, values, prepare=True).fetchall()
 
         return _retried(run)
 

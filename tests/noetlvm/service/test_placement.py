@@ -15,12 +15,14 @@ from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.results.memory import MemoryResults
 from noetlvm.results.offered import OfferedResults
+from noetlvm.server.credentials import no_credentials
 from noetlvm.server.recovery import BundleCache
 from noetlvm.server.server import BadRequestError
 from noetlvm.service import driver as driver_module
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import CommandGrant, ConnectedWorker
 from noetlvm.store.memory import MemoryStore
+from noetlvm.wake.interface import LocalWakeUps, WakeUps
 from tests.noetlvm.service.test_leases import driven
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
@@ -233,6 +235,36 @@ def test_a_worker_gets_the_next_step_with_the_answer_to_its_report() -> None:
         assert [work.step for work in hand.take()] == ["end"]
 
     driven(test)
+
+
+def test_a_command_of_another_server_is_claimed_as_soon_as_a_slot_is_free() -> None:
+    """Not at the next poll, which is a minute away: a wake-up came while every slot was in use."""
+
+    async def test() -> None:
+        store, wake_ups = MemoryStore(), LocalWakeUps()
+
+        async def connect() -> WakeUps:
+            return wake_ups
+
+        def server() -> Driver:
+            return Driver(store, MemoryResults(), no_credentials, poll_seconds=60, connect_wake_ups=connect)
+
+        here, there = server(), server()
+        driving = [asyncio.create_task(driver.run()) for driver in (here, there)]
+        hand = await Hand(here, "one", slots=1).join()
+        await start(here, CHAIN)
+        (first,) = await hand.next()
+        other = await start(there, CHAIN)
+        await asyncio.sleep(0.1)
+        assert hand.take() == []
+        hand.finish(first)
+        here.claim_backlog(hand.worker)
+        assert other in [work.execution_id for work in await hand.next()]
+        for driver, task in zip((here, there), driving, strict=True):
+            driver.stop()
+            await task
+
+    asyncio.run(asyncio.wait_for(test(), 50))
 
 
 def test_what_runs_is_not_handed_out_again_after_a_pause() -> None:

@@ -396,7 +396,7 @@ def test_a_full_disk_loses_nothing_that_was_written_and_a_retry_succeeds_once_th
 
 
 def test_an_interrupted_write_leaves_nothing_and_can_be_repeated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(connection: object, append: object) -> bool:
+    def interrupted(connection: object, append: object, **_options: object) -> bool:
         raise KeyboardInterrupt
 
     with closing(SqliteStore(path)) as store:

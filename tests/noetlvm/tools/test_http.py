@@ -328,7 +328,7 @@ def test_a_charset_is_heeded_and_an_unknown_one_is_not(run: Run, server: str) ->
 
 
 def test_a_server_that_drips_is_left_in_the_end(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlvm.tools.http.HTTP_SECONDS_MAX", 0.5)
+    monkeypatch.setattr("noetlvm.tools.http_client.HTTP_SECONDS_MAX", 0.5)
     error = run("http", {"url": f"{server}/drip"}, {"timeout": {"connect": 5, "read": 5}})["error"]
     assert (error["kind"], error["retryable"]) == ("timeout", True)
     assert "0.5 s" in error["message"]
@@ -360,6 +360,11 @@ def test_an_input_that_cannot_be_sent_is_named(run: Run, server: str, inputs: An
     error = run("http", {"url": f"{server}/echo", **inputs}, spec)["error"]
     assert error["kind"] == "input"
     assert named in error["message"]
+
+
+def test_a_method_in_lower_case_is_that_method(run: Run, server: str) -> None:
+    assert run("http", {"url": f"{server}/echo", "method": "post"})["result"]["data"]["method"] == "POST"
+    assert "give one of GET" in run("http", {"url": f"{server}/echo", "method": "fetch"})["error"]["message"]
 
 
 def test_what_is_null_is_not_sent(run: Run, server: str) -> None:

@@ -135,10 +135,13 @@ def http_server(*, tls: bool = False) -> Iterator[int]:
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(_CERTIFICATE)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
+            # The handshake is the handler's: a client that does not finish it must not stop the server's loop.
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
 
 
 @asynccontextmanager

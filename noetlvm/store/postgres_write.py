@@ -1,0 +1,207 @@
+"""The statement of a write: one for all executions of a batch, over arrays of columns.
+
+Rows of executions are locked in the order of their identifiers, moved where they still have the known sequence number,
+and only for those events, commands, requests and snapshots are written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from struct import Struct
+from typing import Any, NamedTuple
+
+from psycopg import adapters
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from noetlvm.store.postgres_schema import period_of
+from noetlvm.store.rows import EncodedAppend, next_sum
+
+EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
+EVENT = "seq, event_id, timestamp, name, run, iteration, task, label, attempt, data, sum"
+COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
+
+
+class _Column(bytes):
+    """A column of rows as an array of PostgreSQL, in its binary form."""
+
+
+class _ColumnDumper(Dumper):
+    """Passes a column on. Its type follows from the cast in the statement."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: bytes) -> bytes:
+        return obj
+
+
+adapters.register_dumper(_Column, _ColumnDumper)
+
+_head = Struct("!iiIii").pack
+"""Dimensions, whether there are nulls, type of the elements, length, and lower bound."""
+_length, _int, _float = Struct("!i").pack, Struct("!iq").pack, Struct("!id").pack
+_NULL = _length(-1)
+
+
+def _sized(data: bytes) -> bytes:
+    return _length(len(data)) + data
+
+
+class _Kind(NamedTuple):
+    """A type of columns: its name and number, and how an element is written.
+
+    psycopg finds out the types of a list for each call, which costs a third of a write.
+    """
+
+    name: str
+    number: int
+    element: Callable[[Any], bytes]
+
+    def column(self, values: Sequence[Any]) -> _Column:
+        elements = [_NULL if value is None else self.element(value) for value in values]
+        return _Column(_head(1, _NULL in elements, self.number, len(values), 1) + b"".join(elements))
+
+
+_TEXT = _Kind("text", 25, lambda value: _sized(value.encode()))
+_INT = _Kind("bigint", 20, lambda value: _int(8, value))
+_FLOAT = _Kind("float8", 701, lambda value: _float(8, value))
+_BYTES = _Kind("bytea", 17, _sized)
+
+
+class _Part(NamedTuple):
+    """One part of the write: a clause of the statement, over the columns of rows that it takes as arrays."""
+
+    kinds: tuple[_Kind, ...]
+    clause: str
+
+    def text(self) -> str:
+        """Return the clause, with a placeholder for each column."""
+        columns = ", ".join(f"%b::{kind.name}[]" for kind in self.kinds)
+        return self.clause.format(rows=f"unnest({columns})")
+
+    def columns(self, rows: list[tuple[Any, ...]]) -> list[_Column]:
+        return [kind.column(values) for kind, values in zip(self.kinds, zip(*rows, strict=True), strict=True)]
+
+
+_ROW_KINDS = (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _FLOAT, _FLOAT, _TEXT, _TEXT, _INT, _FLOAT, _TEXT, _INT, _TEXT, _INT)
+_ROW_COLUMNS = f"{EXECUTION}, known, start_key, period"
+
+# In the clauses `{rows}` are the rows of the part, and `written` the executions that did not lose a race.
+_EXECUTIONS = {
+    "moved": _Part(
+        _ROW_KINDS,
+        f"""input AS (SELECT * FROM {{rows}} AS i({_ROW_COLUMNS})),
+        locked AS (SELECT key, i.* FROM executions e JOIN input i USING (execution_id)
+            WHERE e.seq = i.known ORDER BY execution_id FOR UPDATE OF e),
+        moved AS (UPDATE executions e
+            SET status = l.status, ended = l.ended, counts = l.counts, seq = l.seq, due = l.due
+            FROM locked l WHERE e.key = l.key RETURNING e.key, e.execution_id, e.period)""",
+    ),
+    "born": _Part(
+        _ROW_KINDS,
+        f"""new AS (SELECT * FROM {{rows}} AS i({_ROW_COLUMNS})),
+        keyed AS (INSERT INTO start_keys SELECT DISTINCT ON (start_key) start_key, execution_id FROM new
+            WHERE start_key <> '' AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.execution_id = new.execution_id)
+            ORDER BY start_key ON CONFLICT DO NOTHING RETURNING execution_id),
+        born AS (INSERT INTO executions ({EXECUTION}, period) SELECT {EXECUTION}, period FROM new
+            WHERE start_key = '' OR execution_id IN (SELECT execution_id FROM keyed)
+            ORDER BY execution_id ON CONFLICT DO NOTHING RETURNING key, execution_id, period)""",
+    ),
+}
+_DEPENDENTS = {
+    "events": _Part(
+        (_TEXT, _INT, _TEXT, _FLOAT, _TEXT, _INT, _TEXT, _INT, _TEXT, _INT, _BYTES, _INT),
+        f"""INSERT INTO events (period, execution, {EVENT}) SELECT period, key, {EVENT}
+        FROM {{rows}} AS r(execution_id, {EVENT}) JOIN written USING (execution_id)""",
+    ),
+    "closed": _Part(
+        (_TEXT, _INT, _TEXT, _INT),
+        """DELETE FROM commands c USING {rows} AS r(execution_id, run, unit, lease) JOIN written USING (execution_id)
+        WHERE c.execution = key AND c.run = r.run AND c.unit = r.unit AND c.lease <= r.lease""",
+    ),
+    "opened": _Part(
+        (_TEXT, _INT, _TEXT, _INT, _TEXT, _TEXT, _FLOAT, _TEXT, _FLOAT, _INT),
+        f"""INSERT INTO commands AS c (execution, {COMMAND})
+        SELECT key, {COMMAND} FROM {{rows}} WITH ORDINALITY AS r(execution_id, {COMMAND})
+        JOIN written USING (execution_id) ORDER BY ordinality
+        ON CONFLICT (execution, run, unit) DO UPDATE SET number = excluded.number, lease = excluded.lease,
+        step = excluded.step, pool = excluded.pool, not_before = excluded.not_before, worker = excluded.worker,
+        until = excluded.until, attempts = c.attempts + excluded.attempts WHERE c.lease < excluded.lease""",
+    ),
+    "acknowledged": _Part(
+        (_TEXT, _INT),
+        """DELETE FROM requests q USING {rows} AS r(execution_id, number) JOIN written USING (execution_id)
+        WHERE q.number = r.number""",
+    ),
+    "sent": _Part(
+        (_TEXT, _TEXT, _TEXT, _BYTES),
+        """INSERT INTO requests (execution_id, action, data) SELECT target, action, data
+        FROM {rows} WITH ORDINALITY AS r(execution_id, target, action, data) JOIN written USING (execution_id)
+        ORDER BY ordinality""",
+    ),
+    "snapshots": _Part(
+        (_TEXT, _TEXT, _INT, _BYTES),
+        """INSERT INTO snapshots SELECT key, bundle, seq, data
+        FROM {rows} AS r(execution_id, bundle, seq, data) JOIN written USING (execution_id)
+        ON CONFLICT (execution) DO UPDATE SET bundle = excluded.bundle, seq = excluded.seq, data = excluded.data""",
+    ),
+    "result_references": _Part(
+        (_TEXT, _TEXT),
+        """INSERT INTO result_references SELECT result, key
+        FROM {rows} AS r(execution_id, result) JOIN written USING (execution_id) ON CONFLICT DO NOTHING""",
+    ),
+    "bundles": _Part(
+        (_TEXT, _BYTES),
+        """INSERT INTO bundles SELECT * FROM {rows} AS r(bundle, data) ORDER BY bundle ON CONFLICT DO NOTHING""",
+    ),
+}
+_PARTS = _EXECUTIONS | _DEPENDENTS
+
+
+def rows_of(
+    batch: Sequence[EncodedAppend], sums: dict[str, int], bundles: Mapping[str, bytes]
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of each part of a write. Moves `sums`, if there are any, on to those of the last events."""
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _PARTS}
+    for append in batch:
+        execution = append.execution
+        one = execution.execution_id
+        row = (*execution[:8], json.dumps(execution.counts), *execution[9:])
+        period = period_of(execution.started)
+        rows["moved" if append.known_seq else "born"].append((*row, append.known_seq, append.start_key, period))
+        last = sums.get(one)
+        for event in append.events:
+            last = None if last is None else next_sum(last, event)
+            rows["events"].append((one, *event, last))
+        if last is not None:
+            sums[one] = last
+        rows["closed"] += [command[:4] for command in append.closed]
+        rows["opened"] += [(*command[:9], int(bool(command.worker))) for command in append.opened]
+        rows["acknowledged"] += [(one, number) for number in append.acknowledged]
+        rows["sent"] += [(one, *request) for request in append.sent]
+        if append.snapshot is not None:
+            rows["snapshots"].append((one, *append.snapshot))
+        rows["result_references"] += [(one, result) for result in append.references]
+    rows["bundles"] += bundles.items()
+    return rows
+
+
+def write_statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, list[_Column]]:
+    """Return the statement for the parts that have rows, and its values."""
+    names = tuple(name for name in _PARTS if rows[name])
+    return _text(names), [column for name in names for column in _PARTS[name].columns(rows[name])]
+
+
+@cache
+def _text(names: tuple[str, ...]) -> bytes:
+    """Return the statement for these parts. Few combinations occur; each is prepared."""
+    clauses = [_PARTS[name].text() for name in names if name in _EXECUTIONS]
+    written = [f"SELECT key, execution_id, period FROM {name}" for name in names if name in _EXECUTIONS]
+    union = " UNION ALL ".join(written) or "SELECT key, execution_id, period FROM executions WHERE false"
+    clauses.append(f"written AS ({union})")
+    clauses += [f"put_{name} AS ({_PARTS[name].text()})" for name in names if name in _DEPENDENTS]
+    now = "extract(epoch FROM clock_timestamp())::float8"
+    text = f"WITH {', '.join(clauses)} SELECT execution_id, {now} FROM written UNION ALL SELECT NULL, {now}"
+    return text.encode()

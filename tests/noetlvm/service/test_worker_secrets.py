@@ -1,0 +1,97 @@
+"""Secrets at a worker: masked before anything leaves it, and forgotten when it has nothing to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from noetlvm.bridge import compile_texts
+from noetlvm.keychain import redaction
+from noetlvm.machine.loaded import Bundle
+from noetlvm.results.memory import MemoryResults
+from noetlvm.server.credentials import Credentials
+from noetlvm.service.driver import Driver
+from noetlvm.service.remote_worker import RemoteWorker
+from noetlvm.store.memory import MemoryStore
+from noetlvm.tools.call import Outcome, ToolCall, ok
+from tests.canary import find_canaries
+from tests.noetlvm.engine.runs import PlayedTools
+from tests.noetlvm.service.local_link import LocalLink
+
+CANARY = "canary-9be1c0de77aa4c52"
+KEYED = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: keyed, path: tests/keyed }
+keychain: [{ name: token, kind: bearer_token }]
+workflow:
+  - step: start
+    loop: { in: [1, 2, 3, 4, 5, 6], iterator: n, spec: { mode: parallel } }
+    tool: [{ use: { kind: shell, command: [echo, "{{ keychain.token }}"] } }]
+"""
+
+
+def worked(play: Callable[[ToolCall], Any], check: Callable[[Driver, RemoteWorker], Coroutine[Any, Any, None]]) -> None:
+    """Run the playbook on a driver and a worker, and check them while both are there."""
+
+    async def run() -> None:
+        driver = Driver(
+            MemoryStore(),
+            MemoryResults(),
+            lambda _declared: Credentials({"token": CANARY}, [CANARY]),
+            poll_seconds=0.02,
+        )
+        driving = asyncio.create_task(driver.run())
+        worker = RemoteWorker(LocalLink(driver), PlayedTools(play), id="one", pools=("default",), slots=2)
+        working = asyncio.create_task(worker.run())
+        id = await driver.start(Bundle.of(compile_texts([KEYED])), {}, {})
+        while (row := driver.store.execution(id)) is None or row.ended is None:
+            await asyncio.sleep(0.01)
+        assert row.status == "success"
+        await check(driver, worker)
+        worker.drain()
+        await working
+        driver.stop()
+        await driving
+
+    asyncio.run(asyncio.wait_for(run(), 120))
+
+
+async def large(call: ToolCall) -> Outcome:
+    return ok({"said": [call.inputs["command"][1]] * 10_000})
+
+
+def test_a_stored_result_is_masked_before_it_leaves_the_worker() -> None:
+    async def check(driver: Driver, _worker: RemoteWorker) -> None:
+        stored = [driver.results.get(key) for key in driver.results.keys()]  # noqa: SIM118 - a method, not a mapping's
+        assert len(stored) >= 1
+        assert not find_canaries(b"".join(stored), CANARY)
+        assert b"said" in stored[0]
+
+    worked(large, check)
+
+
+def test_commands_with_the_same_secrets_share_what_masks_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[redaction.Redactor] = []
+
+    class Counted(redaction.Redactor):
+        def __init__(self, *secrets: Any) -> None:
+            made.append(self)
+            super().__init__(*secrets)
+
+    monkeypatch.setattr(redaction, "Redactor", Counted)
+
+    async def play(_call: ToolCall) -> Outcome:
+        return ok()
+
+    async def check(_driver: Driver, worker: RemoteWorker) -> None:
+        assert len(made) == 2  # one of the server, one of the worker
+        worker._lease_seconds = 0.05
+        worker._news.set()
+        while worker._known_secrets:
+            await asyncio.sleep(0.01)
+
+    worked(play, check)
