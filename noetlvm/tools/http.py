@@ -37,6 +37,12 @@ _SETTINGS = (
     ),
     Setting("follow_redirects", ("boolean",), "Follow redirects.", False),
     Setting("verify_tls", ("boolean",), "Check the server's certificate.", True),
+    Setting(
+        "retries",
+        ("integer",),
+        "How often the request is sent again after a retryable error, within one attempt of the task: 0 to 10, after "
+        "0.1 s, 0.2 s, 0.4 s and so on. The task's policy sees the last outcome. [default: 0]",
+    ),
 )
 
 KIND = ToolKind(

@@ -48,6 +48,8 @@ _VALUE_BYTES = 64
 _VALUES_MAX = 4 * TOOL_OUTPUT_BYTES_MAX // _VALUE_BYTES
 
 _RETRYABLE = frozenset({408, 425, 429})
+_RETRIES_MAX = 10
+_PAUSE_SECONDS = 0.1
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-amz-request-id")
 
 
@@ -60,7 +62,21 @@ class _TooLargeError(Exception):
 
 
 async def send_request(call: ToolCall, resources: Resources) -> Outcome:
-    """Send the request, and read no more of the response than a result may hold."""
+    """Send the request, and again after a retryable error as often as `retries` says."""
+    retries = call.spec["retries"] or 0
+    if not 0 <= retries <= _RETRIES_MAX:
+        raise InputError(f"`spec.retries` is {retries}; give 0 to {_RETRIES_MAX}")
+    outcome = await _sent(call, resources)
+    for number in range(retries):
+        if outcome["status"] == "ok" or not outcome["error"]["retryable"]:
+            break
+        await asyncio.sleep(_PAUSE_SECONDS * 2**number)
+        outcome = await _sent(call, resources)
+    return outcome
+
+
+async def _sent(call: ToolCall, resources: Resources) -> Outcome:
+    """Send the request once, and read no more of the response than a result may hold."""
     in_all = HTTP_SECONDS_MAX if isinstance(call.spec["timeout"], dict) else None  # a number limits the whole request
     client = resources.get("http", _Client)
     try:
