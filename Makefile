@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: audit chaos demo kill test test-again check format bench docs update wheel fuzz oracle clean
+.PHONY: audit chaos demo kill mutants test test-again check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at one that reads an API page by page.
 	@$(BIN)/python examples/demo.py
@@ -20,6 +20,9 @@ kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 
 
 chaos: $(READY)  ## Faults of every kind on real processes, histories checked: make chaos SECONDS=600 SEED=7
 	$(BIN)/python -m tests.whole.chaos --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1)
+
+mutants: $(READY)  ## Small changes to noetlvm/machine, one at a time; prints those that no test notices. Takes hours.
+	$(BIN)/python -m tests.whole.mutation
 
 audit: $(READY)  ## Predicted results, sandbox, hostile input, secrets, templates, mutants, kills: make audit TIMES=10
 	$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)

@@ -150,9 +150,10 @@ class Hub:
 
     def assign(self, execution_id: str, work: OpenWork, now: float) -> str:
         """Choose a worker for work that a decision opens, so that one transaction opens and claims it; empty: none."""
-        if work.not_before > now or work.again:
-            return ""
         part = (execution_id, work.run, work.iteration)
+        if work.not_before > now or work.again:
+            self._drop(part, work.lease)  # a write that failed may have assigned it
+            return ""
         chosen = self.workers.get(self._assigned.get((part, work.lease), "")) or self._choose(part, work)
         if chosen is None:
             return ""
@@ -178,11 +179,13 @@ class Hub:
 
     def drop_assigned(self) -> None:
         """Forget assignments that were not written: another server has decided."""
-        for (part, lease), id in self._assigned.items():
-            worker = self.workers.get(id)
-            if worker is not None and worker.held.get(part) == lease:
-                del worker.held[part]
-        self._assigned.clear()
+        for part, lease in list(self._assigned):
+            self._drop(part, lease)
+
+    def _drop(self, part: Part, lease: int) -> None:
+        worker = self.workers.get(self._assigned.pop((part, lease), ""))
+        if worker is not None and worker.held.get(part) == lease:
+            del worker.held[part]
 
     def expired(self, part: Part, lease: int) -> None:
         """Withdraw a command whose lease has ended; its worker gets nothing until it sends something."""

@@ -10,12 +10,12 @@ import pytest
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import Work, from_data
+from noetlvm.machine.messages import OpenWork, Work, from_data
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.server import CONTROLS, Server
 from noetlvm.service.driver import Driver
-from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.hub import ConnectedWorker, Hub
 from noetlvm.service.worker_api import exchange_messages
 from noetlvm.store.interface import Append, QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
@@ -278,3 +278,13 @@ def test_an_iteration_that_a_resumed_execution_cancels_leaves_no_command() -> No
         server.submit(server.activate(id), given)
         rounds(server)
     assert store.commands() == []
+
+
+def test_an_assignment_of_a_failed_write_ends_when_a_resumed_execution_offers_the_command_again() -> None:
+    hub = Hub()
+    worker = hub.workers["one"] = ConnectedWorker("one", ["default"], 1, lambda: None)
+    work = OpenWork(1, "", "", 1, "start", "default", 0.0, False)
+    assert hub.assign("x", work, 1.0) == "one"  # that write fails; the next has a pause and a resume too
+    assert hub.assign("x", work._replace(again=True), 1.0) == ""
+    assert hub.take_assigned(("x", 1, ""), 1) is None
+    assert worker.free == 1

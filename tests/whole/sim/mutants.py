@@ -43,6 +43,7 @@ MUTANTS = [
     Mutant("denied_token_dropped", SETTLING, "elif step.drops_denied:", "elif True:", "seed 0"),
     Mutant("lease_does_not_grow", DECIDE, "{\"lease\": latest + 1}", "{\"lease\": latest}", "case lease-late-report"),
     Mutant("lease_of_a_unit_shrinks", DECIDE, "{\"lease\": latest + 1}", "{\"lease\": given.lease + 1}", "seed 2645"),
+    Mutant("assignment_of_a_failed_write_stays", HUB, "            self._drop(part, work.lease)  # a write that failed may have assigned it\n", "", "seed 38324"),
     Mutant("older_lease_goes_on", REMOTE, "            known.stop(now=True)\n", "            pass\n", "seed 6836"),
     Mutant("leaving_worker_keeps_its_lease", FOLD, "    thread.lease += 1\n", "", "case child-of-itself"),
     Mutant("one_iteration_too_many", FOLD, "loop.next - loop.ended < loop.width", "loop.next - loop.ended <= loop.width", "seed 0"),

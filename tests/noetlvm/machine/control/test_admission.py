@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetlvm.data.event import Event
 from noetlvm.machine.messages import Work
-from tests.noetlvm.machine.control.drive import Drive, Play, ok
+from tests.noetlvm.machine.control.drive import Drive, Hand, Play, ok
 
 GATED = """
 - step: start
@@ -93,7 +93,7 @@ def test_a_gate_is_not_tested_again_while_nothing_changes() -> None:
 
 
 def test_a_gate_opens_while_the_step_that_wrote_to_ctx_still_runs() -> None:
-    drive = Drive(gated("ctx.go"), opener("go")).start()
+    drive = Drive(gated("ctx.go"), opener("go"), control=Hand).start()
     (work,) = drive.ready
     drive.take(drive.control.report(*work[:3], drive.play(drive.control.work(work))[:1]))  # type: ignore[operator]
     assert drive.steps() == ["start", "work", "waits"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import CHILD_DEPTH_MAX
-from tests.noetlvm.machine.control.drive import Drive
+from tests.noetlvm.machine.control.drive import Drive, Hand
 
 PARENT = "- { step: start, tool: { kind: playbook, path: other/one } }"
 ASK = {"path": "other/one", "version": None, "workload": {"n": 1}}
@@ -146,7 +146,7 @@ MANY = """
 
 
 def waiting_in_reverse() -> Drive:
-    drive = Drive(MANY).start()
+    drive = Drive(MANY, control=Hand).start()
     for command in reversed(drive.ready):
         drive.take(drive.control.report(*command[:3], asking(timeout=5)))
     return drive
