@@ -174,3 +174,7 @@ def test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed() -> N
 
 def test_a_worker_stops_a_pipeline_whose_command_comes_again_under_a_new_lease() -> None:
     assert calls_of(1, 2) == ["began", "was cancelled"] * 2
+
+
+def test_a_command_that_comes_twice_runs_once() -> None:
+    assert calls_of(1, 1) == ["began", "was cancelled"]

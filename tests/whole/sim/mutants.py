@@ -86,7 +86,7 @@ MUTANTS = [
     Mutant("second_writer_wins", MEMORY, "!= append.known_seq or (stored and not append.known_seq):", "> append.known_seq + 1_000:", "seed 4"),
     Mutant("claimed_twice", MEMORY, "if not command.worker and command.pool in wanted", "if command.pool in wanted", "seed 0"),
     Mutant("start_key_ignored", MEMORY, "if append.start_key and self._start_keys", "if False and self._start_keys", "seed 0"),
-    Mutant("doubled_command_runs_twice", REMOTE, "if known is not None and known.work.lease >= work.lease:", "if False:", "seed 0"),
+    Mutant("doubled_command_runs_twice", REMOTE, "if known is not None and known.work.lease >= work.lease:", "if False:", f"{VIRTUAL} test_a_command_that_comes_twice_runs_once"),
     Mutant("slot_never_free", HUB, "if not is_open and self.held.get(part) == lease:", "if False:", f"{VIRTUAL} test_a_slot_is_free_again_when_the_server_fails_the_step_of_a_report"),
     Mutant("timers_of_others_not_looked_for", DRIVER, "for row in self.store.due(now):", "for row in ():", f"{VIRTUAL} test_the_timer_of_a_server_that_died_rings_at_another"),
     Mutant("stale_child_answers", DECIDE, "if given.key and self._waits_for(given.run, given.iteration) == given.key:", "if given.key and self._waits_for(given.run, given.iteration):", f"{CONTROL}.test_children test_an_outcome_that_nobody_waits_for_changes_nothing"),
