@@ -358,6 +358,7 @@ configuration says. It can work with findings of these rules, if you lower or ig
 | --- | --- |
 | `NOETLC_CACHE` | folder of the lint cache and of parse tables |
 | `NOETLC_DEBUG`, `NOETLVM_DEBUG` | `1`: show the traceback of an internal error |
+| `NOETLVM_CHECKSUMS` | `off`, for all that write a store: events get no checksums ([their price](store.md#damage)) |
 | `NOETLVM_DB` | database of `noetlvm`, unless `--db` names one; else one under `XDG_STATE_HOME` |
 | `NOETLVM_INPUTS` | `off`, for `run`, `resume`, `retry` and `worker`: the log does not record what tools are given |
 | `NOETLVM_SERVER`, `NOETLVM_TOKEN` | server that commands use, unless `--server` or `--db` is given, and its token |

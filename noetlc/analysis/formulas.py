@@ -39,6 +39,8 @@ UNDEFINED: Final = _Sample(is_true=False, holds=False)
 _SOMETHING: Final = _Sample(is_true=True, holds=True)
 _FALSE_AS_TEXT: Final = _Sample(is_true=True, holds=False)
 
+_ORDERS_NOTHING: Final = tuple(f"(undefined {relation} " for relation in ("<", "<=", ">", ">="))
+
 ORDER: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -285,6 +287,22 @@ def event_facts(event: str, step: str, is_loop: bool) -> Facts:
     elif not is_loop:
         facts["event.loop"] = Known(UNDEFINED)
     return facts
+
+
+def needed(guard: Callable[[Facts], Formula], paths: Iterable[str]) -> frozenset[str]:
+    """Return the paths without which a guard cannot hold: it is false, or cannot be evaluated, where one is undefined.
+
+    `guard` returns the formula that facts leave of it.
+    """
+    return frozenset(path for path in paths if verdict(_without_errors(guard({path: Known(UNDEFINED)}))) is False)
+
+
+def _without_errors(formula: Formula) -> Formula:
+    """Replace what orders an undefined value, which is an error, by false."""
+    if isinstance(formula, IfThenElse):
+        return if_(*map(_without_errors, (formula.condition, formula.then, formula.otherwise)))
+    is_error = isinstance(formula, OperandTest) and formula.operand.startswith(_ORDERS_NOTHING)
+    return False if is_error else formula
 
 
 _SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, verdict
+from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, needed, verdict
 from noetlc.net.code_guards import formula_of, listing
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, PipelineEnds, StepSummary, Where, build_net
 from noetlvm.bytecode.isa import ControlFlow, OpcodeName
@@ -35,7 +35,8 @@ def nets_of(program: Program) -> tuple[Net, ...]:
 def program_net(playbook: PlaybookCode, debug: DebugMap | None = None, prefix: str = "") -> Net:
     """Return the net of one playbook. `prefix` begins its addresses in the debug map."""
     places = _places(debug)
-    steps = [_summary(step, places, prefix) for step in playbook.steps]
+    can_race = any(step.inclusive for step in playbook.steps)
+    steps = [_summary(step, places, prefix, can_race) for step in playbook.steps]
     return build_net(playbook.name, playbook.path, steps, playbook.entry_step, playbook.final_step)
 
 
@@ -50,7 +51,7 @@ def _places(debug: DebugMap | None) -> dict[str, Where]:
     return found
 
 
-def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSummary:
+def _summary(step: Transition, places: dict[str, Where], prefix: str, can_race: bool) -> StepSummary:
     address = prefix + step.name
     run = _follow(step.pipeline) if step.pipeline else _Followed(NO_PIPELINE, ())
     return StepSummary(
@@ -75,6 +76,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
         ),
         reads=frozenset(key for expression in _expressions(step, run.code) for key in _keys_read(expression.code)),
         writes=frozenset(_keys_written(run.code)),
+        awaits=frozenset(_keys_awaited(step.admit)) if can_race else frozenset(),
         has_tool=step.pipeline is not None,
         tools=tuple(dict.fromkeys(_calls(run.code))),
         where=places.get(address),
@@ -186,10 +188,19 @@ def _expressions(step: Transition, code: tuple[Instruction, ...]) -> Iterator[Ex
 
 def _keys_read(code: tuple[Instruction, ...]) -> Iterator[str]:
     """Yield the keys of `ctx` that code may read. A bare name may be one of them (S11)."""
+    yield from (str(one.operands[0]) for one in code if one.opcode.name == "BARE")
+    yield from _keys_of_ctx(code)
+
+
+def _keys_awaited(gate: ExpressionCode | None) -> Iterator[str]:
+    """Yield the keys of `ctx` that must be there before a gate opens."""
+    paths = {f"ctx.{key}" for key in _keys_of_ctx(gate.code)} if gate else set()
+    return (path.removeprefix("ctx.") for path in needed(partial(formula_of, gate), paths))
+
+
+def _keys_of_ctx(code: tuple[Instruction, ...]) -> Iterator[str]:
     for at, instruction in enumerate(code):
-        if instruction.opcode.name == "BARE":
-            yield str(instruction.operands[0])
-        elif instruction.opcode.name == "NAME" and instruction.operands[0] == "ctx":
+        if instruction.opcode.name == "NAME" and instruction.operands[0] == "ctx":
             yield from _key_after(code[at + 1 : at + 3])
 
 

@@ -7,22 +7,19 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
 from noetlc.analysis.flow import Flow, build_flow, inputs_of, is_called, tried_rules
-from noetlc.analysis.formulas import UNDEFINED, Formula, if_
+from noetlc.analysis.formulas import NO_FACTS, UNDEFINED, Facts, Formula, if_, needed
 from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
 from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_numbers, loop_width
 from noetlc.analysis.names import names_in
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
-from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar, Sequence, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.language.scopes import VISIBLE, TemplatePosition
 from noetlvm.record import IdentityRecord
 
-_TRUE_OF_NOTHING = frozenset({"!=", "not in"})
-"""Comparisons that hold of a value that is absent."""
 _UNREAD = (
     ("playbook", "workflow"),
     ("playbook", "executor"),
@@ -196,27 +193,11 @@ def _keys_read(step: ast.Step, flow: Flow) -> Iterator[str]:
 
 
 def _keys_awaited(admit: ast.Admit | None) -> Iterator[str]:
-    """Yield the keys of `ctx` that must be there before a gate opens, of gates with one condition."""
-    rules = (admit.rules or ()) if admit else ()
-    allowing = [rule for rule in rules if _allows(rule)]
-    if len(allowing) != 1 or allowing[0].when is None:
-        return
-    for expression in _conjuncts(allowing[0].when):
-        needed = expression
-        if isinstance(expression, t.Test) and expression.name == "defined":
-            needed = expression.node
-        elif isinstance(expression, t.Compare) and not any(op.op in _TRUE_OF_NOTHING for op in expression.ops):
-            needed = expression.left
-        if isinstance(needed, t.Getattr) and isinstance(needed.node, t.Name) and needed.node.name == "ctx":
-            yield needed.name
-
-
-def _conjuncts(guard: Scalar) -> tuple[t.Expression, ...]:
-    """Return the operands of a guard that is a conjunction; the guard itself if it is none."""
-    template = parse_template(guard.text)
-    part = template.parts[0] if template.is_single and template.parts else None
-    whole = part.expression if isinstance(part, t.Output) else None
-    return whole.operands if isinstance(whole, t.And) else (whole,) if whole else ()
+    """Yield the keys of `ctx` that must be there before a gate opens."""
+    guards = [rule.when for rule in (admit.rules or ()) if rule.when] if admit else []
+    uses = (use for guard in guards if guard.is_template for use in names_in(parse_template(guard.text)).uses)
+    paths = {f"ctx.{use.fields[0].name}" for use in uses if use.name == "ctx" and use.fields}
+    return (path.removeprefix("ctx.") for path in needed(partial(_admission, admit), paths))
 
 
 def _allows(rule: ast.AdmitRule) -> bool:
@@ -279,11 +260,11 @@ def _size(collection: Scalar | Sequence | None) -> int | None:
     return len(value) if isinstance(value, list | dict) else None
 
 
-def _admission(admit: ast.Admit | None) -> Formula:
+def _admission(admit: ast.Admit | None, facts: Facts = NO_FACTS) -> Formula:
     """Return the gate's formula: the first rule that matches decides, and without one nothing is admitted (S30)."""
     formula: Formula = admit is None
     for rule in reversed((admit.rules or ()) if admit else ()):
-        formula = if_(True if rule.else_ else guard_formula(rule.when), _allows(rule), formula)
+        formula = if_(True if rule.else_ else guard_formula(rule.when, facts), _allows(rule), formula)
     return formula
 
 

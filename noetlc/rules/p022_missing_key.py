@@ -66,7 +66,9 @@ class MissingKey(Rule):
         if isinstance(struct, ast.Task):
             help = _task_help(struct)
         elif isinstance(struct, ast.Credential) and key == "kind":
-            help = "add `kind:` with the form of the secret, such as `bearer`, `basic` or `postgres_credential`"
+            help = (
+                "add `kind:` with the form of the secret, such as `bearer_token`, `basic_auth` or `postgres_credential`"
+            )
         return self.finding(_where(struct), f"{title} needs `{key}`", help)
 
 

@@ -154,6 +154,16 @@ _TERMINAL_TITLES = {
 }
 
 
+_MEANT = {"step": ("name", "id", "target")}
+"""Keys that people write for another one, besides slips of the pen."""
+
+_LISTS = {
+    "workflow": "write a list of steps: `- step: start`, with its other keys below",
+    "keychain": "write a list: `- {name: api_token, kind: bearer_token}`",
+}
+"""What to write for a mapping where a list of objects stands."""
+
+
 class ParsedPlaybook(Record):
     """The tree, and the problems with nodes that are not part of it."""
 
@@ -232,7 +242,7 @@ class _Walk:
                 ProblemKind.WRONG_TYPE,
                 _head(node),
                 f"{subject} must be {wanted}, not {describe(node)}",
-                f"did you mean `{meant}`?" if meant else f"write {wanted}",
+                f"did you mean `{meant}`?" if meant else _instead(node, key) or f"write {wanted}",
                 object_name,
                 key,
                 meant,
@@ -287,7 +297,8 @@ class _Walk:
         listed = ", ".join(f"`{word}`" for word in sorted(known))
         takes = f"{title} takes {listed}" if known else "remove it"
         for key in keys:
-            meant = nearest(key.text, [word for word in known if word not in given])
+            free = [word for word in known if word not in given]
+            meant = nearest(key.text, free) or next((word for word in free if key.text in _MEANT.get(word, ())), "")
             self.problems.append(
                 Problem(
                     ProblemKind.UNKNOWN_KEY,
@@ -315,6 +326,20 @@ def _is_labelled(node: Mapping) -> bool:
     return (
         len(node.entries) == 1 and isinstance(node.entries[0].value, Mapping) and node.entries[0].key.text not in SUGAR
     )
+
+
+def _instead(node: Node, key: str) -> str:
+    """Return what to write for a common mistake; empty: it is none."""
+    if isinstance(node, Mapping):
+        return _LISTS.get(key, "")
+    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.isprintable():
+        return ""
+    text = _shortened(node.text)
+    instead = {
+        "tool": f"write `tool: {{kind: {text}, …}}`, with the inputs beside `kind`",
+        "in": f'write `in: "{{{{ {text} }}}}"` if it is an expression, else a list',
+    }
+    return instead.get(key, "")
 
 
 def _head(node: Node) -> Span:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperArgument, TyperCommand
 
 from noetlvm.command_line.declared import REQUIRED, Argument, Command, CommandProgram, Parameter, parameters
 
@@ -45,8 +47,26 @@ def typer_app(program: CommandProgram) -> typer.Typer:
 
     app.callback(help=program.about)(root)
     for name in program.commands:
-        app.command(name)(_typed(program.find(name)))
+        app.command(name, cls=_PlainCommand)(_typed(program.find(name)))
     return app
+
+
+class _PlainCommand(TyperCommand):
+    """Shows arguments as people write them: `FILE...`, where typer would show `{FILE...}... <list[str]>`."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                vars(parameter).update(
+                    _usage_display_name=partial(_usage_name, parameter), display_type_rich=lambda **_: ""
+                )
+
+
+def _usage_name(argument: TyperArgument) -> str:
+    name = argument.metavar or (argument.name or "").upper()
+    several = "..." if argument.nargs != 1 and "..." not in name else ""
+    return f"{name}{several}" if argument.required or name.startswith("[") else f"[{name}{several}]"
 
 
 def _typed(command: Command) -> Callable[..., NoReturn]:

@@ -9,7 +9,7 @@ A plugin that cannot be loaded makes its kind unknown, with a reason; it never f
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -72,7 +72,7 @@ class Setting(Record):
     """None if the tool has no default, such as no time limit."""
 
 
-class ToolKind(Record):
+class ToolKind(Record, cached=True):
     """One kind of tool."""
 
     name: str
@@ -111,7 +111,21 @@ class ToolKind(Record):
 
     def input(self, name: str) -> Input | None:
         """Return the declared input of that name."""
-        return next((item for item in self.inputs if item.name == name), None)
+        return self._inputs_by_name.get(name)
+
+    @cached_property
+    def _inputs_by_name(self) -> dict[str, Input]:
+        return {item.name: item for item in self.inputs}
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """The inputs that a task must give."""
+        return tuple(item.name for item in self.inputs if item.required)
+
+    @cached_property
+    def defaults(self) -> dict[str, str | int | float | bool]:
+        """The values of inputs that a task does not give."""
+        return {item.name: item.default for item in self.inputs if item.default is not None}
 
     def setting(self, name: str) -> Setting | None:
         """Return the declared `spec` setting of that name."""

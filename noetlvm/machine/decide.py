@@ -15,7 +15,7 @@ from typing import Any
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
-from noetlvm.machine.fold import Journal, parallel_around
+from noetlvm.machine.fold import Journal, covers, parallel_around
 from noetlvm.machine.instructions import FAILED, failure
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.loops import deep_merge, iter_of, with_stored
@@ -176,8 +176,11 @@ class _Decider:
     def replace_lease(self, given: LeaseLost | Released) -> None:
         thread = self._state.thread(given.run, given.iteration)
         if thread is not None and thread.lease == given.lease:
-            unit = self._net.steps[self._state.runs[given.run].step].unit(given.iteration)
-            self._journal.emit("step.scheduled", {"lease": given.lease + 1}, given.run, unit)
+            run = self._state.runs[given.run]
+            unit = self._net.steps[run.step].unit(given.iteration)
+            # Threads of a unit that waited for children or retries are ahead of the others, and no lease may shrink.
+            latest = max(other.lease for path, other in run.threads.items() if covers(unit, path))
+            self._journal.emit("step.scheduled", {"lease": latest + 1}, given.run, unit)
 
     def timer(self, _given: TimerDue) -> None:
         state, now = self._state, self._journal.now

@@ -77,7 +77,6 @@ def _resumed(state: State, _event: Event) -> None:
 
 
 def _cancelled(state: State, _event: Event) -> None:
-    state.paused = False
     for number, run in state.runs.items():
         for path in run.threads:
             _touch(state, number, path, run.threads[path])

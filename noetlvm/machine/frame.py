@@ -17,6 +17,7 @@ from noetlvm.data.references import overlaid, readable
 from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECONDS
 from noetlvm.machine.instructions import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.payload import TooLargeError
+from noetlvm.machine.remedies import Remedy, remedy_in, run_again
 from noetlvm.machine.scope import Scope, labels_first, pipeline_names, unmasked
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ class Frame:
         self.attempt = saved.attempt
         self.rounds = [*saved.rounds, *[0] * (pipeline.counters - len(saved.rounds))]
         self.in_task = saved.waiting is not None
-        prev = unmasked(scope.offload.read(saved.prev), "_prev", saved.label) if saved.masked else saved.prev
+        prev = unmasked(scope.offload.read(saved.prev), "_prev", _rerun(saved.label)) if saved.masked else saved.prev
         self.names = pipeline_names(scope, prev, saved.iter)
         self.labels = {
-            label: unmasked(scope.offload.read(result), label, label) if is_masked else result
+            label: unmasked(scope.offload.read(result), label, _rerun(label)) if is_masked else result
             for label, (result, is_masked) in saved.labels.items()
         }
         """Results by label, of labels that some task reads (S48)."""
@@ -326,6 +327,10 @@ class Frame:
         return self._failed(failure("policy", f"the task `{self.label}` failed"), "")
 
 
+def _rerun(label: str) -> Remedy:
+    return lambda _path: run_again((f"the task `{label}`",))
+
+
 def _without_meta(outcome: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in outcome.items() if name != "meta"}
 
@@ -349,5 +354,6 @@ def frame_for(
         work.trace,
         work.results,
         playbook.has_secrets,
+        remedy_in(playbook, work.step),
     )
     return kind(pipeline, scope, work.frame)

@@ -136,6 +136,11 @@ class Evaluator:
         place = self._setting.places.locate(self.address, error.at)
         return self._failure(error.message, place)
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of the mapping that it gives, if it gives one that is written as such."""
+        return _written_keys(self._expression)
+
     def number(self, names: Names, read: Callable[[Any], _Number]) -> _Number:
         """Return the number that `read` makes of its value, or raise LimitError (S52)."""
         try:
@@ -156,6 +161,13 @@ def _constant(expression: ExpressionCode) -> Evaluation | None:
         return None
     value = first.operands[0]
     return lambda names, fuel: value
+
+
+def _written_keys(expression: object) -> frozenset[str]:
+    """Return the keys of the mapping that code ends in: those of RECORD, or of a constant."""
+    last = expression.code[-2] if isinstance(expression, ExpressionCode) and len(expression.code) > 1 else None
+    keys = last.operands[0] if last is not None and last.opcode.name in ("RECORD", "CONST") else ()
+    return frozenset(keys) if isinstance(keys, list | dict) else frozenset()
 
 
 def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
@@ -237,6 +249,16 @@ class LoadedPipeline:
                 label, entry = str(instruction.operands[0]), at
             elif instruction.opcode.name == "CALL":
                 yield label, str(instruction.operands[0]), entry
+
+    def writes(self) -> Iterator[tuple[str, str, frozenset[str]]]:
+        """Yield what its rules write: the task's label, `iter` or `ctx`, and the keys."""
+        label = ""
+        for instruction in self._code:
+            if instruction.opcode.name == "ENTER":
+                label = str(instruction.operands[0])
+            elif instruction.opcode.name == "PATCH":
+                for scope, expression in zip(("iter", "ctx"), instruction.operands, strict=True):
+                    yield label, scope, _written_keys(expression)
 
     def locate(self, at: int) -> str:
         """Return where an instruction was written, or its address if that is not known."""

@@ -15,6 +15,10 @@ from noetlvm.expr.values import Undefined
 from noetlvm.machine.payload import Offload
 
 
+def _run_that_task(_path: str) -> str:
+    return "run the task that set it again"
+
+
 class Scope(NamedTuple):
     """What a pipeline sees from outside, and which run and iteration it belongs to."""
 
@@ -33,6 +37,8 @@ class Scope(NamedTuple):
     """The last result of each step by name, or a function that finds it."""
     has_secrets: bool = False
     """What was recorded may contain masks, whether or not this process knows the secrets."""
+    remedy: Callable[[str], str] = _run_that_task
+    """What to run again for a value that is masked, by its path."""
 
 
 def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any) -> dict[str, Any]:
@@ -67,10 +73,10 @@ def _masked_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str,
     offload = scope.offload
 
     def load(reference: Any) -> Any:
-        return unmasked(offload.load(reference), "a stored result")
+        return unmasked(offload.load(reference), "a stored result", scope.remedy)
 
     def namespace(name: str, value: Any) -> Any:
-        return readable(unmasked(value, name), load) if type(value) is dict else value
+        return readable(unmasked(value, name, scope.remedy), load) if type(value) is dict else value
 
     results = step_results(scope.results, offload)
     names: dict[str, Any] = {
@@ -80,11 +86,11 @@ def _masked_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str,
         "args": namespace("args", scope.args),
         "execution_id": scope.execution_id,
         "_prev": prev,
-        "steps": lambda name: unmasked(results(name), name),
+        "steps": lambda name: unmasked(results(name), name, scope.remedy),
     }
     if scope.iter is not None:
         around = namespace("iter", scope.iter)
-        names["iter"] = readable(overlaid(around, unmasked(written, "iter")), load) if written else around
+        names["iter"] = readable(overlaid(around, unmasked(written, "iter", scope.remedy)), load) if written else around
     return readable(names, load)
 
 
@@ -115,19 +121,14 @@ def _open(value: Any, offload: Offload) -> Any:
     return readable(value, offload.load)
 
 
-def unmasked(value: Any, name: str, writer: str = "") -> Any:
+def unmasked(value: Any, name: str, remedy: Callable[[str], str]) -> Any:
     """Return recorded data in which every masked text is undefined; itself if there is none. `name` is its path."""
     if type(value) is str:
-        return _undefined(name, writer) if MASK in value else value
+        return Undefined(f"{name} (a secret, which is not recorded: {remedy(name)})") if MASK in value else value
     if type(value) is dict:
-        items = {key: unmasked(item, f"{name}.{key}", writer) for key, item in value.items()}
+        items = {key: unmasked(item, f"{name}.{key}", remedy) for key, item in value.items()}
         return items if any(items[key] is not item for key, item in value.items()) else value
     if type(value) is list or type(value) is tuple:
-        found = [unmasked(item, f"{name}[{at}]", writer) for at, item in enumerate(value)]
+        found = [unmasked(item, f"{name}[{at}]", remedy) for at, item in enumerate(value)]
         return found if any(new is not old for new, old in zip(found, value, strict=True)) else value
     return value
-
-
-def _undefined(name: str, writer: str) -> Undefined:
-    task = f"the task `{writer}`" if writer else "the task that set it"
-    return Undefined(f"{name} (a secret, which is not recorded: run {task} again)")

@@ -249,6 +249,8 @@ class RemoteWorker:
         known = self._runs.get(part)
         if known is not None and known.work.lease >= work.lease:
             return  # the message came twice
+        if known is not None:  # its lease is lost, and nothing it waits for need come: it would hold its slot for ever
+            known.stop(now=True)
         playbook = self._bundle(work.bundle).program.playbooks[work.path]
         credentials = self._credentials(secrets)
         # A command without secrets may still read masks that another step's secrets left (S64).

@@ -21,13 +21,17 @@ def prepared(kind: ToolKind, call: ToolCall) -> ToolCall:
     given, spec = _canonical(kind, call)
     auth = given.pop(AUTH, None) if kind.takes_auth else None
     given = _declared(kind, given)
-    for item in kind.inputs:
-        _check_input(item, given)
+    for name in kind.required:
+        if name not in given:
+            raise InputError(f"`{name}` is missing or null")
+    for name, value in given.items():
+        item = kind.input(name)
+        if item is not None:
+            given[name] = _checked_input(item, value)
     for choice in kind.choices:
-        _check_choice(choice, given.keys() | ({AUTH} if auth is not None else set()))
-    defaults = {item.name: item.default for item in kind.inputs if item.default is not None}
+        _check_choice(choice, given, auth is not None)
     return call._replace(
-        inputs=defaults | given,
+        inputs=kind.defaults | given,
         spec=spec | _settings(kind, spec),
         auth=call.auth if auth is None else _entry(auth, call.keychain),
     )
@@ -65,29 +69,37 @@ def _declared(kind: ToolKind, given: dict[str, Any]) -> dict[str, Any]:
     return given if kind.open else {name: value for name, value in given.items() if kind.input(name)}
 
 
-def _check_input(item: Input, given: Mapping[str, Any]) -> None:
-    if item.name not in given:
-        if item.required:
-            raise InputError(f"`{item.name}` is missing or null")
-        return
-    value = given[item.name]
+def _checked_input(item: Input, value: Any) -> Any:
+    """Return the value of an input; `get` is as good as `GET`. Raises InputError."""
     _check_type(f"`{item.name}`", item.types, value)
-    if item.choices and value not in item.choices:
-        raise InputError(f"`{item.name}` is {value!r}; give one of {', '.join(item.choices)}")
+    if not item.choices or value in item.choices:
+        return value
+    if isinstance(value, str) and value.upper() in item.choices:
+        return value.upper()
+    raise InputError(f"`{item.name}` is {value!r}; give one of {', '.join(item.choices)}")
 
 
-def _check_choice(choice: Choice, given: set[str]) -> None:
-    count = len(given & set(choice.names))
-    holds = {"exactly one": count == 1, "at least one": count >= 1, "at most one": count <= 1}[choice.rule]
-    if not holds:
+def _check_choice(choice: Choice, given: Mapping[str, Any], has_auth: bool) -> None:
+    count = sum(name in given or (name == AUTH and has_auth) for name in choice.names)
+    if not _HOLDS[choice.rule](count):
         raise InputError(f"give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}, not {count}")
+
+
+_HOLDS: dict[str, Callable[[int], bool]] = {
+    "exactly one": lambda count: count == 1,
+    "at least one": lambda count: count >= 1,
+    "at most one": lambda count: count <= 1,
+}
+"""By the rule of a choice: whether so many of its inputs may be given."""
 
 
 def _settings(kind: ToolKind, spec: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for setting in kind.settings:
         value = spec.get(setting.name)
-        found[setting.name] = setting.default if value is None else _checked(setting, value)
+        # Most have the default's value, as the compiler writes defaults out; these need no check.
+        is_default = value is None or (type(value) is type(setting.default) and value == setting.default)
+        found[setting.name] = setting.default if is_default else _checked(setting, value)
     return found
 
 
@@ -104,8 +116,10 @@ def _checked(setting: Setting, value: Any) -> Any:
 
 
 def _check_type(name: str, types: tuple[Type, ...], value: Any) -> None:
-    if not any(_IS[type_](value) for type_ in types):
-        raise InputError(f"{name} must be {' or '.join(types)}, but it is {type_name(value)}")
+    for type_ in types:
+        if _IS[type_](value):
+            return
+    raise InputError(f"{name} must be {' or '.join(types)}, but it is {type_name(value)}")
 
 
 def as_text(name: str, value: Any) -> str:

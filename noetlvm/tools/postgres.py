@@ -316,7 +316,7 @@ class _Pool:
         """Return a connection. Raises PoolFullError or the driver's error."""
         await self._wait()
         try:
-            return self._reused() or await self._connect()
+            return await self._reused() or await self._connect()
         except BaseException:
             self._slots.release()
             raise
@@ -339,14 +339,19 @@ class _Pool:
         finally:
             self._waiting -= 1
 
-    def _reused(self) -> AsyncConnection | None:
+    async def _reused(self) -> AsyncConnection | None:
         from time import monotonic
 
         while self._idle:
             connection, since = self._idle.pop()
-            if monotonic() - since < self._limits.max_idle and not _is_readable(connection):
+            is_good = False
+            try:
+                is_good = monotonic() - since < self._limits.max_idle and await _is_discarded(connection)
+            finally:
+                if not is_good:
+                    self._drop(connection)
+            if is_good:
                 return connection
-            self._drop(connection)
         return None
 
     async def _connect(self) -> AsyncConnection:
@@ -362,7 +367,10 @@ class _Pool:
         return connection
 
     async def give_back(self, connection: AsyncConnection) -> None:
-        """Take a connection back. All session state is discarded: any function, view or trigger may have set some."""
+        """Take a connection back. All session state is discarded: any function, view or trigger may have set some.
+
+        The answer to that is read before the connection is used again: no task waits for it.
+        """
         from time import monotonic
 
         import psycopg
@@ -370,7 +378,8 @@ class _Pool:
         try:
             if connection.pgconn.transaction_status:
                 await connection.rollback()
-            await connection.execute("DISCARD ALL")
+            connection.pgconn.send_query(b"DISCARD ALL")
+            connection.pgconn.flush()
         except psycopg.Error:  # the connection is unusable; the outcome of the command has the reason
             self._drop(connection)
         now = monotonic()
@@ -418,15 +427,38 @@ def _lenient_loaders() -> dict[str, type[Loader]]:
     }
 
 
-def _is_readable(connection: AsyncConnection) -> bool:
-    """Return whether an idle connection has data to read: most likely the server closed it."""
-    from select import POLLIN, poll
+async def _is_discarded(connection: AsyncConnection) -> bool:
+    """Return whether a connection that was given back is as good as a new one; False: the server has closed it."""
+    import psycopg
 
     if connection.closed:
-        return True
-    poller = poll()
-    poller.register(connection.fileno(), POLLIN)
-    return bool(poller.poll(0))
+        return False
+    pgconn = connection.pgconn
+    try:
+        pgconn.consume_input()
+        while pgconn.is_busy():
+            pgconn.flush()
+            await _readable(pgconn.socket)
+            pgconn.consume_input()
+        is_good = True
+        while (result := pgconn.get_result()) is not None:
+            is_good = is_good and result.status == psycopg.pq.ExecStatus.COMMAND_OK
+        pgconn.consume_input()  # a server that goes away says so after its last answer
+    except psycopg.Error:
+        return False
+    return is_good and pgconn.status == psycopg.pq.ConnStatus.OK
+
+
+async def _readable(socket: int) -> None:
+    """Wait until there is something to read."""
+    from asyncio import Event, get_running_loop
+
+    loop, arrived = get_running_loop(), Event()
+    loop.add_reader(socket, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(socket)
 
 
 def _failed(failed: psycopg.Error) -> Outcome:

@@ -47,15 +47,18 @@ class ToolRunner:
     async def _limited(self, kind: ToolKind, tool: Tool, call: ToolCall) -> Outcome:
         """Run the tool for no longer than its `timeout`; then it is cancelled."""
         seconds = _seconds(call.spec.get("timeout"))
+        limit = None if seconds is None else asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            if limit is None:
+                return await tool(call, self._resources)
+            async with limit:
                 return await tool(call, self._resources)
         except InputError as problem:
             return error("input", str(problem))
         except ModuleNotFoundError as missing:
             return _missing(kind, missing)
         except TimeoutError as late:
-            if limit.expired():
+            if limit is not None and limit.expired():
                 return error("timeout", f"it took longer than {seconds} s", retryable=True)
             return _raised(late)
         except Exception as raised:  # a tool, above all a plugin, may raise anything; it must not stop the worker

@@ -21,7 +21,7 @@ from tests.noetlc.rules.lint_text import whole_playbook
 def canonical(text: str) -> CanonicalPlaybook:
     """Return the canonical form of a text that lints without errors."""
     assert _errors(text) == []
-    return _canonical(text)
+    return form_of(text)
 
 
 def _errors(text: str) -> list[Finding]:
@@ -29,7 +29,8 @@ def _errors(text: str) -> list[Finding]:
     return [finding for finding in found if finding.severity == "error"]
 
 
-def _canonical(text: str) -> CanonicalPlaybook:
+def form_of(text: str) -> CanonicalPlaybook:
+    """Return the canonical form of a text, whatever lint finds in it."""
     source = Source("playbook.yaml", whole_playbook(text))
     root = read_document(source.text).root
     assert root is not None
@@ -56,7 +57,7 @@ def labels(text: str, step: int = 0) -> list[str]:
 def refused(text: str) -> tuple[str, str]:
     """Return what lint tells of a text that has no canonical form, and the text under the place it is told of."""
     with pytest.raises(ExpansionError) as caught:
-        _canonical(text)
+        form_of(text)
     refusal = caught.value
     told = (refusal.code, refusal.span, refusal.message, refusal.help)
     assert told in [(found.code, found.span, found.message, found.help) for found in _errors(text)]

@@ -84,9 +84,7 @@ def comparable(net: Net) -> Net:
     has_races = any(step.inclusive for step in net.steps)
     written = frozenset(key for step in net.steps for key in step.writes) if has_races else frozenset()
     steps = [
-        changed(
-            step, pipeline=None, desc="", awaits=frozenset(), reads=step.reads & written, writes=step.writes & written
-        )
+        changed(step, pipeline=None, desc="", reads=step.reads & written, writes=step.writes & written)
         for step in net.steps
     ]
     return changed(net, steps=tuple(steps))
@@ -190,3 +188,53 @@ def test_networkx_and_our_own_searches_agree() -> None:
         for kind in NetFindingKind:
             one, other = NetFindings(ours).of_kind(kind), NetFindings(theirs).of_kind(kind)
             assert [(f.code, f.message, f.moves()) for f in one] == [(f.code, f.message, f.moves()) for f in other]
+
+
+FORK = """apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{name: fork, path: fork}}
+workflow:
+  - step: start
+    next: {{spec: {{mode: inclusive}}, arcs: [{{step: a}}, {{step: b}}]}}
+  - step: a
+    tool: {{kind: noop, spec: {{policy: {{rules: [{{else: {{then: {{do: continue, set_ctx: {{x: 1}}}}}}}}]}}}}}}
+  - step: b
+    spec: {{policy: {{admit: {{rules: {rules}}}}}}}
+    tool: {{kind: shell, command: [echo, "{{{{ ctx.x }}}}"]}}
+"""
+ALLOW, DENY = "then: {allow: true}", "{else: {then: {allow: false}}}"
+
+
+@pytest.mark.parametrize(
+    ("guard", "waits"),
+    [
+        ("ctx.x is defined", True),
+        ("ctx.x", True),
+        ("ctx['x'] == 1", True),
+        ("ctx.x > 0", True),
+        ("ctx.x and ctx.y", True),
+        ("ctx.x in [1, 2]", True),
+        ("ctx.x == 1 or ctx.x == 2", True),
+        ("ctx.x or ctx.y", False),
+        ("ctx.x != 1", False),
+        ("not ctx.x", False),
+        ("ctx.x | default(1) == 1", False),
+        ("x == 1", False),
+    ],
+)
+def test_a_gate_that_waits_for_a_key_rules_out_its_race_in_source_and_bundle(guard: str, waits: bool) -> None:
+    source = FORK.format(rules=f'[{{when: "{{{{ {guard} }}}}", {ALLOW}}}, {DENY}]')
+    assert_one_net(source)
+    program = program_of(source)
+    assert program is not None
+    found = graph_findings(nets_of(program)[0])
+    assert [code for code, _ in found] == ([] if waits else ["P512"])
+
+
+def test_a_gate_with_two_ways_in_waits_for_the_key_that_both_need() -> None:
+    rules = f'[{{when: "{{{{ ctx.x == 1 }}}}", {ALLOW}}}, {{when: "{{{{ ctx.x == 2 and ctx.y }}}}", {ALLOW}}}, {DENY}]'
+    source = FORK.format(rules=rules)
+    assert_one_net(source)
+    net = net_of(source)
+    assert net is not None
+    assert graph_findings(net) == set()

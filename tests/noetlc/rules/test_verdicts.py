@@ -238,6 +238,17 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     ),
     "for over a ctx key that nothing writes": (statement(EACH % "ctx.rows"), ["warning P506"]),
     "for over something with a default": (statement(EACH % "(ctx.rows | default([]))"), []),
+    "a step that is named by name": (playbook("  - name: start\n    tool: {kind: noop}\n"), ["error P020"]),
+    "a keychain that is a mapping": (
+        task("kind: postgres, auth: pg, command: SELECT 1", "keychain:\n  pg: {kind: postgres_credential}\n"),
+        ["error P021"],
+    ),
+    "a workflow that is a mapping": (playbook("  start:\n    tool: {kind: noop}\n"), ["error P021"]),
+    "a loop over an expression without braces": (
+        playbook("  - step: start\n    loop: {in: workload.items, iterator: n}\n    tool: {kind: noop}\n"),
+        ["error P021"],
+    ),
+    "a method in lower case": (task("kind: http, url: 'https://example.com', method: post, json: {}"), []),
     "a race that a gate rules out": (playbook(FORK_WITH_GATE % ("", DENY)), []),
     "a race that a dropping gate leaves": (
         playbook(FORK_WITH_GATE % ("on_deny: drop, ", DENY)),
@@ -248,6 +259,10 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
 }
 
 HELPS = {
+    "a step that is named by name": "did you mean `step`?",
+    "a keychain that is a mapping": "- {name: api_token, kind: bearer_token}",
+    "a workflow that is a mapping": "- step: start",
+    "a loop over an expression without braces": 'in: "{{ workload.items }}"',
     "a keychain entry without kind": "form of the secret",
     "a template of Go": "{% raw %}",
     "a workbook that is a list": "workbook: {tasks:",

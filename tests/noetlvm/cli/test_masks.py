@@ -59,9 +59,9 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("used", "named"),
     [
-        ("{{ ctx.tok }}", "ctx.tok (a secret, which is not recorded: run the task that set it again)"),
+        ("{{ ctx.tok }}", "ctx.tok (a secret, which is not recorded: run the task `login` of the step `start` again)"),
         ("Bearer {{ ctx.tok }}", "ctx.tok (a secret"),
-        ("{{ args.passed }}", "args.passed (a secret"),
+        ("{{ args.passed }}", "args.passed (a secret, which is not recorded: run the step `start` again)"),
         ("{{ ctx | tojson }}", "ctx.tok (a secret"),
     ],
 )
@@ -106,7 +106,9 @@ def test_a_child_that_uses_a_secret_of_its_request_fails_and_names_it(
         (tmp_path / f"{name}.yaml").write_text(text)
     answer = noetlvm("run", "parent.yaml", "child.yaml")
     assert answer.code == 1
-    assert "workload.t (a secret, which is not recorded" in " ".join((answer.out + answer.err).split())
+    assert "workload.t (a secret, which is not recorded: start the execution again)" in " ".join(
+        (answer.out + answer.err).split()
+    )
 
 
 def names(redacts: bool, **scope: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The command `noetlvm`: what it prints, and its exit codes."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -111,3 +112,12 @@ def test_the_package_imports_nothing() -> None:
     program = "import sys; before = set(sys.modules); import noetlvm; print(sorted(set(sys.modules) - before))"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert output.stdout == "['noetlvm']\n"
+
+
+@pytest.mark.parametrize("name", PROGRAM.commands)
+def test_arguments_are_shown_as_people_write_them(name: str) -> None:
+    text = CliRunner().invoke(typer_app(PROGRAM), [name, "--help"]).output
+    usage, _, arguments = text.partition("\n")
+    assert "{" not in usage
+    assert "[[" not in usage
+    assert not re.search(r"<(list|str|int)", arguments)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import pytest
 
 from noetlvm.machine.reads import Reads, part
-from tests.noetlvm.machine.control.drive import loaded
+from tests.noetlvm.machine.control.drive import Drive, loaded
 
 NOTHING: frozenset[str] = frozenset()
+PLAYBOOK = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{name: x, path: x}}
+workload: {{word: 1}}
+keychain:
+  - {{name: api, kind: environment}}
+  - {{name: other, kind: environment}}
+workflow:
+  - step: start
+    tool:
+      - call: {task}
+"""
 
 
 def reads(task: str) -> Reads:
-    found = loaded(
-        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: x, path: x}\nworkload: {word: 1}\n"
-        "keychain:\n  - {name: api, kind: environment}\n  - {name: other, kind: environment}\n"
-        f"workflow:\n  - step: start\n    tool:\n      - call: {task}\n"
-    )
-    pipeline = found.steps["start"].pipeline
+    pipeline = loaded(PLAYBOOK.format(task=task)).steps["start"].pipeline
     assert pipeline is not None
     return pipeline.reads
 
@@ -82,3 +90,16 @@ def test_code_that_may_read_its_context_gets_all_of_it(task: str, whole: bool) -
     found = reads(task)
     assert [found.ctx is None, found.workload is None, found.steps is None] == [whole] * 3
     assert found.keychain is not None
+
+
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        ("{kind: http, url: http://x}", ()),
+        ("{kind: http, url: http://x, auth: other}", ("other",)),
+        ('{kind: http, url: https://x, headers: {A: "{{ keychain[args.which] }}"}}', ("api", "other")),
+    ],
+)
+def test_a_command_names_the_secrets_that_its_step_reads(task: str, names: tuple[str, ...]) -> None:
+    drive = Drive(PLAYBOOK.format(task=task)).start()
+    assert drive.control.work(drive.ready[0]).keychain == names

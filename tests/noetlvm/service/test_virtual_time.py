@@ -13,7 +13,7 @@ from noetlvm.data.event import Event
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.machine.decide import work_for
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import to_data
+from noetlvm.machine.messages import Work, to_data
 from noetlvm.machine.payload import Offload
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
@@ -114,12 +114,14 @@ class SlowTools:
 
 
 class DeafLink:
-    """A server that gives out one command and accepts its reports, but renews no lease."""
+    """A server that gives out a command each second and accepts reports, but renews no lease."""
 
-    def __init__(self, bundle: Bundle, command: dict[str, Any]) -> None:
+    def __init__(self, bundle: Bundle, *works: Work) -> None:
         self._bundle = bundle
         self._outbound: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._answer(commands=[command])
+        for seconds, work in enumerate(works):
+            command = {"work": to_data(work), "secrets": {}}
+            asyncio.get_running_loop().call_later(seconds, lambda command=command: self._answer(commands=[command]))
 
     def _answer(self, **message: list[Any]) -> None:
         empty = {"commands": [], "answers": [], "stop": [], "beat": 0, "lease_seconds": 0.0}
@@ -140,26 +142,39 @@ class DeafLink:
         return self._bundle.data
 
 
-def test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed() -> None:
+BUNDLE = Bundle.of(compile_texts([HEAD + CHAIN]))
+
+
+def calls_of(*leases: int) -> list[str]:
+    """Return what became of the calls of a worker with one slot that gets one command under each of these leases."""
     loop = SimulatedLoop()  # type: ignore[abstract]
     tools = SlowTools()
-    bundle = Bundle.of(compile_texts([HEAD + CHAIN]))
 
     async def test() -> None:
-        store = VirtualStore(loop)
-        driver = Driver(store, MemoryResults(), no_credentials)
+        driver = Driver(VirtualStore(loop), MemoryResults(), no_credentials)
         loop.spawn(WORLD, driver.run())
-        id = await driver.start(bundle, {}, {})
-        active = driver.server.activate(id)
+        active = driver.server.activate(await driver.start(BUNDLE, {}, {}))
         work = work_for(active.playbook, active.state, 1, "", Offload())
         assert work is not None
-        link = DeafLink(bundle, {"work": to_data(work), "secrets": {}})
+        link = DeafLink(BUNDLE, *(work._replace(lease=lease) for lease in leases))
         worker = RemoteWorker(
             link, tools, id="w", pools=("default",), slots=1, clock=SimulatedClock(loop), jitter=lambda: 0.5
         )
         loop.spawn(WORLD, worker.run())
         await asyncio.sleep(LEASE_SECONDS)
-        assert tools.calls == ["began", "was cancelled"]
 
     with loop:
         ended(loop, test())
+        return list(tools.calls)
+
+
+def test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed() -> None:
+    assert calls_of(1) == ["began", "was cancelled"]
+
+
+def test_a_worker_stops_a_pipeline_whose_command_comes_again_under_a_new_lease() -> None:
+    assert calls_of(1, 2) == ["began", "was cancelled"] * 2
+
+
+def test_a_command_that_comes_twice_runs_once() -> None:
+    assert calls_of(1, 1) == ["began", "was cancelled"]

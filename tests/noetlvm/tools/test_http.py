@@ -6,11 +6,12 @@ import json
 import socket
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,6 +28,8 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     released = threading.Event()
+    received: ClassVar[Counter[str]] = Counter()
+    """Requests to `flaky` and `missing`, by name."""
 
     def respond(self) -> None:
         path = urlsplit(self.path).path
@@ -42,6 +45,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer_status(self, status: str) -> None:
         self.send(int(status), '{"why": "because"}', {"Retry-After": "7"})
+
+    def answer_flaky(self, name: str) -> None:
+        """Fail twice for each name, then succeed."""
+        self.received[name] += 1
+        self.send(503 if self.received[name] < 3 else 200, json.dumps({"request": self.received[name]}))
+
+    def answer_missing(self, name: str) -> None:
+        self.received[name] += 1
+        self.send(404, "{}")
 
     def answer_text(self, _: str) -> None:
         self.send(200, "grüße", {"Content-Type": "text/plain; charset=utf-8"})
@@ -115,6 +127,29 @@ def server() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def other_server() -> Iterator[str]:
     yield from serve()
+
+
+@pytest.mark.parametrize(
+    ("retries", "status", "sent"), [(None, 503, 1), (0, 503, 1), (1, 503, 2), (2, 200, 3), (5, 200, 3)]
+)
+def test_a_request_is_sent_again_as_often_as_the_spec_says(
+    run: Run, server: str, retries: int | None, status: int, sent: int
+) -> None:
+    name = f"again-{retries}"
+    outcome = run("http", {"url": f"{server}/flaky/{name}"}, {"retries": retries})
+    assert (outcome["http"]["status"], Handler.received[name]) == (status, sent)
+    assert outcome["result"]["data"] == {"request": sent}
+
+
+def test_an_error_that_is_not_retryable_is_not_sent_again(run: Run, server: str) -> None:
+    assert run("http", {"url": f"{server}/missing/once"}, {"retries": 3})["http"]["status"] == 404
+    assert Handler.received["once"] == 1
+
+
+@pytest.mark.parametrize("retries", [-1, 11])
+def test_more_retries_than_allowed_are_refused(run: Run, server: str, retries: int) -> None:
+    outcome = run("http", {"url": f"{server}/echo"}, {"retries": retries})
+    assert f"`spec.retries` is {retries}; give 0 to 10" in outcome["error"]["message"]
 
 
 def test_a_response_is_status_headers_and_parsed_body(run: Run, server: str) -> None:
@@ -293,7 +328,7 @@ def test_a_charset_is_heeded_and_an_unknown_one_is_not(run: Run, server: str) ->
 
 
 def test_a_server_that_drips_is_left_in_the_end(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlvm.tools.http.HTTP_SECONDS_MAX", 0.5)
+    monkeypatch.setattr("noetlvm.tools.http_client.HTTP_SECONDS_MAX", 0.5)
     error = run("http", {"url": f"{server}/drip"}, {"timeout": {"connect": 5, "read": 5}})["error"]
     assert (error["kind"], error["retryable"]) == ("timeout", True)
     assert "0.5 s" in error["message"]
@@ -325,6 +360,11 @@ def test_an_input_that_cannot_be_sent_is_named(run: Run, server: str, inputs: An
     error = run("http", {"url": f"{server}/echo", **inputs}, spec)["error"]
     assert error["kind"] == "input"
     assert named in error["message"]
+
+
+def test_a_method_in_lower_case_is_that_method(run: Run, server: str) -> None:
+    assert run("http", {"url": f"{server}/echo", "method": "post"})["result"]["data"]["method"] == "POST"
+    assert "give one of GET" in run("http", {"url": f"{server}/echo", "method": "fetch"})["error"]["message"]
 
 
 def test_what_is_null_is_not_sent(run: Run, server: str) -> None:

@@ -29,7 +29,13 @@ from tests.whole.mutation.planting import plant_source, source_of
 
 ROOT = Path(__file__).parents[3]
 MACHINE = ROOT / "noetlvm" / "machine"
-TESTS = ("tests/noetlvm/machine", "tests/whole/conformance/test_run_cases.py")
+TESTS = (
+    "tests/noetlvm/machine",
+    "tests/whole/conformance/test_run_cases.py",
+    "tests/noetlvm/engine/test_retry.py",
+    "tests/noetlvm/engine/test_resume.py",
+    "tests/noetlvm/service/test_placement.py",
+)
 SECONDS_MAX = 90
 """A mutant that takes longer is noticed: nothing else here does."""
 SURVIVED, KILLED = 0, 1
@@ -77,6 +83,10 @@ class MutationRun:
         names = self._options.modules or sorted(path.stem for path in MACHINE.glob("*.py"))
         modules = [f"noetlvm.machine.{name}" for name in names if name != "__init__"]
         found = [Mutant(name, one) for name in modules for one in mutations(source_of(import_module(name)))]
+        if self._options.again:
+            before = json.loads(self._options.again.read_text(encoding="utf-8"))
+            wanted = {_identity(result) for result in before if result["verdict"] == "survived"}
+            found = [mutant for mutant in found if _identity(mutant.to_data()) in wanted]
         return found[:: self._options.every]
 
     # ---- what tests reach
@@ -169,6 +179,11 @@ class MutationRun:
         os._exit(code)
 
 
+def _identity(result: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a mutant is, wherever its line has moved."""
+    return result["module"], result["function"], result["old"], result["new"]
+
+
 def _passes(item: pytest.Item) -> bool:
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
@@ -183,6 +198,7 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, default=30, help="of the simulator for one mutant that passes the tests")
     parser.add_argument("--every", type=int, default=1, help="run every so many-th mutant only")
+    parser.add_argument("--again", type=Path, help="results of a run: only what survived it")
     parser.add_argument("--json", type=Path, help="file for the results")
     options = parser.parse_args()
     run = MutationRun(options)

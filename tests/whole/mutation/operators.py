@@ -55,8 +55,9 @@ class _Module:
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 name = f"{around}{node.name}"
                 for default in (*node.args.defaults, *node.args.kw_defaults):
-                    if default is not None:
-                        yield from self._of_statement(default, name, node)
+                    if default is not None:  # it acts wherever the function does
+                        lines = node.body[0].lineno, node.end_lineno or node.lineno
+                        yield from (one._replace(lines=lines) for one in self._of_statement(default, name, node))
                 for statement in node.body:
                     yield from self._statement(statement, name)
 

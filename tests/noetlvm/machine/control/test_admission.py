@@ -90,3 +90,10 @@ def test_a_gate_is_not_tested_again_while_nothing_changes() -> None:
     before = drive.state.to_data()
     assert drive.control.settle() == []
     assert drive.state.to_data() == before
+
+
+def test_a_gate_opens_while_the_step_that_wrote_to_ctx_still_runs() -> None:
+    drive = Drive(gated("ctx.go"), opener("go")).start()
+    (work,) = drive.ready
+    drive.take(drive.control.report(*work[:3], drive.play(drive.control.work(work))[:1]))  # type: ignore[operator]
+    assert drive.steps() == ["start", "work", "waits"]

@@ -120,3 +120,57 @@ def test_no_child_is_started_while_the_parent_is_paused() -> None:
     assert drive.control.take_children() == []
     drive.take(drive.control.resume())
     assert len(drive.control.take_children()) == 1
+
+
+def test_a_child_that_has_ended_does_not_time_out_any_more() -> None:
+    drive = waiting(timeout=5)
+    drive.take(drive.control.child_finished(1, "", "x/1#1.1", DONE))
+    drive.control.set_time(200.0)
+    assert drive.control.timer() == []
+    assert drive.control.take_cancelled() == []
+
+
+def test_the_answer_of_a_child_is_for_its_own_task_only() -> None:
+    drive = waiting()
+    drive.take(drive.control.child_finished(1, "", "x/1#1.1", DONE))
+    done = {"outcome": DONE, "do": "continue", "pc": 1}
+    drive.take(drive.control.report(1, "", 2, [Event("task.done", done, task=1, label="task_1", attempt=1)]))
+    assert drive.control.work(drive.ready[-1]).answer is None
+
+
+MANY = """
+- step: start
+  loop: { in: [1, 2], iterator: n, spec: { mode: parallel } }
+  tool: { kind: playbook, path: other/one }
+"""
+
+
+def waiting_in_reverse() -> Drive:
+    drive = Drive(MANY).start()
+    for command in reversed(drive.ready):
+        drive.take(drive.control.report(*command[:3], asking(timeout=5)))
+    return drive
+
+
+def test_children_are_cancelled_in_the_order_of_their_iterations() -> None:
+    drive = waiting_in_reverse()
+    assert drive.take(drive.control.cancel())[0].data == {"children": ["x/1/0#1.1", "x/1/1#1.1"]}
+
+
+def test_children_time_out_in_the_order_of_their_iterations() -> None:
+    drive = waiting_in_reverse()
+    drive.control.set_time(105.0)
+    assert [event.iteration for event in drive.control.timer()] == ["0", "1"]
+
+
+LOCAL = MANY.replace("mode: parallel", "mode: parallel, policy: { exec: local }")
+
+
+def test_a_lost_lease_of_a_unit_takes_no_lease_back_that_a_waiting_thread_has_already() -> None:
+    drive = Drive(LOCAL).start()
+    asks, other = drive.ready
+    drive.take(drive.control.report(*asks[:3], asking()))
+    drive.take(drive.control.child_finished(1, asks.iteration, "x/1/0#1.1", DONE))
+    assert [command.lease for command in drive.ready] == [1, 1, 2]
+    drive.take(drive.control.expire(*other[:3]))
+    assert sorted((command.iteration, command.lease) for command in drive.ready[3:]) == [("0", 3), ("1", 3)]

@@ -6,9 +6,12 @@ from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event, Recorded, envelope
 from noetlvm.language.events import EVENTS
 from noetlvm.language.scopes import given_fields
+from noetlvm.limits import CTX_BYTES_MAX
 from noetlvm.machine.fold import HANDLERS, apply
 from noetlvm.machine.state import State
-from tests.noetlvm.machine.control.drive import Drive, bad, ok
+from tests.noetlvm.machine.control.drive import Drive, Hand, bad, ok, task_done
+
+WRITTEN = 60_000
 
 
 def test_there_is_one_handler_for_each_event_that_is_recorded() -> None:
@@ -94,3 +97,64 @@ def test_a_boundary_event_has_the_fields_that_templates_are_promised() -> None:
             for run in state.runs.values():
                 seen |= set(run.boundary or ())
     assert seen == given_fields("event")
+
+
+def test_a_root_has_no_depth_and_is_requested_before_it_runs() -> None:
+    drive = Drive(LOOP).start()
+    state = State()
+    apply(state, drive.events[0], 0.0)
+    assert (state.status, state.depth, state.trace) == ("requested", 0, "x")
+
+
+def test_tokens_of_an_older_log_are_made_by_the_event_that_routes() -> None:
+    drive = Drive(LOOP).run()
+    (at,) = [number for number, event in enumerate(drive.events) if event.name == "next.evaluated" and event.run == 1]
+    routed, enqueued = drive.events[at : at + 2]
+    token = {"id": enqueued.data["token"], "step": "all", "args": {"n": 1}}
+    older = routed._replace(data=routed.data | {"tokens": [token]})
+    state = State()
+    for event in (*drive.events[:at], older):
+        apply(state, event, 0.0)
+    (made,) = state.tokens.values()
+    assert (made.step, made.args, made.final) == ("all", {"n": 1}, False)
+    assert made.event is not None
+    assert made.event["name"] == "step.done"
+    for event in drive.events[at + 2 :]:
+        apply(state, event, 0.0)
+    assert state.status == "success"
+
+
+def test_ctx_is_measured_while_it_grows() -> None:
+    drive = Drive(LOOP, control=Hand).start()
+    (command,) = drive.ready
+    for number in range(1, 2 * CTX_BYTES_MAX // WRITTEN):
+        done = {"outcome": {"status": "ok"}, "do": "continue", "pc": 5, "ctx": {f"key_{number}": "x" * WRITTEN}}
+        drive.take(drive.control.report(*command[:3], [task_done(done, number)]))
+    assert drive.last("step.failed").data["error"]["kind"] == "limit"
+    assert CTX_BYTES_MAX - 2 * WRITTEN < len(encode(drive.state.ctx)) <= CTX_BYTES_MAX
+
+
+def test_a_thread_that_left_during_a_wait_is_not_given_out_before_its_end() -> None:
+    drive = Drive(LOOP).start()
+    (command,) = drive.ready
+    outcome = {"status": "error", "error": {}, "meta": {"ts": 100.0}}
+    retry = {"outcome": outcome, "do": "retry", "pc": 1, "wait_s": 60, "suspended": True}
+    drive.take(drive.control.report(*command[:3], [task_done(retry)]))
+    thread = drive.state.thread(1, "")
+    assert thread is not None
+    assert (thread.lease, thread.not_before) == (2, 160.0)
+
+
+SEQUENTIAL = """
+- step: start
+  loop: { in: [1, 2], iterator: n, spec: { mode: sequential } }
+  tool: { kind: noop }
+"""
+
+
+def test_a_lost_lease_holds_for_iterations_of_its_unit_that_open_later() -> None:
+    drive = Drive(SEQUENTIAL).start()
+    (first,) = drive.ready
+    drive.take(drive.control.expire(*first[:3]))
+    drive.perform(drive.ready[-1])
+    assert [(command.iteration, command.lease) for command in drive.ready] == [("0", 1), ("0", 2), ("1", 2)]

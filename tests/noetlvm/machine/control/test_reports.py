@@ -187,3 +187,23 @@ def test_what_is_no_data_fails_its_thread() -> None:
     drive = Drive(ONE).start()
     drive.take(drive.control.report(*drive.ready[0][:3], [task_done(OK | {"iter": {"a": object()}})]))
     assert drive.state.failures[0]["error"]["kind"] == "limit"
+
+
+def test_what_a_worker_reports_is_about_its_own_iteration_whatever_it_says() -> None:
+    drive = Drive(
+        "- { step: start, loop: { in: [1, 2], iterator: n, spec: { mode: parallel } }, tool: { kind: noop } }"
+    ).start()
+    first = drive.ready[0]
+    told = [event._replace(run=1, iteration="1") for event in ok()(drive.control.work(first))]
+    drive.take(drive.control.report(*first[:3], told))
+    assert {event.iteration for event in drive.events if event.task or event.name == "loop.iteration.done"} == {"0"}
+
+
+def test_nothing_is_offered_of_an_execution_that_is_paused_or_over() -> None:
+    drive = Drive("- { step: start, tool: { kind: noop } }").start()
+    drive.take(drive.control.pause())
+    drive.control.offer_all()
+    assert drive.control.take_ready() == []
+    drive.take(drive.control.cancel())
+    drive.control.offer_all()
+    assert drive.control.take_ready() == []
