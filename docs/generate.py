@@ -510,8 +510,13 @@ def simulation_page() -> str:
     page += f"{report['events']:,} events, {report['virtual_seconds']:,} virtual seconds, "
     page += f"{len(report['failing'])} seeds that broke an invariant, "
     page += f"{report['count'] / report['seconds']:.0f} seeds a second (`--jobs 2`, a load of 8 to 18).\n\n"
-    page += "The failing seeds found three defects, which are mended; they are in the corpus and pass. Seeds up to 34999 ran\n"
-    page += "before the first two of these changes, and 0..19999 again after them, with no violation; all ran before the third.\n\n"
+    page += (
+        "The failing seeds found three defects, which are mended; they are in the corpus and pass. Seeds up to 34999\n"
+    )
+    page += (
+        "ran before the first two of these changes, and 0..19999 again after them without a violation; all ran before\n"
+    )
+    page += "the third.\n\n"
     rows = ((f"`{name}`", kind.summary, f"{report['faults'][name]['share']} %") for name, kind in FAULTS.items())
     return page + table(("kind", "what happens", "share of seeds"), rows)
 

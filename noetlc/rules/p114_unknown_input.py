@@ -9,7 +9,6 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.p324_misplaced_patch import PATCHES
 from noetlc.rules.rule import Rule
-from noetlc.syntax.ast import Task
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest
@@ -42,13 +41,14 @@ class UnknownInput(Rule):
         for view, kind in typed_tasks(model):
             if kind.open:
                 continue
+            known = [item.name for item in kind.inputs] + (["auth"] if kind.takes_auth else [])
+            given = {entry.key.text for entry in view.task.extra}
+            absent = [name for name in known if name not in given]
             for entry in inputs(view):
                 if is_unknown(kind, entry.key.text) and entry.key.text not in PATCHES:
-                    yield self._unknown(kind, entry.key, view.task)
+                    yield self._unknown(kind, entry.key, known, absent)
 
-    def _unknown(self, kind: ToolKind, key: Scalar, task: Task) -> Finding:
-        known = [item.name for item in kind.inputs] + (["auth"] if kind.takes_auth else [])
-        absent = [name for name in known if task.get_extra(name) is None]
+    def _unknown(self, kind: ToolKind, key: Scalar, known: list[str], absent: list[str]) -> Finding:
         meant = nearest(key.text, absent)
         missing = [item.name for item in kind.inputs if item.required and item.name in absent]
         severity = Severity.ERROR

@@ -108,9 +108,16 @@ def _watched(client: Client, id: str, after: int, folder: Path | None, *, as_jso
 
     reader = RemoteReader(client)
     row = reader.row(id)
-    with view_for(shows=not (quiet or as_json)) as view:
-        for recorded in reader.follow(row.execution_id, after):
-            view.observe(row, [recorded])
+    shows = not (quiet or as_json)
+    with view_for(shows=shows) as view:
+        # Without a view only the end counts, and one stream is enough.
+        followed = (
+            reader.follow_family(row, after)
+            if shows
+            else ((row, one) for one in reader.follow(row.execution_id, after))
+        )
+        for whose, recorded in followed:
+            view.observe(whose, [recorded])
     stored = cast("StoreReader", reader)
     ending = standing(stored, reader.row(row.execution_id))
     print_ending(stored, ending, folder, "", as_json=as_json, quiet=quiet)

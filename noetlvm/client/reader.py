@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
 from noetlvm.client import calls
@@ -15,6 +17,10 @@ from noetlvm.store.interface import Execution, Snapshot
 from noetlvm.testing.log import event_of
 
 PAGE = 1_000
+LOOK_SECONDS = 0.2
+"""How often to look for a child that was requested and has not begun."""
+FOLLOWED_MAX = 50
+"""Executions that are followed at once, each over a connection; further children are not shown until one ends."""
 
 Found = TypeVar("Found")
 
@@ -78,9 +84,72 @@ class RemoteReader:
             time = datetime.fromisoformat(found["timestamp"]).timestamp()
             yield Recorded(found["seq"], found["event_id"], time, event_of(found))
 
+    def follow_family(self, row: Execution, after: int = 0) -> Iterator[tuple[Execution, Recorded]]:
+        """Yield events of an execution and of its children, at any depth, as they come, until all have ended."""
+        return _Family(self, row, after).events()
+
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
         """Return nothing: the events suffice."""
         return None
+
+
+class _Family:
+    """Follows an execution and its children, each by a thread of its own."""
+
+    def __init__(self, reader: RemoteReader, row: Execution, after: int) -> None:
+        self._reader = reader
+        self._arrived: SimpleQueue[tuple[Execution, Recorded | ServiceError | None]] = SimpleQueue()
+        """Events; None: a stream has ended; an error: it has failed."""
+        self._open: set[str] = set()
+        self._seen: set[str] = set()
+        self._parents: dict[str, int] = {}
+        """How many children each execution has started that were not found yet."""
+        self._root = row
+        self._follow(row, after)
+
+    def events(self) -> Iterator[tuple[Execution, Recorded]]:
+        while self._open:
+            try:
+                row, arrived = self._arrived.get(timeout=LOOK_SECONDS if self._parents else None)
+            except Empty:
+                self._find_children()
+                continue
+            if type(arrived) is Recorded:
+                yield row, arrived
+                if arrived.event.data.get("child"):
+                    self._parents[row.execution_id] = self._parents.get(row.execution_id, 0) + 1
+                    self._find_children()
+                continue
+            self._find_children()  # the last one may have ended already
+            self._open.discard(row.execution_id)
+            self._parents.pop(row.execution_id, None)
+            if type(arrived) is ServiceError and row is self._root:
+                raise arrived
+
+    def _find_children(self) -> None:
+        """Follow children that have begun: that is a moment after their parent has requested them."""
+        for parent in list(self._parents):
+            for child in self._reader.executions(parent=parent):
+                if child.execution_id not in self._seen and len(self._open) < FOLLOWED_MAX:
+                    self._follow(child, 0)
+                    self._parents[parent] -= 1
+            if self._parents[parent] <= 0:
+                del self._parents[parent]
+
+    def _follow(self, row: Execution, after: int) -> None:
+        self._open.add(row.execution_id)
+        self._seen.add(row.execution_id)
+        Thread(target=self._read, args=(row, after), daemon=True).start()
+
+    def _read(self, row: Execution, after: int) -> None:
+        ended: ServiceError | None = None
+        try:
+            for recorded in self._reader.follow(row.execution_id, after):
+                self._arrived.put((row, recorded))
+        except ServiceError as error:
+            ended = error
+        finally:
+            self._arrived.put((row, ended))
 
 
 def _found(call: Callable[[], Found]) -> Found | None:

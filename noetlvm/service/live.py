@@ -25,7 +25,7 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
     """Its row as this server has written it since the last look, the latest last."""
 
     def listen(row: Execution, _recorded: Sequence[Recorded]) -> None:
-        if row.execution_id == execution_id:
+        if row.execution_id == execution_id and (row.seq > after or row.ended is not None):
             written.append(row)
             news.set()
 

@@ -157,29 +157,35 @@ class RemoteWorker:
                     # It may be in the log or not: the log knows, and the next worker continues from there.
                     self.give_up(_part(report), report["lease"])
             self._beats.clear()
-            sender = asyncio.create_task(self._send(exchange))
             self._news.set()
+            working = (
+                asyncio.create_task(self._receive(exchange)),
+                asyncio.create_task(self._send(exchange)),
+                asyncio.create_task(self._until_it_leaves()),
+            )
             try:
-                while not self._is_done:
-                    receiving = asyncio.ensure_future(exchange.receive())
-                    leaving = asyncio.ensure_future(self._leaves.wait())
-                    done, _ = await asyncio.wait({receiving, leaving, sender}, return_when=asyncio.FIRST_COMPLETED)
-                    leaving.cancel()
-                    if receiving not in done:
-                        receiving.cancel()
-                        if sender in done:
-                            sender.result()
-                        break
-                    self._take(decode(receiving.result()))
+                done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                for error in [task.exception() for task in done]:
+                    if error is not None:
+                        raise error
             finally:
-                sender.cancel()
+                for task in working:
+                    task.cancel()
+
+    async def _receive(self, exchange: Exchange) -> None:
+        while not self._is_done:
+            self._take(decode(await exchange.receive()))
+
+    async def _until_it_leaves(self) -> None:
+        await self._leaves.wait()
 
     async def _send(self, exchange: Exchange) -> None:
         beaten = float("-inf")
         while True:
             until_beat = beaten + self._lease_seconds / HEARTBEATS_A_LEASE - self._clock.monotonic()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), max(0.0, until_beat))
+            timer = asyncio.get_running_loop().call_later(max(0.0, until_beat), self._news.set)
+            await self._news.wait()
+            timer.cancel()
             self._news.clear()
             results, self._results = self._results, []
             released, self._released = self._released, []

@@ -31,7 +31,7 @@ from noetlvm.store.interface import (
 )
 from noetlvm.store.postgres_database import PostgresDatabase
 from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
-from noetlvm.store.postgres_write import COMMAND, EVENT, EXECUTION, rows_of, write_statement
+from noetlvm.store.postgres_write import COMMAND, EVENT, EXECUTION, read_written, rows_of, write_statement
 from noetlvm.store.rows import (
     EncodedAppend,
     checksums_wanted,
@@ -95,6 +95,7 @@ class PostgresStore:
         self.database = PostgresDatabase(address, schema)
         self._where = self.database.name
         self._select, self._run = self.database.select, self.database.run
+        self._run_binary = self.database.run_binary
         self._transact = self.database.transact
         self._lock = Lock()
         self._periods: set[int] = set()
@@ -147,9 +148,8 @@ class PostgresStore:
         sums = self._last_sums(encoded) if self._checksums else {}
         rows = rows_of(encoded, sums, bundles)
         text, values = write_statement(rows)
-        returned = self._run(text, values)
-        self.database.set_clock(returned[0][1])
-        written = {row[0] for row in returned}
+        written, now = read_written(self._run_binary(text, values))
+        self.database.set_clock(now)
         conflicts = {append.execution.execution_id for append in encoded} - written
         with self._lock:
             for append in encoded:

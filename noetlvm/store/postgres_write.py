@@ -7,14 +7,11 @@ and only for those events, commands, requests and snapshots are written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import count
 from struct import Struct
 from typing import Any, NamedTuple
-
-from psycopg import adapters
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
 
 from noetlvm.store.postgres_schema import period_of
 from noetlvm.store.rows import EncodedAppend, next_sum
@@ -24,24 +21,10 @@ EVENT = "seq, event_id, timestamp, name, run, iteration, task, label, attempt, d
 COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
 
 
-class _Column(bytes):
-    """A column of rows as an array of PostgreSQL, in its binary form."""
-
-
-class _ColumnDumper(Dumper):
-    """Passes a column on. Its type follows from the cast in the statement."""
-
-    format = Format.BINARY
-
-    def dump(self, obj: bytes) -> bytes:
-        return obj
-
-
-adapters.register_dumper(_Column, _ColumnDumper)
-
 _head = Struct("!iiIii").pack
 """Dimensions, whether there are nulls, type of the elements, length, and lower bound."""
 _length, _int, _float = Struct("!i").pack, Struct("!iq").pack, Struct("!id").pack
+_time = Struct("!d").unpack
 _NULL = _length(-1)
 
 
@@ -59,9 +42,10 @@ class _Kind(NamedTuple):
     number: int
     element: Callable[[Any], bytes]
 
-    def column(self, values: Sequence[Any]) -> _Column:
+    def column(self, values: Sequence[Any]) -> bytes:
+        """Return a column of rows as an array of PostgreSQL, in its binary form."""
         elements = [_NULL if value is None else self.element(value) for value in values]
-        return _Column(_head(1, _NULL in elements, self.number, len(values), 1) + b"".join(elements))
+        return _head(1, _NULL in elements, self.number, len(values), 1) + b"".join(elements)
 
 
 _TEXT = _Kind("text", 25, lambda value: _sized(value.encode()))
@@ -76,12 +60,12 @@ class _Part(NamedTuple):
     kinds: tuple[_Kind, ...]
     clause: str
 
-    def text(self) -> str:
-        """Return the clause, with a placeholder for each column."""
-        columns = ", ".join(f"%b::{kind.name}[]" for kind in self.kinds)
+    def text(self, numbers: Iterator[int]) -> str:
+        """Return the clause, with a numbered placeholder for each column."""
+        columns = ", ".join(f"${next(numbers)}::{kind.name}[]" for kind in self.kinds)
         return self.clause.format(rows=f"unnest({columns})")
 
-    def columns(self, rows: list[tuple[Any, ...]]) -> list[_Column]:
+    def columns(self, rows: list[tuple[Any, ...]]) -> list[bytes]:
         return [kind.column(values) for kind, values in zip(self.kinds, zip(*rows, strict=True), strict=True)]
 
 
@@ -188,7 +172,7 @@ def rows_of(
     return rows
 
 
-def write_statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, list[_Column]]:
+def write_statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, list[bytes]]:
     """Return the statement for the parts that have rows, and its values."""
     names = tuple(name for name in _PARTS if rows[name])
     return _text(names), [column for name in names for column in _PARTS[name].columns(rows[name])]
@@ -197,11 +181,18 @@ def write_statement(rows: Mapping[str, list[tuple[Any, ...]]]) -> tuple[bytes, l
 @cache
 def _text(names: tuple[str, ...]) -> bytes:
     """Return the statement for these parts. Few combinations occur; each is prepared."""
-    clauses = [_PARTS[name].text() for name in names if name in _EXECUTIONS]
+    numbers = count(1)
+    clauses = [_PARTS[name].text(numbers) for name in names if name in _EXECUTIONS]
     written = [f"SELECT key, execution_id, period FROM {name}" for name in names if name in _EXECUTIONS]
     union = " UNION ALL ".join(written) or "SELECT key, execution_id, period FROM executions WHERE false"
     clauses.append(f"written AS ({union})")
-    clauses += [f"put_{name} AS ({_PARTS[name].text()})" for name in names if name in _DEPENDENTS]
+    clauses += [f"put_{name} AS ({_PARTS[name].text(numbers)})" for name in names if name in _DEPENDENTS]
     now = "extract(epoch FROM clock_timestamp())::float8"
     text = f"WITH {', '.join(clauses)} SELECT execution_id, {now} FROM written UNION ALL SELECT NULL, {now}"
     return text.encode()
+
+
+def read_written(rows: Sequence[Sequence[bytes | None]]) -> tuple[set[str], float]:
+    """Return the executions that a statement has written, and the time of the database."""
+    (now,) = _time(rows[0][1] or b"")
+    return {id.decode() for id, _ in rows if id is not None}, now

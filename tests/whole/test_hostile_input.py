@@ -99,10 +99,10 @@ def test_four_times_as_many_mistakes_take_no_more_than_linear_time_allows(text_o
         data = text_of(count).encode()
         times = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             checked = check_bytes("playbook.yaml", data)
             render(OutputFormat.TEXT, Report(checked.rows(), ("playbook.yaml",), "1"))
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         assert len(checked.findings) >= count
         return min(times)
 

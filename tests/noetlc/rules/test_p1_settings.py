@@ -21,7 +21,7 @@ HTTP = "- step: a\n  tool:\n    - get: {kind: http, url: 'https://example.org', 
     ("spec", "help"),
     [
         ("{«timeuot: 5}", "did you mean `timeout`?"),
-        ("{«retries: 3}", "`http` obeys `timeout`"),
+        ("{«priority: 3}", "`http` obeys `timeout`"),
         ("{«headers: {a: b}}", "it is an input: move it out of `spec`"),
     ],
 )
@@ -33,7 +33,7 @@ def test_a_setting_that_the_tool_does_not_have_is_found(spec: str, help: str) ->
 @pytest.mark.parametrize(
     "text",
     [
-        HTTP % "{timeout: {connect: 1, read: 2}, verify_tls: true, policy: {rules: []}}",
+        HTTP % "{timeout: {connect: 1, read: 2}, verify_tls: true, retries: 2, policy: {rules: []}}",
         "- step: a\n  spec: {memory_mb: 64}\n  tool:\n    - get: {kind: http, url: 'https://example.org'}\n",
         "- step: a\n  tool: {kind: noop, spec: {anything: 1}}\n",
     ],

@@ -45,6 +45,7 @@ def counted(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return count
 
     monkeypatch.setattr(store, "_run", counting("run"))
+    monkeypatch.setattr(store, "_run_binary", counting("run_binary"))
     monkeypatch.setattr(store, "_transact", counting("transact"))
     return made
 

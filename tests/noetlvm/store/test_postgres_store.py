@@ -55,6 +55,17 @@ def sql(servers: list[PostgresStore], statement: str) -> None:
         connection.execute(statement.encode())
 
 
+def test_a_write_is_prepared_again_after_its_connection_has_dropped_its_statements(
+    servers: list[PostgresStore],
+) -> None:
+    """After a rollback psycopg drops all of a connection, ours too."""
+    store = servers[0]
+    store.write([append(execution("a"), 0, events([1]))])
+    sql(servers, "DEALLOCATE ALL")
+    assert store.write([append(execution("a"), 1, events([2]))]) == set()
+    assert [recorded.seq for recorded in store.events("a")] == [1, 2]
+
+
 # ---- several servers
 
 

@@ -364,6 +364,18 @@ def ends_as_failed(_pipeline: Any, at: int, *_operands: object) -> Any:
     return lambda current: current.fail(at)
 
 
+def attempts_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that is entered anew does not begin at attempt 1."""
+    enter = Frame.enter
+
+    def enter_again(self: Frame, label: str) -> None:
+        before = self.attempt
+        enter(self, label)
+        self._begin_attempt(before + 1)
+
+    monkeypatch.setattr(Frame, "enter", enter_again)
+
+
 def growth(backoff: str, factor: Callable[[int], int]) -> Break:
     """Break: the waits of a retry grow in another way."""
     return lambda monkeypatch: monkeypatch.setitem(instructions._GROWTH, backoff, factor)
@@ -420,6 +432,16 @@ def names_with(**other: Any) -> Break:
         monkeypatch.setattr(frame, "pipeline_names", lambda *given: {**made(*given), **other})
 
     return breaks
+
+
+def names_without(name: str) -> Break:
+    """Break: a namespace of a pipeline is empty."""
+    return names_with(**{name: {}})
+
+
+def results_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = settling.all_results
+    monkeypatch.setattr(settling, "all_results", lambda loop, offload: results(loop, offload)[::-1])
 
 
 def outcome(change: Callable[[dict[str, Any]], Any]) -> Break:

@@ -111,7 +111,13 @@ RUNS = (
     _run("prev-follows-continue-and-jump", b.replaced(Frame, "hand_on", lambda _: None), "brief-6-01 S16-1"),
     _run("patches-scopes", b.writes_are_lost("ctx"), "step-5.4-06"),
     _run("labels-are-names", b.replaced(frame, "labels_first", lambda labels, steps, offload: steps), "S48-1"),
+    _run("retry-attempts-omitted", b.replaced(b.pipeline_code, "ATTEMPTS", 5), "S14-2"),
+    _run("jump-counts-anew", b.attempts_go_on, "S15-1"),
+    _run("names-bare", b.names_without("args"), "S11-8"),
+    _run("undefined-in-an-input", b.unbounded_is_empty, "S10-2"),
+    _run("choose-branches-meet", b.sugar_without("choose", ".done"), "S39-3"),
     # outcomes
+    _run("outcome-of-what-is-no-data", b.replaced(Frame, "_small", lambda _, found: found), "S19-1"),
     _run("outcome-ok", b.outcomes_twice, "formal-5-01"),
     _run("outcome-ok", b.outcome(lambda found: found.update(result=None)), "formal-5-03"),
     _run("outcome-error", b.outcome(b.without_error_kind), "formal-5-04"),
@@ -130,6 +136,11 @@ RUNS = (
     _run("loop-parallel-ctx-conflict", b.last_write_wins, "brief-7.2-03 S26-3"),
     _run("loop-width-omitted", b.width_is(1), "S24-1"),
     _run("loop-best-effort", b.failed_iterations_do_not_count, "S27-1"),
+    _run("loop-over-a-number", b.replaced(settling, "collection", lambda *_: [1]), "S23-3"),
+    _run("loop-mode-omitted", b.replaced(program_code, "loop_mode", lambda _: "parallel"), "S25-1"),
+    _run("loop-results-in-order", b.results_reversed, "S29-1"),
+    _run("child-of-itself", b.replaced(decide, "CHILD_DEPTH_MAX", 3), "S43-2"),
+    _run("routing-step-is-the-servers", b.unrecorded("step.done"), "S33-1"),
     # results and credentials
     _run("large-result-by-reference", b.never_offloaded, _LARGE),
     _run("keychain-before-the-first-token", b.missing_credentials_are_empty, "brief-2.1-01 step-2.1-02 S44-1"),
@@ -195,4 +206,7 @@ OTHERS = (
     Broken("replay", "log-with-waiting-tokens", b.unapplied("token.enqueued"), "formal-10.3-01"),
     Broken("replay", "log-of-ctx-merged", b.unapplied("ctx.patched"), "formal-10.3-02"),
     Broken("replay", "log-within-nested-loops", b.unapplied("loop.iteration.done"), "formal-10.3-03"),
+    Broken("replay", "log-of-tokens-used-once", b.unapplied("step.scheduled"), "S35-1"),
+    Broken("replay", "log-of-a-retry", b.unapplied("execution.retried"), "S56-1"),
+    Broken("canon", "workbook-list", b.other_labels, "S42-4"),
 )

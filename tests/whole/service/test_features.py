@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from noetlvm.bridge import compile_texts
 from noetlvm.client import ServiceError
 from noetlvm.conformance.cluster import Cluster
 from noetlvm.conformance.cluster import running as processes
@@ -76,6 +81,41 @@ def test_a_paused_execution_is_resumed_over_the_service(running: Cluster, tmp_pa
     gate.touch()
     assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
     assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
+
+
+PARENT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: tests/parent }
+workflow:
+  - step: start
+    loop: { in: [1, 2, 3], iterator: n, spec: { mode: parallel } }
+    tool: [{ ask: { kind: playbook, path: tests/kid } }]
+"""
+KID = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: kid, path: tests/kid }
+workflow:
+  - step: start
+    tool: [{ think: { kind: shell, command: ["true"] } }]
+"""
+
+
+def test_submit_shows_children_as_run_does(running: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "family.nbc"
+    file.write_bytes(compile_texts([PARENT, KID]))
+
+    def shown(*words: str) -> list[str]:
+        """Return what is shown meanwhile, without times, in an order of its own: that of children is open."""
+        command = [sys.executable, "-m", "noetlvm", *words, str(file)]
+        environment = os.environ | {"NOETLVM_TOKEN": running.token, "NOETLVM_DB": str(tmp_path / "run.db")}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=True)
+        return sorted(re.sub(r"[0-9.]+ *(ms|s)\b", "", line) for line in done.stderr.splitlines() if "kid" in line)
+
+    expected = shown("run")
+    assert len(expected) >= 3
+    assert shown("submit", "--server", running.servers[-1].url) == expected
 
 
 STORED = b"""\
