@@ -4,7 +4,7 @@ Before: every path of a token to the step passes there. After: every line of tok
 there; a line is a token, one of the tokens it becomes, and so on.
 
 Dominators by Lengauer and Tarjan's algorithm. `networkx.immediate_dominators` takes quadratic time where thousands of
-steps lead to one error handler, as they do in playbooks (docs/decisions.md, D14).
+steps lead to one error handler, as they do in playbooks (docs/decisions.md).
 """
 
 from __future__ import annotations

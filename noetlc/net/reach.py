@@ -1,7 +1,7 @@
 """Which steps can run and which arcs can fire, why the others cannot, and the ways between steps.
 
 `Reach` uses two small searches of its own, so that `lint` does not pay for importing networkx. `noetlc.graph` replaces
-them by networkx; a property test holds both to the same answers (docs/decisions.md, D14).
+them by networkx; a property test holds both to the same answers (docs/decisions.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an editor with the schema offers, shows and reports.
 
 A walk over the schema always answers. With `YAML_LANGUAGE_SERVER=…/node_modules/.bin/yaml-language-server`, a program
-that only npm has, the same questions go to that too (docs/decisions.md, D52, has the last result).
+that only npm has, the same questions go to that too (docs/decisions.md has the last result).
 """
 
 from __future__ import annotations
