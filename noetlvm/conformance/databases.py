@@ -7,6 +7,7 @@ wait has an end.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 import signal
 import socket
@@ -139,9 +140,7 @@ class NatsProcess:
     """A private NATS with JetStream on a loopback port. Raises CommandError if it is missing or does not start."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = _unused_port()
         self.address = f"nats://127.0.0.1:{self.port}"
         program = Path(sys.executable).with_name("nats-server")
         if not program.exists():
@@ -183,6 +182,15 @@ class NatsProcess:
         if self._process is not None:
             self.signal(signal.SIGCONT)
             _end_child(self._process, self._process.terminate)
+
+
+def _unused_port() -> int:
+    """Return a port that connections do not get by themselves, so that it is free again after a kill."""
+    while True:
+        port = 10_240 + secrets.randbelow(20_000)
+        with socket.socket() as tried, contextlib.suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 def _end_child(process: subprocess.Popen[bytes], end: Callable[[], None]) -> None:

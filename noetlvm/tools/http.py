@@ -40,8 +40,8 @@ _SETTINGS = (
     Setting(
         "retries",
         ("integer",),
-        "How often the request is sent again after a retryable error, within one attempt of the task: 0 to 10, after "
-        "0.1 s, 0.2 s, 0.4 s and so on. The task's policy sees the last outcome. [default: 0]",
+        "How often the request is sent again after a retryable error, within one attempt of the task: 0 to 10, 0 by "
+        "default, after 0.1 s, 0.2 s, 0.4 s and so on. The task's policy sees the last outcome.",
     ),
 )
 

@@ -230,13 +230,23 @@ def _not_found(**fields: Any) -> Outcome:
     return ok({"status": "not_found", **fields})
 
 
+async def flushed(client: Client) -> None:
+    """Wait until the server has what was sent.
+
+    The client's ping overtakes commands that it has not written yet: the answer to the first ping shows that they are
+    written, the answer to the second that the server has read them.
+    """
+    await client.flush()
+    await client.flush()
+
+
 # ---- operations
 
 
 async def _publish(client: Client, call: ToolCall) -> Outcome:
     subject = call.inputs["subject"]
     await client.publish(subject, _bytes(call), headers=_headers(call))
-    await client.flush()
+    await flushed(client)
     return _found(subject=subject)
 
 

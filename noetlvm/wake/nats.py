@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from noetlvm.store.interface import StoreError
+from noetlvm.tools.nats import flushed
 from noetlvm.wake.interface import Wake
 
 _RECONNECT_SECONDS = 0.5
@@ -51,7 +52,7 @@ class NatsWakeUps:
 
         try:
             await self._client.subscribe(self._subject(topic), queue=group, cb=deliver)
-            await self._client.flush()
+            await flushed(self._client)
         except (NatsError, OSError, TimeoutError) as error:
             await self.close()
             raise StoreError(f"NATS does not answer ({error or type(error).__name__})") from error

@@ -11,6 +11,7 @@ import nats
 import pytest
 
 from noetlvm.tools.call import Outcome
+from noetlvm.tools.nats import flushed
 from tests.servers import nats_server
 
 Run = Callable[..., Outcome]
@@ -168,3 +169,30 @@ def test_no_server_is_retryable(run: Run) -> None:
 def test_an_entry_may_be_a_url_with_a_password(run: Run, url: str) -> None:
     entry = url.replace("://", f"://{USER}:{PASSWORD}@")
     assert run("nats", {"operation": "kv_keys", "bucket": "sessions"}, None, entry)["status"] == "ok"
+
+
+def test_flushed_ends_after_the_server_has_read_what_was_published() -> None:
+    """The client's own `flush` sends its ping before the message."""
+    verbs: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"max_payload": 1024}\r\n')
+        while line := await reader.readline():
+            verbs.append(line.split()[0])
+            if verbs[-1] == b"PUB":
+                await reader.readline()
+            elif verbs[-1] == b"PING":
+                writer.write(b"PONG\r\n")
+        writer.close()
+
+    async def go() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        client = await nats.connect(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        await client.publish("subject", b"message")
+        await flushed(client)
+        assert verbs.index(b"PUB") < len(verbs) - 1
+        assert verbs[-1] == b"PING"
+        await client.close()
+        server.close()
+
+    asyncio.run(asyncio.wait_for(go(), 60))
