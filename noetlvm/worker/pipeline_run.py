@@ -182,7 +182,7 @@ class PipelinePorts(Record):
 class PipelineRun:
     """One pipeline while it runs here."""
 
-    __slots__ = ("_answer", "_frame", "_offload", "_ports", "_secrets", "is_busy", "task", "work")
+    __slots__ = ("_answer", "_frame", "_has_task_begun", "_offload", "_ports", "_secrets", "is_busy", "task", "work")
 
     def __init__(
         self, work: Work, playbook: LoadedPlaybook, secrets: Secrets, offload: Offload, ports: PipelinePorts
@@ -196,6 +196,7 @@ class PipelineRun:
         self.is_busy = False
         """A tool runs for it right now: an orderly stop lets it end."""
         self.task: asyncio.Task[None] | None = None
+        self._has_task_begun = False
 
     def begin(self) -> None:
         """Run until something has to be waited for; then continue in the event loop."""
@@ -209,9 +210,13 @@ class PipelineRun:
         """Leave: now, or as soon as no tool runs."""
         if self.task is not None and (now or not self.is_busy):
             self.task.cancel()
+            if not self._has_task_begun:  # then it ends without a step, and nothing else says so
+                self._has_task_begun = True
+                self._ports.ended(self)
 
     async def _go_on(self, effect: Effect) -> None:
         ports = self._ports
+        self._has_task_begun = True
         try:
             while type(effect) is not Ended and not ports.is_stopping():
                 if not await _PERFORMED[type(effect)](self, effect):

@@ -192,6 +192,28 @@ def test_a_draining_worker_leaves_when_no_server_can_take_its_reports(monkeypatc
     asyncio.run(asyncio.wait_for(test(), 120))
 
 
+class BundleLink(UnreachableLink):
+    """A server that answers with one bundle and nothing else."""
+
+    def get(self, path: str) -> bytes:
+        return compile_source("one.yaml", PLAYBOOK)[0]
+
+
+def test_a_pipeline_that_is_stopped_before_its_first_step_leaves_its_worker() -> None:
+    """As after a worker was suspended: it sees that the lease is over before the pipeline gets a turn."""
+
+    async def test() -> None:
+        worker = RemoteWorker(BundleLink(), ToolRunner(()), id="w", pools=("default",), slots=1)
+        work = Work("x", "b", "tests/one", "start", 1, "", 1, {}, {}, {}, {}, None, FrameState(), None, "x", ())
+        worker._begin(work, {})
+        assert len(worker._runs) == 1
+        worker.give_up(("x", 1, ""), 1)
+        await asyncio.sleep(0)
+        assert worker._runs == {}
+
+    asyncio.run(asyncio.wait_for(test(), 120))
+
+
 def test_a_server_starts_without_wake_ups_and_connects_them_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("noetlvm.service.driver.RECONNECT_SECONDS", 0.01)
     attempts: list[int] = []
