@@ -27,7 +27,6 @@ def canon(
       noetlc canon etl.yaml -o canon.yaml   the same, into a file
       cat etl.yaml | noetlc canon -
 
-    \b
     Exit codes: 0 printed, 1 the playbook has errors (they are shown as lint shows them), 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.files import write_file

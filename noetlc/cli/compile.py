@@ -47,7 +47,7 @@ def compile(
     \b
     Examples:
       noetlc compile etl.yaml                      makes etl.nbc
-      noetlc compile etl.yaml load.yaml -o x.nbc   two playbooks, the first is the main one
+      noetlc compile etl.yaml load.yaml -o x.nbc   the first is the main one
       noetlc compile etl.yaml --emit asm           the code, for people
       noetlc compile etl.yaml --emit canon         the canonical form, as YAML
 

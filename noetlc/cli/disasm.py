@@ -18,7 +18,7 @@ def disasm(
     Examples:
       noetlc disasm etl.nbc
       noetlc disasm etl.nbc -o etl.nasm && noetlc asm etl.nasm -o same.nbc
-      diff <(noetlc disasm --no-source old.nbc) <(noetlc disasm --no-source new.nbc)
+      diff <(noetlc disasm --no-source a.nbc) <(noetlc disasm --no-source b.nbc)
 
     \b
     Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.

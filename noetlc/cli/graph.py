@@ -44,12 +44,12 @@ def graph(
     Examples:
       noetlc graph etl.yaml
       noetlc graph etl.nbc --fail-on unreachable,trap,unbounded
-      noetlc graph etl.yaml --path fetch report      the shortest run between two steps
+      noetlc graph etl.yaml --path fetch report      the shortest run
       noetlc graph etl.yaml --format html -o etl.html
       noetlc graph --diff old.nbc new.nbc            what appeared and what went
 
-    \b
     Findings: unreachable, dead-arc, trap, unbounded, race, critical.
+
     Exit codes: 0 no finding of --fail-on, 1 such findings, errors in the playbook or no such run, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.graph.run import GraphFormat, Order

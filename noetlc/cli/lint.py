@@ -60,7 +60,7 @@ def lint(
 
     \b
     Examples:
-      noetlc lint                              every playbook in this folder and below
+      noetlc lint                              every playbook below this folder
       noetlc lint flows/etl.yaml --fix         apply safe fixes
       noetlc lint flows --format sarif --output lint.sarif
       cat etl.yaml | noetlc lint - --stdin-filename etl.yaml

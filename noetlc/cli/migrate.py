@@ -55,12 +55,11 @@ def migrate(
     \b
     Examples:
       noetlc migrate old.yaml --diff           what would change
-      noetlc migrate flows --write             migrate a folder; the summary lists what needs a hand
-      noetlc migrate flows --check             for CI: exit code 1 if a file is not canonical
+      noetlc migrate flows --write             migrate a folder
+      noetlc migrate flows --check             for CI: changes nothing
       noetlc migrate flows --report markdown > migration.md
       noetlc migrate old.yaml --explain 42     why line 42 changes
 
-    \b
     Exit codes: 0 done, 1 a file needs a hand (with --check: or would change), 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.migrate import report as reports

@@ -60,11 +60,10 @@ def conformance(
 
     \b
     Examples:
-      noetlvm conformance                                    all stages, in this process
+      noetlvm conformance                        all stages, in this process
       noetlvm conformance --mode postgres --junit report.xml
-      noetlvm conformance --stage lint --command ./mylinter  another implementation
+      noetlvm conformance --command ./mylinter   another implementation
 
-    \b
     Exit codes: 0 all cases pass and every requirement has one, 1 not so, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlvm.conformance.report import SuiteReport

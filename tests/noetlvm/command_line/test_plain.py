@@ -95,6 +95,17 @@ def test_both_readers_agree_on_every_option_of_every_command(program: CommandPro
     assert read_words(command, together) == read_by_typer(program, name, together)
 
 
+@pytest.mark.parametrize(("program", "name"), COMMANDS, ids=[f"{program.name} {name}" for program, name in COMMANDS])
+def test_help_fits_eighty_columns_and_has_an_example(
+    program: CommandProgram, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run_with_typer(program, [name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Example" in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
 def test_options_may_stand_before_between_and_after_arguments() -> None:
     read = read_words(COMPILER.find("lint"), ["--quiet", "a.yaml", "--select", "P1", "b.yaml", "--select", "P5"])
     assert read is not None
