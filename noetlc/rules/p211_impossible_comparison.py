@@ -41,10 +41,10 @@ _EFFECTS = {
     **dict.fromkeys(_ORDER, "fails"),
 }
 
-_MEANT = {
+_MEANT: dict[str, dict[str, str]] = {
     "outcome.status": {"success": "ok", "succeeded": "ok", "done": "ok", "failed": "error", "failure": "error"},
     "event.status": {"ok": "success", "done": "success", "failed": "error", "failure": "error"},
-    "event.name": {row.camel: row.name for row in BOUNDARY.values()}
+    "event.name": {row.camel: str(row.name) for row in BOUNDARY.values()}
     | {"success": "step.done", "ok": "step.done", "error": "step.failed", "failed": "step.failed"}
     | {"loop.failed": "step.failed", "step.error": "step.failed", "step.success": "step.done"}
     | {"call.done": "step.done", "call.error": "step.failed"},

@@ -7,6 +7,7 @@ from typing import Any
 
 from noetlvm.cli.data_text import counted, duration
 from noetlvm.data.event import Event, Recorded
+from noetlvm.language.events import EventName
 from noetlvm.limits import EVENTS_WARNING
 
 _SECONDS_BETWEEN = 1.0
@@ -180,7 +181,7 @@ def _one_line(message: Any) -> str:
     return text if len(text) <= 160 else f"{text[:159]}…"
 
 
-_HANDLERS: dict[str, Callable[[Progress, Event], Iterator[str]]] = {
+_HANDLERS: dict[EventName, Callable[[Progress, Event], Iterator[str]]] = {
     "step.scheduled": Progress._scheduled,
     "step.started": Progress._started,
     "loop.started": Progress._loop_started,

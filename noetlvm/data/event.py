@@ -9,13 +9,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from noetlvm.language.events import EVENTS, Entity, Status
+from noetlvm.language.events import EVENTS, Entity, EventName, Status
 
 
 class Event(NamedTuple):
     """What happened."""
 
-    name: str
+    name: EventName
     data: dict[str, Any]
     """Plain data, and small: what is large is there by reference."""
     run: int = 0

@@ -6,8 +6,21 @@ Names and meaning only. How an event changes state is the business of the machin
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from noetlvm.record import Record
+
+# fmt: off
+EventName: TypeAlias = Literal[
+    "playbook.execution.requested", "playbook.request.evaluated", "workflow.started", "token.enqueued",
+    "token.claimed", "token.denied", "token.rejected", "step.scheduled", "step.started", "task.started",
+    "task.done", "child.finished", "ctx.patched", "step.done", "step.failed", "loop.started",
+    "loop.iteration.started", "loop.iteration.done", "loop.iteration.failed", "loop.done", "next.evaluated",
+    "workflow.finished", "playbook.processed", "execution.paused", "execution.resumed", "execution.cancelled",
+    "execution.retried",
+]
+# fmt: on
+"""A literal type: the type checker refuses an event, and a comparison with one, that the catalogue does not have."""
 
 
 class Plane(StrEnum):
@@ -48,7 +61,7 @@ class Payload(Record):
 class EventKind(Record):
     """One row of the catalogue."""
 
-    name: str
+    name: EventName
     camel: str
     """The formal specification's name where it has one (formal §10.2), else one made the same way."""
     plane: Plane
@@ -59,7 +72,7 @@ class EventKind(Record):
     payload: tuple[Payload, ...] = ()
     boundary: Status | None = None
     """The status it carries into routing, if the event makes the server evaluate `next` (S21)."""
-    folded_into: str = ""
+    folded_into: EventName | None = None
     """The event that implies this one, where recording both would only make the log longer."""
 
 

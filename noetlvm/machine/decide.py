@@ -14,6 +14,7 @@ from typing import Any
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
+from noetlvm.language.events import EventName
 from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
 from noetlvm.machine.fold import Journal, covers, parallel_around
 from noetlvm.machine.instructions import FAILED, failure
@@ -292,7 +293,7 @@ class _Decider:
         self._fail_thread(event, error)
 
     def _fail_thread(self, event: Event, error: dict[str, Any]) -> None:
-        name = "loop.iteration.failed" if event.iteration else "step.failed"
+        name: EventName = "loop.iteration.failed" if event.iteration else "step.failed"
         self._journal.emit(name, {"error": error}, event.run, event.iteration)
 
     def _ended(self, event: Event) -> None:
@@ -347,11 +348,13 @@ def _error_outcome(kind: str, message: str) -> dict[str, Any]:
     return {"status": "error", "result": None, "error": failure(kind, message)}
 
 
-_TASK_EVENTS = frozenset({"task.started", "task.done"})
-_OUTSIDE_LOOP = frozenset({"step.started", "step.done", "step.failed"})
-_IN_LOOP = frozenset({"step.started", "loop.iteration.started", "loop.iteration.done", "loop.iteration.failed"})
+_TASK_EVENTS: frozenset[EventName] = frozenset({"task.started", "task.done"})
+_OUTSIDE_LOOP: frozenset[EventName] = frozenset({"step.started", "step.done", "step.failed"})
+_IN_LOOP: frozenset[EventName] = frozenset(
+    {"step.started", "loop.iteration.started", "loop.iteration.done", "loop.iteration.failed"}
+)
 
-_REPORTED: dict[str, Callable[[_Decider, Event], None]] = {
+_REPORTED: dict[EventName, Callable[[_Decider, Event], None]] = {
     "step.started": _Decider._started,
     "loop.iteration.started": _Decider._started,
     "task.started": _Decider._task_started,

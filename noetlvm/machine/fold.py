@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
-from noetlvm.language.events import BOUNDARY
+from noetlvm.language.events import BOUNDARY, EventName
 from noetlvm.machine.payload import rough_bytes
 from noetlvm.machine.state import FAILURES_LISTED, Child, LoopRun, Run, State, Thread, Token, View
 
@@ -503,7 +503,7 @@ def _drop_pending(state: State, number: int) -> None:
             del pending[key]
 
 
-HANDLERS: dict[str, Callable[[State, Event], None]] = {
+HANDLERS: dict[EventName, Callable[[State, Event], None]] = {
     "playbook.execution.requested": _requested,
     "playbook.request.evaluated": _evaluated,
     "workflow.started": _started,
@@ -549,6 +549,6 @@ class Journal:
         apply(self.state, event, self.now)
         self.events.append(event)
 
-    def emit(self, name: str, data: dict[str, Any], run: int = 0, iteration: str = "") -> None:
+    def emit(self, name: EventName, data: dict[str, Any], run: int = 0, iteration: str = "") -> None:
         """Record an event that is about no task."""
         self.record(Event(name, data, run, iteration))

@@ -21,6 +21,7 @@ from noetlvm.machine.remedies import Remedy, remedy_in, run_again
 from noetlvm.machine.scope import Scope, labels_first, pipeline_names, unmasked
 
 if TYPE_CHECKING:
+    from noetlvm.language.events import EventName
     from noetlvm.machine.loaded import LoadedPipeline, LoadedPlaybook
     from noetlvm.machine.messages import Work
     from noetlvm.machine.payload import Offload
@@ -248,7 +249,7 @@ class Frame:
 
     def finish(self) -> Ended:
         """End as done; the last `_prev` is the result (S16)."""
-        self._end("done", {"result": self._result})
+        self._end("step.done", "loop.iteration.done", {"result": self._result})
         return Ended("done", self._result)
 
     def fail(self, at: int) -> Ended:
@@ -284,18 +285,17 @@ class Frame:
 
     # ---- events
 
-    def _event(self, name: str, data: dict[str, Any]) -> Event:
+    def _event(self, name: EventName, data: dict[str, Any]) -> Event:
         scope = self._scope
         return Event(name, data, scope.run, scope.iteration, self.task, self.label, self.attempt)
 
-    def _end(self, word: str, data: dict[str, Any]) -> None:
+    def _end(self, of_run: EventName, of_iteration: EventName, data: dict[str, Any]) -> None:
         scope = self._scope
-        name = f"loop.iteration.{word}" if scope.iteration else f"step.{word}"
-        self.events.append(Event(name, data, scope.run, scope.iteration))
+        self.events.append(Event(of_iteration if scope.iteration else of_run, data, scope.run, scope.iteration))
 
     def _failed(self, error: dict[str, Any], place: str) -> Ended:
         task = {"task": self.label} if self.label else {}
-        self._end("failed", {"error": error, "at": place, **task})
+        self._end("step.failed", "loop.iteration.failed", {"error": error, "at": place, **task})
         return Ended("failed", None, error)
 
     def _small(self, outcome: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from noetlvm.data.encoding import UnencodableError, decode, encode
 from noetlvm.data.event import Event, Recorded
+from noetlvm.language.events import EventName
 from noetlvm.machine.decide import decide
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import (
@@ -217,13 +218,13 @@ class LogReplay:
         return lambda: LeaseLost(event.run, lost, lease - 1)
 
 
-_BEGINNINGS = frozenset({"step.started", "loop.iteration.started"})
-_REPORTED = frozenset(
+_BEGINNINGS: frozenset[EventName] = frozenset({"step.started", "loop.iteration.started"})
+_REPORTED: frozenset[EventName] = frozenset(
     {"task.started", "task.done", "step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"}
 )
 
 
-_INPUTS: dict[str, Callable[[LogReplay, Event, int], Input]] = {
+_INPUTS: dict[EventName, Callable[[LogReplay, Event, int], Input]] = {
     "playbook.execution.requested": LogReplay._request,
     "child.finished": LogReplay._child_finished,
     "execution.paused": lambda *_: Pause(),

@@ -42,8 +42,8 @@ MOVES_MAX = 1_024
 IsSpent = Callable[[int], bool]
 """Whether a decision that has made so many events must be cut."""
 
-NOBODY = Event("", {})
-"""Stands for a request, which writes to `ctx` before any run."""
+_REQUEST = Event("ctx.patched", {})
+"""A request, which writes to `ctx` before any run."""
 
 
 class Settling:
@@ -83,7 +83,7 @@ class Settling:
         data = {"token": self._state.last_token + 1, "step": step, "args": args}
         self.journal.emit("token.enqueued", data | more)
 
-    def patch_ctx(self, patch: dict[str, Any], by: Event = NOBODY) -> dict[str, Any] | None:
+    def patch_ctx(self, patch: dict[str, Any], by: Event = _REQUEST) -> dict[str, Any] | None:
         """Write to `ctx` on behalf of the task or loop of an event; return the error if that makes it too large."""
         if not patch:
             return None
@@ -261,7 +261,7 @@ class Settling:
             raise MergeError(failure("limit", f"the loop writes too much to `ctx`: {error}")) from None
         if parallel_around(run, path):
             return {"ctx": patch}
-        problem = self.patch_ctx(patch, Event("", {}, number, path))
+        problem = self.patch_ctx(patch, Event("ctx.patched", {}, number, path))
         if problem:
             raise MergeError(problem)
         return {}

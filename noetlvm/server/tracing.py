@@ -20,7 +20,7 @@ from uuid import UUID
 
 from noetlvm import __version__
 from noetlvm.data.event import Event, Recorded, status, step_run_id, task_run_id
-from noetlvm.language.events import Status
+from noetlvm.language.events import EventName, Status
 from noetlvm.store.interface import Execution, LogReader
 
 if TYPE_CHECKING:
@@ -193,9 +193,9 @@ class TraceWriter:
         )
 
 
-_BEGINNINGS = frozenset({"playbook.execution.requested", "execution.retried"})
+_BEGINNINGS: frozenset[EventName] = frozenset({"playbook.execution.requested", "execution.retried"})
 
-_ENDS: dict[str, Callable[[TraceWriter, Execution, _OpenSpans, Recorded], None]] = {
+_ENDS: dict[EventName, Callable[[TraceWriter, Execution, _OpenSpans, Recorded], None]] = {
     "task.done": TraceWriter._task_done,
     "step.done": TraceWriter._step_ended,
     "step.failed": TraceWriter._step_ended,

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from noetlvm.data.event import Event, Recorded
+from noetlvm.language.events import EventName
 from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
@@ -443,7 +444,7 @@ def _is_last(event: Event) -> bool:
     return event.name in _ENDINGS or bool(event.data.get("child") or event.data.get("suspended"))
 
 
-_ENDINGS = frozenset({"step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"})
+_ENDINGS: frozenset[EventName] = frozenset({"step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"})
 
 _PERFORMED: dict[type, Callable[[Driver, Active, Any], None]] = {
     OpenWork: Driver._open,

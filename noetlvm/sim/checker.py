@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event, Recorded
+from noetlvm.language.events import EventName
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.sim.playbooks import FAILED, NEXT_ROUND, ROUNDS, SUCCEEDED, Document, inlined, tasks_in
 from noetlvm.sim.ports import SECRET
@@ -46,7 +47,7 @@ INVARIANTS = {
     "progress": "Once faults stop, everything ends: executions, commands, requests.",
 }
 
-_BOUNDARIES = {"step.done": "success", "loop.done": "success", "step.failed": "error"}
+_BOUNDARIES: dict[EventName, str] = {"step.done": "success", "loop.done": "success", "step.failed": "error"}
 _CLOCK_FAULTS = frozenset({"clock_jump", "clock_drift", "stopped_worker"})
 _LOOP_WIDTH = 32
 _SECRET = SECRET.encode()
@@ -508,10 +509,10 @@ def _attempts_of(step: Document) -> dict[str, int]:
 
 
 _READ_EVENT = (SUCCEEDED, FAILED)
-_FIRST = "playbook.execution.requested"
+_FIRST: EventName = "playbook.execution.requested"
 _OVER = ("success", "failed", "cancelled")
 
-_HANDLERS: dict[str, Callable[[_LogModel, Event], None]] = {
+_HANDLERS: dict[EventName, Callable[[_LogModel, Event], None]] = {
     _FIRST: _LogModel._requested,
     "playbook.request.evaluated": _LogModel._evaluated,
     "workflow.started": _LogModel._workflow_started,
