@@ -20,6 +20,7 @@ from typing import cast
 
 from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
+from noetlc.compile import COMPILER_CODES
 from noetlc.finding import TOPICS, Severity
 from noetlc.migrate.constructs import CONSTRUCTS, Effect
 from noetlc.migrate.dialect import TITLES, Dialect
@@ -72,6 +73,8 @@ def rules_page() -> str:
             ("code", "name", "severity", "what it finds"),
             ((f"[{rule.code}](#{anchor(rule)})", rule.name, rule.severity.value, rule.summary) for rule in members),
         )
+    page += "## C: the compiler\n\nWhat `noetlc compile` finds besides.\n\n"
+    page += table(("code", "meaning"), ((f"`{code}`", text) for code, text in COMPILER_CODES.items()))
     return page + "".join(rule_section(rule) for rule in rules)
 
 

@@ -38,9 +38,9 @@ TOO_LARGE = "C004"
 OTHER_STEP = "C005"
 COMPILER_CODES = {
     SAME_PATH: "two playbooks of one bundle have the same path",
-    OTHER_PLAYBOOK: "a child that is not among the files, and so is left to the catalogue",
-    TOO_LARGE: "more than a bundle can hold",
-    OTHER_STEP: "a `return_step` that the child does not have",
+    OTHER_PLAYBOOK: "a child playbook is not among the files; a server looks it up in its catalogue",
+    TOO_LARGE: "the playbook is larger than a bundle can hold",
+    OTHER_STEP: "`return_step` names a step that the child playbook does not have",
 }
 """Findings of the compiler itself."""
 

@@ -1,1 +1,1 @@
-"""What one does with bundles at the command line: build them, look into them, find the way back to the source."""
+"""Reading bundles at the command line: open one, inspect it, map an instruction back to its source."""

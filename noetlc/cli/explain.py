@@ -1,4 +1,4 @@
-"""`noetlc explain`: a rule's page, from the rule's own file."""
+"""`noetlc explain`: a rule's page, from the rule's own file, or the meaning of another code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def explain(
     name: Annotated[
-        str | None, Argument(metavar="RULE", help="A code (P103) or a name. Default: list all rules.")
+        str | None, Argument(metavar="RULE", help="A code (P103, V039) or a name. Default: list all rules.")
     ] = None,
     whole_pages: Annotated[bool, Option("--all", help="Print the pages of all rules.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
@@ -23,6 +23,7 @@ def explain(
     Examples:
       noetlc explain              all rules, one line each
       noetlc explain P103         one rule's page
+      noetlc explain V039         what a code of the verifier means
       noetlc explain --all --json every page, for other tools
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
@@ -30,6 +31,9 @@ def explain(
     from noetlc.report.pages import page, page_json, rule_list
     from noetlc.rules.catalogue import all_rules
 
+    if name is not None and (meaning := _meaning(name.upper())):
+        print(json_module.dumps({"code": name.upper(), "summary": meaning}) if json else f"{name.upper()}: {meaning}")
+        return 0
     rules = all_rules() if name is None else (_find(name),)
     if json:
         pages = [page_json(rule) for rule in rules]
@@ -40,6 +44,18 @@ def explain(
         text = "\n\n".join(page(rule) for rule in rules)
     print(text, end="")
     return 0
+
+
+def _meaning(code: str) -> str:
+    """Return what a code means that is no rule's: of the compiler, the decoder or the verifier; else nothing."""
+    if code[:1] not in ("C", "M", "V"):
+        return ""
+    from noetlc.compile import COMPILER_CODES
+    from noetlvm.bytecode.codec.malformed import MALFORMED
+    from noetlvm.bytecode.verify.operands import INVALID
+
+    meanings: dict[str, str] = {**COMPILER_CODES, **{str(key): text for key, text in MALFORMED.items()}, **INVALID}
+    return meanings.get(code, "")
 
 
 def _find(name: str) -> type[Rule]:

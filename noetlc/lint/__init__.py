@@ -1,1 +1,1 @@
-"""Running the rules over files: finding the files, configuration, cache, ignores, baseline, fixes."""
+"""Running the rules over files: finding the files, cache, ignores, baseline, fixes."""

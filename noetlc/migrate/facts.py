@@ -11,7 +11,6 @@ from noetlc.migrate.templates import paths_read
 
 STEP_KEYS = frozenset({"step", "desc", "spec", "loop", "tool", "next"})
 SUGAR = frozenset({"choose", "while", "until"})
-TASK_WORDS = frozenset({"kind", "tool", "eval", "spec", "retry", "type"})
 _DATA_KEY = re.compile(r"""["']data["']\s*:|\bdata\s*=""")
 
 

@@ -1,1 +1,1 @@
-"""The command line of the virtual machine: one file a command. It only speaks; what it says is decided elsewhere."""
+"""The `noetlvm` command line: one file for each command. Commands parse options and print; the work is elsewhere."""

@@ -1,1 +1,1 @@
-"""Expressions as both sides know them: the names a template sees, and the filters, tests and methods it may use."""
+"""Evaluates expressions: verified stack code becomes Python functions that charge fuel; filters, tests and methods."""

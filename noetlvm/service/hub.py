@@ -88,11 +88,6 @@ class ConnectedWorker:
             return set()
         return {grant.unit_pool for grant in self.grants if grant.unit_pool}
 
-    def has_of_unit(self, part: Part, unit: str) -> bool:
-        """Return whether it has a command of the unit that a part belongs to."""
-        held = (*self.held, *self.leaving)
-        return any(other[:2] == part[:2] and covers(unit, other[2]) for other in held)
-
     def report(self, part: Part, lease: int, *, is_last: bool) -> bool:
         """Take note of a report; return False if the worker does not hold the command."""
         if self.held.get(part) != lease:

@@ -96,7 +96,6 @@ class _Run:
         self.ctx = ctx
         self.is_final = is_final
         self.boundary = ""
-        self.error_kind = ""
         self.leases: dict[str, int] = {}
         self.since = 0.0
         """When its outermost loop started."""

@@ -1,1 +1,1 @@
-"""Keeps executions: their events, bundles, snapshots, commands and requests. Decides nothing about them."""
+"""Stores executions: their events, bundles, snapshots, commands and requests. Decides nothing about them."""

@@ -36,10 +36,6 @@ class StoreError(Exception):
     """The store cannot do this. The message says why, and what to do. Nothing was written; a retry is allowed."""
 
 
-class ConflictError(StoreError):
-    """Another writer has appended to the execution since the caller read it."""
-
-
 class LockedError(StoreError):
     """Another process writes to this database."""
 

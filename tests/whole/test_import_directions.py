@@ -110,6 +110,8 @@ def test_the_compiler_imports_only_what_it_may_see_of_the_vm() -> None:
         if _distribution(name) == "noetlvm" and package_of(name) not in allowed
     ]
     assert wrong == []
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"imports nothing but {', '.join(f'`{name}`' for name in SEEN_BY_THE_COMPILER)}.\n" in page
 
 
 def test_only_two_readers_import_yaml() -> None:

@@ -29,6 +29,18 @@ def test_a_page_has_the_reason_and_both_examples(noetlc: Noetlc, wanted: str) ->
     assert "# noetlc: ignore[P007]" in page
 
 
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [("C002", "have the same path"), ("m001", "no bundle"), ("V039", "must end with TRUTH")],
+)
+def test_codes_of_the_compiler_and_of_bundles_are_explained(noetlc: Noetlc, code: str, meaning: str) -> None:
+    answer = noetlc("explain", code)
+    assert answer.code == 0
+    assert answer.out.startswith(f"{code.upper()}: ")
+    assert meaning in answer.out
+    assert meaning in json.loads(noetlc("explain", code, "--json").out)["summary"]
+
+
 def test_all_pages_can_be_printed(noetlc: Noetlc) -> None:
     pages = noetlc("explain", "--all").out
     assert all(f"{rule.code} {rule.name} (" in pages for rule in all_rules())

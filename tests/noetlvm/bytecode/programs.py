@@ -39,7 +39,6 @@ Row = tuple[object, ...] | str
 SERVER = ("workload", "ctx", "args", "event", "execution_id")
 LOOP_IN = ("workload", "ctx", "args", "execution_id")
 TASK = ("workload", "keychain", "ctx", "args", "execution_id", "_prev", "_task", "_attempt")
-AFTER_TASK = (*TASK, "outcome")
 
 
 # -- builders ------------------------------------------------------------------------------------------------------

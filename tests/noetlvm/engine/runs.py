@@ -20,7 +20,8 @@ from noetlvm.server.recovery import folded
 from noetlvm.store.interface import Execution, Store
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.worker.pipeline_run import Clock, FakeClock
+from noetlvm.worker.pipeline_run import Clock
+from tests.fake_clock import FakeClock
 
 Play = Callable[[ToolCall], Awaitable[Outcome]]
 

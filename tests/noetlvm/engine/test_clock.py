@@ -12,7 +12,8 @@ import pytest
 
 from noetlvm.server.identity import child_id, new_ids
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
-from noetlvm.worker.pipeline_run import FakeClock, SystemClock
+from noetlvm.worker.pipeline_run import SystemClock
+from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of
 
 ROOT = Path(__file__).resolve().parents[3]

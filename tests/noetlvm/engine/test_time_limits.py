@@ -12,7 +12,7 @@ from noetlvm.engine.engine import Engine
 from noetlvm.server.recovery import recovered
 from noetlvm.store.interface import Append, Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.worker.pipeline_run import FakeClock
+from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
 SLOW = """

@@ -227,10 +227,6 @@ def first_that_holds(self: Routing) -> list[int]:
     return all_that_hold(self)[:1]
 
 
-def last_that_holds(self: Routing) -> list[int]:
-    return all_that_hold(self)[-1:]
-
-
 def only_guarded_hold(self: Routing, index: int) -> bool:
     guard = self.step.arcs[index].guard
     return guard is not None and bool(guard(self.names, instructions.Fuel()))

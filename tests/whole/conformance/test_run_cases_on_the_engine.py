@@ -23,7 +23,7 @@ from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.script import Script
 from noetlvm.tools.call import Outcome, ToolCall, ok
-from noetlvm.worker.pipeline_run import FakeClock
+from tests.fake_clock import FakeClock
 from tests.whole.conformance.suite import Case, read_cases
 
 BEYOND = ("lost", "late")

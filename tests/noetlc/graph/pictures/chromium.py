@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -154,9 +153,6 @@ class Chromium:
     def prefer(self, scheme: str) -> None:
         """Be a viewer who likes it `light` or `dark`."""
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
 
     def complaints(self) -> list[Any]:
         """Return what the page logged, threw, or asked the network for."""
