@@ -39,7 +39,11 @@ def _print_all(kinds: list[ToolKind], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([as_data(kind) for kind in kinds], indent=2))
         return
+    from noetlvm.tools.runner import missing_packages
+
     print_table(_overview(kinds))
+    for sentence in missing_packages(kind.name for kind in kinds):
+        print(sentence)
 
 
 def _print_one(kind: ToolKind, *, as_json: bool) -> None:

@@ -26,6 +26,18 @@ INTERRUPTED = 130
 _USUAL = gc.get_threshold()
 _AT_START = (200_000, 50, 50)
 
+EXTRAS = {
+    "fastapi": "server",
+    "httpx": "client",
+    "nats": "nats",
+    "opentelemetry": "otel",
+    "prometheus_client": "server",
+    "psycopg": "postgres",
+    "uvicorn": "server",
+    "websockets": "server",
+}
+"""Packages that commands import when they need them, and the extra that installs each."""
+
 
 class CommandError(Exception):
     """The command cannot run. Its message is all that the user sees; none if it was printed already. Exit code 2."""
@@ -57,9 +69,13 @@ def run_program(name: str, version: str, load: Callable[[], CommandProgram]) -> 
     except OSError as error:  # the system refused: a full disk behind standard output, for example
         where = f"{error.filename}: " if error.filename else "cannot read or write: "
         return _report(name, error, f"{where}{error.strerror or error}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            return _report_defect(name, error)
+        return _report(name, error, f"this needs the package `{package}`: pip install 'noetlc[{EXTRAS[package]}]'")
     except Exception as error:  # a bug of ours, reported in two lines
-        what = f"internal error: {type(error).__name__}: {error}\nThis is a defect of {name}, not of your playbook."
-        return _report(name, error, f"{what} Please report it; {_debug_variable(name)}=1 shows the traceback.")
+        return _report_defect(name, error)
     return code
 
 
@@ -110,6 +126,11 @@ def _report(name: str, error: Exception, message: str) -> int:
         raise error
     print(f"{name}: {message}", file=sys.stderr)
     return CANNOT_RUN
+
+
+def _report_defect(name: str, error: Exception) -> int:
+    what = f"internal error: {type(error).__name__}: {error}\nThis is a defect of {name}, not of your playbook."
+    return _report(name, error, f"{what} Please report it; {_debug_variable(name)}=1 shows the traceback.")
 
 
 def _debug_variable(name: str) -> str:

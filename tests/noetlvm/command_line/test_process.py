@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import metadata
+
+import pytest
+
+from noetlvm.command_line.declared import CommandProgram
+from noetlvm.command_line.process import CANNOT_RUN, EXTRAS, run_program
 
 
 def process(text: str, stdout: int | None = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
@@ -24,6 +30,27 @@ def test_what_was_printed_and_the_exit_code_come_out() -> None:
 def test_exit_functions_run_first_and_may_print() -> None:
     done = process("atexit.register(print, 'last'); print('first'); leave(0)")
     assert (done.returncode, done.stdout) == (0, "first\nlast\n")
+
+
+@pytest.mark.parametrize(("module", "said"), [
+    ("uvicorn", "noetlvm: this needs the package `uvicorn`: pip install 'noetlc[server]'\n"),
+    ("nats.aio", "noetlvm: this needs the package `nats`: pip install 'noetlc[nats]'\n"),
+    ("noetlvm.lost", "noetlvm: internal error: ModuleNotFoundError: "),
+])  # fmt: skip
+def test_a_package_that_is_not_installed_is_named_with_its_extra(
+    module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load() -> CommandProgram:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr(sys, "argv", ["noetlvm", "server"])
+    assert run_program("noetlvm", "1", load) == CANNOT_RUN
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_every_extra_that_a_message_names_exists() -> None:
+    offered = metadata("noetlc").get_all("Provides-Extra") or []
+    assert set(EXTRAS.values()) <= set(offered)
 
 
 def test_a_thread_that_is_still_at_work_ends_it() -> None:
