@@ -44,14 +44,25 @@ def compile_playbooks(paths: Sequence[str], *, quiet: bool = False) -> bytes:
 
 def compile_texts(texts: Sequence[str]) -> bytes:
     """Return the bundle of playbooks given as text, the main one first; their errors are the message."""
-    from noetlc.compile import PlaybookFile, compile_playbooks
+    from noetlc.compile import compile_playbooks
     from noetlc.finding import Severity
 
-    compiled = compile_playbooks([PlaybookFile(f"playbook_{at}", text.encode()) for at, text in enumerate(texts, 1)])
+    compiled = compile_playbooks(_files(texts))
     errors = [one.message for file in compiled.files for one in file.findings if one.severity is Severity.ERROR]
     if compiled.program is None:
         raise CompilationError("; ".join(errors), _findings(compiled))
     return compiled.data
+
+
+def compile_valid(texts: Sequence[str]) -> bytes:
+    """Return the same bundle of playbooks that have no errors by construction, in half the time: nothing is checked."""
+    from noetlc.compile import compile_valid
+
+    return compile_valid(_files(texts))
+
+
+def _files(texts: Sequence[str]) -> list[tuple[str, bytes]]:
+    return [(f"playbook_{at}", text.encode()) for at, text in enumerate(texts, 1)]
 
 
 def compile_source(path: str, data: bytes) -> tuple[bytes, list[dict[str, Any]]]:

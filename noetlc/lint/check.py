@@ -73,6 +73,16 @@ def check_source(source: Source, settings: Settings = DEFAULT_SETTINGS) -> Check
     return _checked(source, document, spelled.playbook, parsed.problems, settings, spelled.respellings)
 
 
+def read_valid(path: str, data: bytes) -> tuple[Source, ast.Playbook]:
+    """Read a playbook that has no errors, without checking it."""
+    source = Source(path, decode(data)[0])
+    root = read_document(source.text).root
+    playbook = None if root is None else parse_playbook(root).playbook
+    if playbook is None:
+        raise ValueError(f"{path} is no playbook")
+    return source, canonical_spelling(playbook, source.text).playbook
+
+
 def _check_in_own_words(source: Source, document: Document, settings: Settings) -> CheckedFile:
     """Check what a file of another dialect means: its migrated form, at the lines of the original."""
     from noetlc.migrate.migration import migrate_document

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+
+if TYPE_CHECKING:
+    from noetlvm.sim.campaign import Campaign
 
 _SEEDS = re.compile(r"(\d{1,15})\.\.(\d{1,15})?")
 _DURATION = re.compile(r"(\d{1,6})(s|m|h)")
@@ -23,42 +28,73 @@ def sim(
     embedded: Annotated[
         bool, Option("--embedded", help="Simulate one process that is server and worker, and is resumed.")
     ] = False,
+    report: Annotated[
+        str | None,
+        Option("--report", metavar="FILE", help="Add the seeds to those of a report, which they must follow."),
+    ] = None,
     as_json_object: Json = False,
 ) -> int:
     """Simulate servers, workers and clients under faults, one random playbook and schedule for each seed.
 
     The production code runs on a virtual clock, network and store; a checker of its own reads the logs. The same seed
     gives the same bytes. Exits with 1 at the first seed that breaks an invariant: it prints the command that repeats
-    it, and a small playbook and schedule that break the same invariant.
+    it, and a small playbook and schedule that break the same invariant. A long campaign may run in parts: `--report`
+    makes the file or continues it.
 
     Example: noetlvm sim --seeds 100..199 --jobs 2
     """
     from time import monotonic
 
     from noetlvm.data.references import as_json
-    from noetlvm.sim.campaign import Campaign, failure_text, run_seeds
+    from noetlvm.sim.campaign import failure_text, run_seeds
 
     first, last = _range(seeds)
     seconds = _seconds(duration)
     if last is None and seconds is None:
         raise CommandError("`--seeds A..` without an end needs `--for`")
-    campaign, began = Campaign(), monotonic()
+    campaign, began = _campaign(report, first, is_embedded=embedded), monotonic()
+    before = campaign.seeds
     for result in run_seeds(first, None if seconds is not None else last, jobs, seconds, is_embedded=embedded):
         campaign.add(result)
         if result.violations:
             break
+    if report is not None:
+        _write(Path(report), as_json(campaign.report(), indent=1) + "\n")
     if as_json_object:
         print(as_json(campaign.report()))
         return FAILURE if campaign.failing else SUCCESS
     for failing in campaign.failing:
         print(failure_text(failing))
         return FAILURE
-    rate = campaign.seeds / max(0.001, monotonic() - began)
+    rate = (campaign.seeds - before) / max(0.001, monotonic() - began)
     print(f"{campaign.seeds:,} seeds, no invariant broken ({rate:.0f} seeds a second)")
-    print(f"{campaign.executions:,} executions, {campaign.events:,} events, {campaign.seconds:,.0f} virtual seconds")
+    print(f"{campaign.executions:,} executions, {campaign.events:,} events, {campaign.seconds:,} virtual seconds")
     for kind in sorted(campaign.struck, key=lambda one: -campaign.struck[one]):
         print(f"  {campaign.share(kind):5.1f} %  {kind}")
     return SUCCESS
+
+
+def _campaign(report: str | None, first: int, *, is_embedded: bool) -> Campaign:
+    from noetlvm.sim.campaign import Campaign, ReportError
+
+    path = Path(report or "")
+    if not path.parent.is_dir():
+        raise CommandError(f"`--report {report}` cannot be written: there is no folder {path.parent}")
+    if report is None or not path.exists():
+        return Campaign(is_embedded=is_embedded)
+    try:
+        return Campaign.after(json.loads(path.read_bytes()), first, is_embedded=is_embedded)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CommandError(f"`--report {report}` cannot be read as a report: {error!r}") from None
+    except ReportError as error:
+        raise CommandError(f"`--report {report}` cannot be continued: {error}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"`--report {path}` cannot be written: {error.strerror}") from None
 
 
 def _range(text: str) -> tuple[int, int | None]:

@@ -11,17 +11,18 @@ from multiprocessing import get_context
 from time import monotonic
 from typing import Any, NamedTuple
 
-from noetlvm.bridge import CompilationError
+from noetlvm.bridge import CompilationError, compile_texts
 from noetlvm.data.encoding import encode
 from noetlvm.sim.checker import INVARIANTS, Violation, check
 from noetlvm.sim.faults import FAULTS
 from noetlvm.sim.playbooks import text_of
 from noetlvm.sim.shrink import shrink
-from noetlvm.sim.world import History, Scenario, simulate
+from noetlvm.sim.world import History, Scenario, simulate, texts_of
 
 _CHUNK = 8
 """Seeds that a process gets at once."""
 _CHUNKS = 16
+_DIGESTS = 1 << 256
 
 
 class SeedResult(NamedTuple):
@@ -66,18 +67,47 @@ def digest(history: History) -> str:
     return found.hexdigest()
 
 
-class Campaign:
-    """The sum over many seeds."""
+class ReportError(Exception):
+    """A report cannot be continued so. The message says why."""
 
-    def __init__(self) -> None:
+
+class Campaign:
+    """The sum over many seeds, in one go or in several."""
+
+    def __init__(self, *, is_embedded: bool = False) -> None:
+        self.is_embedded = is_embedded
         self.seeds = self.events = self.executions = 0
         self.first = self.last = 0
-        self.seconds = 0.0
+        self.seconds = 0
+        """Virtual, each seed rounded: parts add up to the same."""
         self.struck: Counter[str] = Counter()
         """Seeds in which a kind of fault took effect."""
         self.times: Counter[str] = Counter()
         self.failing: list[SeedResult] = []
-        self._digest = sha256()
+        """Those of this run, without those that a report brought."""
+        self._broken: Counter[str] = Counter()
+        """Seeds that break each invariant."""
+        self._failures: list[dict[str, Any]] = []
+        self._digest = 0
+        """A sum, so that parts may be added up."""
+
+    @classmethod
+    def after(cls, report: dict[str, Any], first: int, *, is_embedded: bool = False) -> Campaign:
+        """Return the campaign that a report is of, to be continued with a seed. Raises ReportError."""
+        campaign = cls(is_embedded=is_embedded)
+        if report["embedded"] != is_embedded:
+            raise ReportError("it is " + ("" if report["embedded"] else "not ") + "of `--embedded`")
+        campaign.first, campaign.last = map(int, report["seeds"].split(".."))
+        if first != campaign.last + 1:
+            raise ReportError(f"it has the seeds {report['seeds']}; continue with `--seeds {campaign.last + 1}..`")
+        campaign.seeds, campaign.events = report["count"], report["events"]
+        campaign.executions, campaign.seconds = report["executions"], report["virtual_seconds"]
+        campaign.struck.update({kind: row["seeds"] for kind, row in report["faults"].items()})
+        campaign.times.update({kind: row["times"] for kind, row in report["faults"].items()})
+        campaign._broken.update(report["invariants"])
+        campaign._failures += report["failing"]
+        campaign._digest = int(report["digest"], 16)
+        return campaign
 
     def add(self, result: SeedResult) -> None:
         if not self.seeds:
@@ -86,12 +116,15 @@ class Campaign:
         self.seeds += 1
         self.events += result.events
         self.executions += result.executions
-        self.seconds += result.seconds
+        self.seconds += round(result.seconds)
         self.struck.update(kind for kind in result.happened if kind in FAULTS)
         self.times.update({kind: times for kind, times in result.happened.items() if kind in FAULTS})
-        self._digest.update(result.digest.encode())
+        self._digest = (self._digest + int(result.digest, 16)) % _DIGESTS
         if result.violations:
             self.failing.append(result)
+            self._broken.update({violation.invariant for violation in result.violations})
+            violations = list(map(str, result.violations))
+            self._failures.append({"seed": result.seed, "reproduce": reproduction(result), "violations": violations})
 
     def share(self, kind: str) -> float:
         """Return in how many per cent of the seeds a kind took effect."""
@@ -101,23 +134,18 @@ class Campaign:
         """Return everything as data: the same for the same seeds."""
         return {
             "seeds": f"{self.first}..{self.last}",
+            "embedded": self.is_embedded,
             "count": self.seeds,
             "executions": self.executions,
             "events": self.events,
-            "virtual_seconds": round(self.seconds),
+            "virtual_seconds": self.seconds,
             "faults": {
                 kind: {"seeds": self.struck[kind], "share": self.share(kind), "times": self.times[kind]}
                 for kind in FAULTS
             },
-            "invariants": {
-                name: sum(any(one.invariant == name for one in result.violations) for result in self.failing)
-                for name in INVARIANTS
-            },
-            "failing": [
-                {"seed": one.seed, "reproduce": reproduction(one), "violations": list(map(str, one.violations))}
-                for one in self.failing
-            ],
-            "digest": self._digest.hexdigest(),
+            "invariants": {name: self._broken[name] for name in INVARIANTS},
+            "failing": self._failures,
+            "digest": f"{self._digest:064x}",
         }
 
 
@@ -149,6 +177,7 @@ def shrunk(result: SeedResult) -> tuple[Scenario, list[Violation]]:
 
     def broken(scenario: Scenario) -> list[Violation]:
         try:
+            compile_texts(texts_of(scenario))  # what shrinking leaves is not always valid
             return [one for one in check(scenario, simulate(scenario)) if one.invariant in names]
         except CompilationError:
             return []

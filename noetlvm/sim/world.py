@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import Counter
 from random import Random
@@ -31,8 +32,6 @@ _SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0
 """How long a client waits for an answer before it sends its request again."""
 _RESUME_SECONDS = 5.0
-REPLAYED = 4
-"""Every so many seeds the logs are decided again."""
 
 
 class Scenario(NamedTuple):
@@ -308,13 +307,12 @@ class World:
 
     def _differences(self, logs: dict[str, StoredLog]) -> dict[str, int]:
         found: dict[str, int] = {}
-        if self.scenario.seed % REPLAYED == 0:
-            for id, log in logs.items():
-                playbook = self._bundle.program.playbooks[log.row.path]
-                offload = Offload(playbook.limits.max_payload_bytes, self._fetch)
-                difference = replay(playbook, log.events, offload)
-                if difference is not None:
-                    found[id] = difference.seq
+        for id, log in logs.items():
+            playbook = self._bundle.program.playbooks[log.row.path]
+            offload = Offload(playbook.limits.max_payload_bytes, self._fetch)
+            difference = replay(playbook, log.events, offload)
+            if difference is not None:
+                found[id] = difference.seq
         return found
 
 
@@ -338,13 +336,12 @@ class _Lines(logging.Handler):
 
 
 def simulate(scenario: Scenario) -> History:
-    """Compile the playbooks of a scenario and run it."""
-    return World(scenario, compiled(scenario.playbooks)).run()
+    """Compile the playbooks of a scenario and run it. They must be valid, as those of `Scenario.of` are."""
+    from noetlvm.bridge import compile_valid
+
+    return World(scenario, Bundle.of(compile_valid(texts_of(scenario)))).run()
 
 
-def compiled(playbooks: list[Document]) -> Bundle:
-    """Return the bundle of playbooks that are data."""
-    from noetlvm.bridge import compile_texts
-    from noetlvm.sim.playbooks import text_of
-
-    return Bundle.of(compile_texts([text_of(one) for one in playbooks]))
+def texts_of(scenario: Scenario) -> list[str]:
+    """Return the playbooks of a scenario as text for the compiler, the main one first."""
+    return [json.dumps(one) for one in scenario.playbooks]

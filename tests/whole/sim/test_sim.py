@@ -7,17 +7,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from noetlvm.bridge import compile_texts, compile_valid
 from noetlvm.data.event import Recorded
 from noetlvm.machine import fold
 from noetlvm.machine.state import State
 from noetlvm.sim.campaign import Campaign, SeedResult, failure_text, reproduction, run_seed, run_seeds, shrunk
 from noetlvm.sim.checker import INVARIANTS, check
 from noetlvm.sim.faults import EMBEDDED, FAULTS
-from noetlvm.sim.world import Scenario, simulate
+from noetlvm.sim.world import Scenario, simulate, texts_of
 from tests.commands import Answer, noetlvm
 
 __all__ = ["noetlvm"]  # a fixture
@@ -89,6 +91,29 @@ def test_a_campaign_adds_up_and_reports_every_kind() -> None:
     assert set(report["faults"]) == set(FAULTS)
     assert set(report["invariants"]) == set(INVARIANTS)
     assert sum(one["seeds"] for one in report["faults"].values()) > 10
+
+
+def test_a_campaign_in_parts_gives_the_report_of_one_in_a_row(tmp_path: Path, noetlvm: Callable[..., Answer]) -> None:
+    parts, whole = tmp_path / "parts.json", tmp_path / "whole.json"
+    for seeds, file in (("0..3", parts), ("4..7", parts), ("0..7", whole)):
+        assert noetlvm("sim", "--seeds", seeds, "--report", str(file)).code == 0
+    assert parts.read_bytes() == whole.read_bytes()
+    assert json.loads(parts.read_bytes())["seeds"] == "0..7"
+    again = noetlvm("sim", "--seeds", "4..7", "--report", str(parts))
+    assert (again.code, "continue with `--seeds 8..`" in again.err) == (2, True)
+    other = noetlvm("sim", "--seeds", "8..9", "--embedded", "--report", str(parts))
+    assert (other.code, "not of `--embedded`" in other.err) == (2, True)
+    parts.write_text("{}")
+    broken = noetlvm("sim", "--seeds", "8..9", "--report", str(parts))
+    assert (broken.code, "cannot be read as a report" in broken.err) == (2, True)
+    nowhere = noetlvm("sim", "--seeds", "8..9", "--report", str(tmp_path / "none" / "r.json"))
+    assert (nowhere.code, "there is no folder" in nowhere.err) == (2, True)
+
+
+def test_random_playbooks_are_valid_and_compile_to_the_same_bytes_unchecked() -> None:
+    for seed in range(40):
+        texts = texts_of(Scenario.of(seed))
+        assert compile_valid(texts) == compile_texts(texts)
 
 
 def test_seeds_run_for_a_time() -> None:
