@@ -84,6 +84,22 @@ def _findings(compiled: Compiled) -> list[dict[str, Any]]:
     return [resolve(one, file.source, "").to_json() for file in compiled.files for one in file.findings]
 
 
+def yaml_files(folder: str) -> list[str]:
+    """Return the YAML files below a folder that `noetlc lint` looks at there."""
+    from noetlc.lint.discover import discover
+    from noetlc.settings import settings_for
+
+    settings = settings_for((folder,), None)
+    return [target.path for target in discover([folder], settings.exclude, settings.folder).targets]
+
+
+def looks_like_playbook(data: bytes) -> bool:
+    """Return whether a YAML file found in a folder is meant as a playbook."""
+    from noetlc.syntax.input import looks_like_playbook
+
+    return looks_like_playbook(data)
+
+
 def run_compiler(words: Sequence[str]) -> tuple[int, str]:
     """Run a command of `noetlc` in this process; return its exit code and what it prints on standard output."""
     from contextlib import redirect_stderr, redirect_stdout

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -150,29 +150,36 @@ def _register_until_stopped(
     """Register playbooks whenever they change, until a process ends or a signal comes."""
     from noetlvm.client.client import Client
 
-    seen: dict[Path, float] = {}
+    seen: dict[str, int] = {}
     with Client(url, token) as client:
         while not stopping.is_requested and all(process.poll() is None for process in processes):
-            for file in sorted({*folder.rglob("*.yaml"), *folder.rglob("*.yml")}):
-                changed = file.stat().st_mtime
-                if seen.get(file) != changed:
-                    seen[file] = changed
-                    _register(client, file)
+            stamps = dict(_stamps(folder))
+            for file in (file for file, stamp in stamps.items() if seen.get(file) != stamp):
+                _register(client, file)
+            seen = stamps
             time.sleep(LOOK_SECONDS)
 
 
-def _register(client: Client, file: Path) -> None:
-    from noetlvm.cli.submit import finding_line
+def _stamps(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the YAML files of a folder, and when each was last changed."""
+    from noetlvm.bridge import yaml_files
+
+    for file in yaml_files(str(folder)):
+        with suppress(OSError):  # an editor may replace it right now
+            yield file, Path(file).stat().st_mtime_ns
+
+
+def _register(client: Client, file: str) -> None:
+    """Register a playbook; what is wrong with it is printed as `noetlvm run` does."""
+    from noetlvm.bridge import looks_like_playbook
+    from noetlvm.cli.run import bundle_of
     from noetlvm.client.calls import ServiceError
 
-    data = file.read_bytes()
-    if b"kind: Playbook" not in data:
-        return
     try:
-        entry = client.register(data)
-    except ServiceError as error:
-        print(f"{file}: {error}", file=sys.stderr)
-        for row in error.diagnostics:
-            print(finding_line(str(file), row), file=sys.stderr)
+        if not looks_like_playbook(Path(file).read_bytes()):
+            return
+        entry = client.register(bundle_of([file]).data)
+    except (CommandError, ServiceError, OSError) as error:
+        print(f"{file}: not registered{f': {error}' if str(error) else ''}", file=sys.stderr)
     else:
         print(f"{file}: registered as {entry['path']}, version {entry['version']}", file=sys.stderr)

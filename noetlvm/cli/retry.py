@@ -70,11 +70,10 @@ def retry(
 def _retry_remotely(
     client: Client, execution: str, file: str | None, *, detach: bool, as_json: bool, quiet: bool
 ) -> int:
+    from noetlvm.cli.run import bundle_of
     from noetlvm.cli.submit import refusing, registered, watch
 
-    if file is not None and not Path(file).is_file():
-        raise CommandError(f"there is no file {file}")
-    bundle = registered(client, file, as_json or quiet) if file else None
+    bundle = registered(client, bundle_of([file], quiet=quiet)) if file else None
     failed = refusing(client.execution, execution)
     id = refusing(client.retry, failed["execution_id"], bundle=bundle)
     if detach:

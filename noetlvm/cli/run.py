@@ -66,11 +66,11 @@ def run(
         _record(options, files[0], problem)
         raise
     if not quiet:
-        _note_unknown_keys(bundle, workload)
-    return drive(options, lambda engine: [engine.start(bundle, workload, ctx=initial_ctx)], _folder(files))
+        note_unknown_keys(bundle, workload)
+    return drive(options, lambda engine: [engine.start(bundle, workload, ctx=initial_ctx)], folder_of(files))
 
 
-def _note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
+def note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
     """Note a key of the request that the workload does not declare: nothing may read it."""
     known = [key for key in bundle.program.main.workload if isinstance(key, str)]
     for key in (key for key in payload if key not in known):
@@ -135,7 +135,7 @@ def _compiled(files: Sequence[str], quiet: bool) -> bytes:
         raise RefusedPlaybookError(str(problem), problem.findings) from None
 
 
-def _folder(files: Sequence[str]) -> Path:
+def folder_of(files: Sequence[str]) -> Path:
     """Return the folder that holds all files: the debug map names them from there."""
     parents = [Path(file).parent for file in files]
     return parents[0] if len(set(parents)) == 1 else Path(os.path.commonpath([path.resolve() for path in parents]))

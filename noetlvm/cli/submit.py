@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,12 +11,23 @@ from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from noetlvm.client.client import Client
+    from noetlvm.machine.loaded import Bundle
     from noetlvm.store.interface import StoreReader
+
+_SUFFIXES = (".yaml", ".yml", ".nbc")
+"""A name that ends so is a file's, whether it exists or not."""
 
 
 def submit(
-    playbook: Annotated[str, Argument(metavar="FILE|PATH", help="A playbook or bundle; or a registered playbook.")],
+    playbooks: Annotated[
+        list[str],
+        Argument(
+            metavar="FILE...|PATH", help="A .nbc; or a playbook, and then those that it runs; or a registered playbook."
+        ),
+    ],
     set: Annotated[
         list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
     ] = None,
@@ -37,49 +47,41 @@ def submit(
 ) -> int:
     """Run a playbook on a server, and wait for its end. Exit codes as of `noetlvm run`.
 
-    Examples: noetlvm submit etl.yaml --set day=2024-05-01, noetlvm submit etl/daily --detach --json
+    Examples: noetlvm submit etl.yaml --set day=2024-05-01, noetlvm submit main.yaml child.yaml, noetlvm submit
+    etl/daily --detach --json
     """
     from noetlvm.cli.remote import remote_client
+    from noetlvm.cli.run import bundle_of, folder_of, note_unknown_keys
 
+    workload, initial_ctx = request_payload(payload, set or ()), first_ctx(ctx)
+    bundle = None if _is_registered_path(playbooks) else bundle_of(playbooks, quiet=quiet)
+    if bundle is not None and not quiet:
+        note_unknown_keys(bundle, workload)
     with remote_client(server, token_file) as client:
-        bundle = registered(client, playbook, as_json or quiet)
         id = refusing(
             client.start,
-            None if bundle else playbook,
-            version=None if bundle else version,
-            bundle=bundle,
-            payload=request_payload(payload, set or ()),
-            ctx=first_ctx(ctx),
+            playbooks[0] if bundle is None else None,
+            version=version if bundle is None else None,
+            bundle=None if bundle is None else registered(client, bundle),
+            payload=workload,
+            ctx=initial_ctx,
             key=key,
         )
         if detach:
             print(json.dumps({"execution_id": id}) if as_json else id)
             return SUCCESS
-        folder = Path(playbook).parent if bundle else None
+        folder = None if bundle is None else folder_of(playbooks)
         return watch(client, id, as_json=as_json, quiet=quiet, folder=folder)
 
 
-def registered(client: Client, playbook: str, is_quiet: bool) -> str | None:
-    """Register a file and return the bundle that it became; None if the name is that of a registered playbook."""
-    from noetlvm.client.calls import ServiceError
-
-    file = Path(playbook)
-    if not file.is_file():
-        return None
-    try:
-        answer = client.register(file.read_bytes())
-    except ServiceError as error:
-        for row in error.diagnostics:
-            print(finding_line(playbook, row), file=sys.stderr)
-        raise CommandError(str(error)) from None
-    for row in () if is_quiet else answer["diagnostics"]:
-        print(finding_line(playbook, row), file=sys.stderr)
-    return str(answer["bundle"])
+def _is_registered_path(words: Sequence[str]) -> bool:
+    """Return whether a request names a registered playbook, and no files."""
+    return len(words) == 1 and not words[0].endswith(_SUFFIXES) and not Path(words[0]).is_file()
 
 
-def finding_line(file: str, row: dict[str, Any]) -> str:
-    """Return a finding of the server on one line."""
-    return f"{file}:{row['line']}:{row['column']}: {row['severity']}[{row['code']}]: {row['message']}"
+def registered(client: Client, bundle: Bundle) -> str:
+    """Register a bundle and return its content id."""
+    return str(refusing(client.register, bundle.data)["bundle"])
 
 
 def refusing(call: Any, *arguments: Any, **options: Any) -> Any:

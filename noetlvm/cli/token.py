@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CommandError
+
+if TYPE_CHECKING:
+    from noetlvm.store.interface import TokenStore
 
 
 def token(
@@ -26,20 +29,20 @@ def token(
     Examples: noetlvm token create --store sqlite:noetl.db --scope admin, noetlvm token revoke 3f9c01aa77de --store
     sqlite:noetl.db
     """
-    from noetlvm.service.process import open_store
+    from noetlvm.service.process import open_tokens
 
     if action not in _ACTIONS:
         raise CommandError(f"`{action}` is none of create, list and revoke")
     if not store:
         raise CommandError("which store? Give --store sqlite:FILE or --store postgresql://…")
-    opened, _ = open_store(store)
+    opened = open_tokens(store)
     try:
         return _ACTIONS[action](opened, id, scope or [], as_json)
     finally:
         opened.close()
 
 
-def _create(store: Any, _id: str | None, scopes: list[str], as_json: bool) -> int:
+def _create(store: TokenStore, _id: str | None, scopes: list[str], as_json: bool) -> int:
     from noetlvm.service.tokens import TokenError, create_token
 
     try:
@@ -50,7 +53,7 @@ def _create(store: Any, _id: str | None, scopes: list[str], as_json: bool) -> in
     return 0
 
 
-def _list(store: Any, _id: str | None, _scopes: list[str], as_json: bool) -> int:
+def _list(store: TokenStore, _id: str | None, _scopes: list[str], as_json: bool) -> int:
     for row in store.tokens():
         shown = {"id": row.id, "scopes": list(row.scopes), "created": row.created, "revoked": row.revoked}
         status = "revoked" if row.revoked else "valid"
@@ -58,14 +61,14 @@ def _list(store: Any, _id: str | None, _scopes: list[str], as_json: bool) -> int
     return 0
 
 
-def _revoke(store: Any, id: str | None, _scopes: list[str], as_json: bool) -> int:
+def _revoke(store: TokenStore, id: str | None, _scopes: list[str], as_json: bool) -> int:
     if id is None or not store.revoke_token(id, store.now()):
         raise CommandError(f"there is no token `{id or ''}`; `noetlvm token list` lists them")
     print(json.dumps({"id": id, "revoked": True}) if as_json else f"{id}: revoked")
     return 0
 
 
-_ACTIONS: dict[str, Callable[[Any, str | None, list[str], bool], int]] = {
+_ACTIONS: dict[str, Callable[[TokenStore, str | None, list[str], bool], int]] = {
     "create": _create,
     "list": _list,
     "revoke": _revoke,

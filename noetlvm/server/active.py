@@ -180,14 +180,18 @@ def unoffered_store(results: ResultStore, program: LoadedProgram) -> str:
     return ""
 
 
-def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any]) -> Outcome:
-    """Return why a child cannot be started, as the outcome of the task that starts it; empty: it can."""
+def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any], *, is_registered: bool) -> Outcome:
+    """Return why a child cannot be started, as the outcome of the task that starts it; empty: it can.
+
+    `is_registered`: the program is what is registered under the child's path and version.
+    """
     playbook = program.playbooks.get(child.path)
     if playbook is None:
         known = ", ".join(sorted(program.playbooks))
-        return error("playbook", f"there is no playbook `{child.path}` in the bundle, which has: {known}")
+        wanted = f"`{child.path}`" if child.version is None else f"`{child.path}` of version {child.version}"
+        return error("playbook", f"no playbook {wanted} is registered, or in the bundle, which has: {known}")
     version = playbook.metadata.get("version")
-    if child.version is not None and str(version) != str(child.version):
+    if child.version is not None and not is_registered and str(version) != str(child.version):
         return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")
     if child.returns and child.returns not in playbook.steps:
         hint = suggestion(child.returns, playbook.steps)

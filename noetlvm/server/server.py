@@ -41,7 +41,7 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import State
+from noetlvm.machine.state import Child, State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
 from noetlvm.server.active import (
@@ -382,15 +382,28 @@ class Server:
             self._continue(id)
             return False
         payload = payload_of(child, active.offload)
-        refused = self._too_many(active) or refusal(child, active.program, payload)
+        bundle, program = active.row.bundle, active.program
+        registered = None if child.path in program.playbooks else self._registered(child)
+        if registered is not None:
+            bundle, program = registered.id, registered.program
+        is_registered = registered is not None
+        refused = self._too_many(active) or refusal(child, program, payload, is_registered=is_registered)
         if refused:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
             return False
         state = active.state
         family = (active.execution_id, state.depth + 1, state.trace)
-        request = Request(id, active.row.bundle, payload, *family, returns=child.returns)
+        request = Request(id, bundle, payload, *family, returns=child.returns)
         active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
+
+    def _registered(self, child: Child) -> Bundle | None:
+        """Return the bundle that is registered for a child's path: the latest, or the version that its task names."""
+        version = "" if child.version is None else str(child.version)
+        if version and not version.isdecimal():
+            return None
+        entry = self.store.resolve(child.path, int(version) if version else None)
+        return None if entry is None else self._bundle(entry.bundle)
 
     def _too_many(self, active: Active) -> Outcome:
         """Count a child; return the outcome of a task that starts more than one request may have (S62).

@@ -18,7 +18,7 @@ from noetlvm.language.placement import StoreName
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import OfferedResults
 from noetlvm.server.credentials import Resolve
-from noetlvm.store.interface import Store
+from noetlvm.store.interface import LockedError, Store, TokenStore
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
 
 SQLITE = "sqlite:"
@@ -44,6 +44,16 @@ def open_store(name: str) -> tuple[Store, ResultStore]:
         store = PostgresStore(name)
         return store, PostgresResults(store.database)
     raise CommandError(f"`{name}` is no store: give sqlite:FILE or postgresql://USER@HOST/DATABASE")
+
+
+def open_tokens(name: str) -> TokenStore:
+    """Open the tokens of the store that `--store` names, also while a server runs on it."""
+    try:
+        return open_store(name)[0]
+    except LockedError:
+        from noetlvm.store.sqlite import SqliteTokens
+
+        return SqliteTokens(Path(name[len(SQLITE) :]))
 
 
 def offered_results(store_name: str, own: ResultStore, names: Sequence[str]) -> OfferedResults:

@@ -305,6 +305,16 @@ class Tokens(Protocol):
         """Revoke a token; return False if there is none. Idempotent: the first time counts."""
 
 
+class TokenStore(Tokens, Protocol):
+    """The tokens of a store, opened for themselves."""
+
+    def now(self) -> float:
+        """Return the time of the store."""
+
+    def close(self) -> None:
+        """Release everything."""
+
+
 class StoreReader(LogReader, CatalogueReader, ExecutionsReader, Protocol):
     """Reads a store. Any number of readers may work while others write."""
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
@@ -318,7 +318,33 @@ class SqliteReader:
             return self._reading.execute(statement, values).fetchall()
 
 
-class SqliteStore(SqliteReader):
+class _Database(Protocol):
+    """What selects and transacts."""
+
+    def _select(self, statement: str, *values: Any) -> list[Any]: ...
+
+    def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done: ...
+
+
+class _TokenRows:
+    """The port `Tokens`."""
+
+    def put_token(self: _Database, token: StoredToken) -> None:
+        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
+        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", values))
+
+    def token(self: _Database, id: str) -> StoredToken | None:
+        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = ?", id)), None)
+
+    def tokens(self: _Database) -> list[StoredToken]:
+        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
+
+    def revoke_token(self: _Database, id: str, now: float) -> bool:
+        statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
+        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
+
+
+class SqliteStore(_TokenRows, SqliteReader):
     """Reads and writes a database, which is made where there is none. One process at a time may have it open."""
 
     def __init__(self, path: Path, durability: Durability = "full", *, checksums: bool | None = None) -> None:
@@ -423,22 +449,6 @@ class SqliteStore(SqliteReader):
 
     def delete(self, execution_ids: Iterable[str]) -> int:
         return self._transact(lambda connection: sum(_deleted(connection, one) for one in set(execution_ids)))
-
-    # ---- tokens
-
-    def put_token(self, token: StoredToken) -> None:
-        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
-        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", values))
-
-    def token(self, id: str) -> StoredToken | None:
-        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = ?", id)), None)
-
-    def tokens(self) -> list[StoredToken]:
-        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
-
-    def revoke_token(self, id: str, now: float) -> bool:
-        statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
-        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
 
     def repair(self) -> list[Damage]:
         """Repair what follows from the rest, all of it or nothing; return what was damaged."""
@@ -597,6 +607,17 @@ def send_request(path: Path, execution_id: str, action: Action) -> None:
         require_open(reader.execution(execution_id), execution_id, action)
     with _explained(path), closing(_connect(path, "rw")) as connection:
         connection.execute(_INSERT_REQUEST, (execution_id, action, encode(None)))
+
+
+class SqliteTokens(_TokenRows, SqliteReader):
+    """The tokens of a database that another process has open for writing: no decision depends on them."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
+        with _explained(self.path), closing(_connect(self.path, "rw")) as connection:
+            return work(connection)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

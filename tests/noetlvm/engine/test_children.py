@@ -67,7 +67,23 @@ def test_a_failed_child_is_an_error_of_the_task() -> None:
 
 def test_a_playbook_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
     ending = Session(echo).run(PARENT)
-    assert "there is no playbook `child` in the bundle, which has: parent" in ending.failures[0]["error"]["message"]
+    message = ending.failures[0]["error"]["message"]
+    assert message == "no playbook `child` is registered, or in the bundle, which has: parent"
+
+
+@pytest.mark.parametrize(
+    ("version", "result"), [(None, "second"), (1, "first"), ("2", "second"), (3, None), ("x", None)]
+)
+def test_a_playbook_that_is_not_in_the_bundle_comes_from_the_catalogue(version: object, result: str | None) -> None:
+    session = Session(echo)
+    for number, word in enumerate(("first", "second")):
+        bundle = bundle_of(CHILD.replace('["{{ workload.who }}"]', f"[{word}]"))
+        session.store.register("child", bundle.id, bundle.data, float(number))
+    asked = PARENT if version is None else PARENT.replace("path: child,", f"path: child, version: {version},")
+    ending = session.run(asked)
+    assert ending.result == (result and f"success-{result}")
+    if result is None:
+        assert f"no playbook `child` of version {version} is registered" in ending.failures[0]["error"]["message"]
 
 
 @pytest.mark.parametrize(("version", "status"), [("2", "success"), ("3", "failed")])

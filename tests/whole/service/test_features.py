@@ -14,8 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from noetlvm.bridge import compile_texts
-from noetlvm.client import ServiceError
+from noetlvm.client import Client, ServiceError
 from noetlvm.conformance.cluster import Cluster
 from noetlvm.conformance.cluster import running as processes
 from noetlvm.data.encoding import decode
@@ -103,12 +102,13 @@ workflow:
 
 
 def test_submit_shows_children_as_run_does(running: Cluster, tmp_path: Path) -> None:
-    file = tmp_path / "family.nbc"
-    file.write_bytes(compile_texts([PARENT, KID]))
+    files = [tmp_path / "parent.yaml", tmp_path / "kid.yaml"]
+    for file, text in zip(files, (PARENT, KID), strict=True):
+        file.write_text(text, encoding="utf-8")
 
     def shown(*words: str) -> list[str]:
         """Return what is shown meanwhile, without times, in an order of its own: that of children is open."""
-        command = [sys.executable, "-m", "noetlvm", *words, str(file)]
+        command = [sys.executable, "-m", "noetlvm", *words, *map(str, files)]
         environment = os.environ | {"NOETLVM_TOKEN": running.token, "NOETLVM_DB": str(tmp_path / "run.db")}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=True)
         return sorted(re.sub(r"[0-9.]+ *(ms|s)\b", "", line) for line in done.stderr.splitlines() if "kid" in line)
@@ -116,6 +116,16 @@ def test_submit_shows_children_as_run_does(running: Cluster, tmp_path: Path) -> 
     expected = shown("run")
     assert len(expected) >= 3
     assert shown("submit", "--server", running.servers[-1].url) == expected
+
+
+def test_a_token_is_created_and_revoked_while_servers_run(running: Cluster) -> None:
+    store = ("--store", running.store, "--json")
+    made = json.loads(running.command("token", "create", *store, "--scope", "read"))
+    with Client(running.servers[0].url, made["token"]) as client:
+        assert "executions" in client.executions(limit=1)
+    running.command("token", "revoke", made["id"], *store)
+    rows = [json.loads(line) for line in running.command("token", "list", *store).splitlines()]
+    assert [row["revoked"] is not None for row in rows if row["id"] == made["id"]] == [True]
 
 
 STORED = b"""\
