@@ -109,7 +109,7 @@ def compile_playbooks(
 
 
 def compile_valid(files: Sequence[tuple[str, bytes]]) -> bytes:
-    """Return the bundle of playbooks that have no errors by construction: no rule runs. Whoever loads it verifies it.
+    """Return the bundle of playbooks that have no errors by construction: no rule runs. Loading it verifies it.
 
     For programs that make thousands of playbooks. What is not valid raises any of the errors of the code generator.
     """
