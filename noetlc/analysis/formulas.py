@@ -14,10 +14,9 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, product
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from noetlvm.record import Record
+from noetlvm.record import IdentityRecord, Record
 
 STEP_DONE = "step.done"
 LOOP_DONE = "loop.done"
@@ -254,15 +253,18 @@ class Truth(Record):
 
 Item: TypeAlias = Known | Term | Truth
 
-Facts: TypeAlias = Mapping[str, Item]
-"""What is known for certain, by path: `event.name`."""
 
-NO_FACTS: Facts = MappingProxyType({})
+class Facts(IdentityRecord):
+    """What is known for certain. Equal to itself only, so that a cache can hold what a guard becomes under it."""
+
+    items: Mapping[str, Item]
+    """By path: `event.name`."""
+
+
+NO_FACTS = Facts({})
 _SOME_OUTCOME = Term("outcome", is_something=True)
-OK_OUTCOME: Facts = MappingProxyType(
-    {"outcome": _SOME_OUTCOME, "outcome.status": Known("ok"), "outcome.error": Known(UNDEFINED)}
-)
-ERROR_OUTCOME: Facts = MappingProxyType(
+OK_OUTCOME = Facts({"outcome": _SOME_OUTCOME, "outcome.status": Known("ok"), "outcome.error": Known(UNDEFINED)})
+ERROR_OUTCOME = Facts(
     {
         "outcome": _SOME_OUTCOME,
         "outcome.status": Known("error"),
@@ -275,7 +277,7 @@ ERROR_OUTCOME: Facts = MappingProxyType(
 def event_facts(event: str, step: str, is_loop: bool) -> Facts:
     """Return what is known about `event` when a step ends with one."""
     failed = event == STEP_FAILED
-    facts: dict[str, Item] = {
+    items: dict[str, Item] = {
         "event": Term("event", is_something=True),
         "event.name": Known(event),
         "event.status": Known("error" if failed else "success"),
@@ -283,10 +285,10 @@ def event_facts(event: str, step: str, is_loop: bool) -> Facts:
         "event.step": Known(step),
     }
     if event == LOOP_DONE:
-        facts["event.loop"] = Term("event.loop", is_something=True)
+        items["event.loop"] = Term("event.loop", is_something=True)
     elif not is_loop:
-        facts["event.loop"] = Known(UNDEFINED)
-    return facts
+        items["event.loop"] = Known(UNDEFINED)
+    return Facts(items)
 
 
 def needed(guard: Callable[[Facts], Formula], paths: Iterable[str]) -> frozenset[str]:
@@ -294,7 +296,9 @@ def needed(guard: Callable[[Facts], Formula], paths: Iterable[str]) -> frozenset
 
     `guard` returns the formula that facts leave of it.
     """
-    return frozenset(path for path in paths if verdict(_without_errors(guard({path: Known(UNDEFINED)}))) is False)
+    return frozenset(
+        path for path in paths if verdict(_without_errors(guard(Facts({path: Known(UNDEFINED)})))) is False
+    )
 
 
 def _without_errors(formula: Formula) -> Formula:

@@ -55,27 +55,23 @@ def guard_formula(guard: Scalar | None, facts: Facts = NO_FACTS) -> Formula:
         return True
     if not guard.is_template:
         return holds(guard.value)
-    return _formula(guard.text) if facts is NO_FACTS else _read(guard.text, facts)
+    return _formula(guard.text, facts)
 
 
 def decide(guard: Scalar | None, facts: Facts = NO_FACTS) -> bool | None:
     """Return the constant that a guard equals given the facts, or None if it depends on the run."""
     if guard is None or not guard.is_template:
         return guard is None or holds(guard.value)
-    return _verdict(guard.text) if facts is NO_FACTS else verdict(_read(guard.text, facts))
+    return _verdict(guard.text, facts)
 
 
 @lru_cache(maxsize=4096)
-def _verdict(text: str) -> bool | None:
-    return verdict(_formula(text))
+def _verdict(text: str, facts: Facts) -> bool | None:
+    return verdict(_formula(text, facts))
 
 
 @lru_cache(maxsize=4096)
-def _formula(text: str) -> Formula:
-    return _read(text, NO_FACTS)
-
-
-def _read(text: str, facts: Facts) -> Formula:
+def _formula(text: str, facts: Facts) -> Formula:
     expression = _sole_expression(parse_template(text))
     opaque = OperandTest(" ".join(text.split()), HOLDS)
     if expression is None:
@@ -110,11 +106,18 @@ def covered(rules: Iterable[tuple[_Rule, Scalar | None]]) -> list[tuple[_Rule, _
     A rule without a guard always matches, as `else` and an arc without `when` do.
     """
     every = list(rules)
-    guards = [guard_formula(guard) for _, guard in every]
+    texts = tuple(guard.text if guard and guard.is_template else guard_formula(guard) for _, guard in every)
+    return [(every[index][0], every[by][0]) for index, by in _covered(texts)]
+
+
+@lru_cache(maxsize=1024)
+def _covered(texts: tuple[str | Formula, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the positions of guards that can never match, each with that of a guard which covers it."""
+    guards = [_formula(text, NO_FACTS) if isinstance(text, str) else text for text in texts]
     alive = {index for choice in choices(guards, inclusive=False) for fired in choice for index in fired}
-    dead = [index for index in range(len(every)) if index not in alive and verdict(guards[index]) is not False]
+    dead = [index for index in range(len(guards)) if index not in alive and verdict(guards[index]) is not False]
     by = covering(guards, dead)
-    return [(every[index][0], every[by.get(index, _overlapping(guards, index))][0]) for index in dead]
+    return tuple((index, by[index] if index in by else _overlapping(guards, index)) for index in dead)
 
 
 def _overlapping(guards: Sequence[Formula], index: int) -> int:
@@ -132,9 +135,12 @@ def _sole_expression(template: t.Template) -> t.Expression | None:
 
 def constant_of(scalar: Scalar) -> object:
     """Return the value that a scalar always has, or `UNDEFINED` if it is computed."""
-    if not scalar.is_template:
-        return scalar.value
-    expression = _sole_expression(parse_template(scalar.text))
+    return _constant(scalar.text) if scalar.is_template else scalar.value
+
+
+@lru_cache(maxsize=4096)
+def _constant(text: str) -> object:
+    expression = _sole_expression(parse_template(text))
     constant = Folding().constant(expression) if expression else None
     return UNDEFINED if constant is None else constant.value
 
@@ -156,7 +162,7 @@ class _Reading:
 
     def __init__(self, text: str, facts: Facts) -> None:
         self._text = text
-        self._facts = facts
+        self._facts = facts.items
         self._folding = Folding()
         self._left = _READS_MAX
 

@@ -12,6 +12,7 @@ from noetlc.analysis.inputs import ON_ANY_TASK
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
+from noetlc.syntax.template_parser import TEMPLATES_CACHED
 from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
 from noetlvm.language.methods import METHODS
 from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, TemplatePosition, given_fields
@@ -99,23 +100,29 @@ class Reading(IdentityRecord):
 
 def readings(model: Model) -> tuple[Reading, ...]:
     """Return every template that is evaluated, read; neither static data nor the older dialect's blocks are."""
-    known: dict[str, TemplateNames] = {}
-    found: list[Reading] = []
-    for site, template in model.template_sites:
-        if site.position is TemplatePosition.STATIC or site.input in ON_ANY_TASK:
-            continue
-        names = known.get(template.text)
-        if names is None:
-            names = known[template.text] = names_in(template)
-        found.append(Reading(site, template, names))
-    return tuple(found)
+    return tuple(
+        Reading(site, template, names_in(template))
+        for site, template in model.template_sites
+        if site.position is not TemplatePosition.STATIC and site.input not in ON_ANY_TASK
+    )
+
+
+_cached: dict[str, tuple[t.Template, TemplateNames]] = {}
+"""By text. Names refer to nodes of their template by identity, so they go with that tree and no other."""
 
 
 def names_in(template: t.Template) -> TemplateNames:
     """Return what a template reads and does."""
+    known = _cached.get(template.text)
+    if known is not None and known[0] is template:
+        return known[1]
     walk = _Walk()
     walk.parts(template.parts, frozenset())
-    return walk.names()
+    names = walk.names()
+    if len(_cached) >= TEMPLATES_CACHED:
+        _cached.clear()
+    _cached[template.text] = (template, names)
+    return names
 
 
 class _Walk:

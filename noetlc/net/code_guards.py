@@ -54,7 +54,7 @@ class _SymbolicRun:
 
     def __init__(self, code: tuple[Instruction, ...], facts: Facts) -> None:
         self._code = code
-        self._facts = facts
+        self._facts = facts.items
         self._done: dict[tuple[int, tuple[Item, ...]], Formula] = {}
         self._left = _WAYS_MAX
 

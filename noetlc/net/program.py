@@ -99,8 +99,8 @@ class _Followed(NamedTuple):
 
 
 def _follow(pipeline: Pipeline) -> _Followed:
-    seen: set[tuple[int, int]] = {(0, id(NO_FACTS))}
     pending: list[_State] = [(0, NO_FACTS)]
+    seen = set(pending)
     ends: set[int] = set()
     while pending:
         at, outcome = pending.pop()
@@ -108,12 +108,12 @@ def _follow(pipeline: Pipeline) -> _Followed:
         if instruction.opcode.name in _ENDS:
             ends.add(_ENDS[instruction.opcode.name])
             continue
-        for target, known in _successors(instruction, at, outcome):
-            if target <= at and instruction.opcode.name != "RETRY":
+        for state in _successors(instruction, at, outcome):
+            if state[0] <= at and instruction.opcode.name != "RETRY":
                 ends.add(_FAILED)  # control goes back, so that rounds or fuel can run out (S20, S39)
-            if (target, id(known)) not in seen:
-                seen.add((target, id(known)))
-                pending.append((target, known))
+            if state not in seen:
+                seen.add(state)
+                pending.append(state)
     code = tuple(pipeline.code[at] for at in sorted({at for at, _ in seen}))
     return _Followed(PipelineEnds(_DONE in ends, _FAILED in ends), code)
 

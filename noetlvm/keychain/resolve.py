@@ -15,7 +15,7 @@ from noetlvm.keychain.file import open_file
 from noetlvm.keychain.options import KeychainOptionError, Options, ProviderChoice, read_options
 from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, SecretForm, ShapeError, secret_texts, shaped
 from noetlvm.keychain.source import Provider, ProviderError, SecretSource, open_environment
-from noetlvm.language.keychain_kinds import ENTRY_POINT_GROUP
+from noetlvm.language.keychain_kinds import plugins
 
 BUILTIN: dict[str, Provider] = {"environment": open_environment, "file": open_file, "command": open_command}
 
@@ -35,15 +35,11 @@ def open_source(provider: str, settings: Mapping[str, Any]) -> SecretSource:
 
 def provider_names() -> list[str]:
     """Return the names of all providers, without loading any plugin."""
-    from importlib.metadata import entry_points
-
-    return [*BUILTIN, *sorted({entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)} - BUILTIN.keys())]
+    return [*BUILTIN, *sorted({entry.name for entry in plugins()} - BUILTIN.keys())]
 
 
 def _plugin(name: str) -> Provider:
-    from importlib.metadata import entry_points
-
-    entries = {entry.value: entry for entry in entry_points(group=ENTRY_POINT_GROUP, name=name)}
+    entries = {entry.value: entry for entry in plugins() if entry.name == name}
     if not entries:
         raise ProviderError(f"there is no provider `{name}`; there are {', '.join(provider_names())}")
     if len(entries) > 1:

@@ -5,7 +5,12 @@ Names only, for the linter and the schema; `noetlvm.keychain` has the forms and 
 
 from __future__ import annotations
 
-from functools import cache
+from typing import TYPE_CHECKING
+
+from noetlvm.language.plugins import entry_points_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "noetlvm.keychain"
 
@@ -37,11 +42,9 @@ PLUGIN_KINDS = {
 
 def is_provided(kind: str) -> bool:
     """Return whether a kind is known here, or installed as a plugin."""
-    return kind in FORMS or kind in PROVIDERS or kind in _plugins()
+    return kind in FORMS or kind in PROVIDERS or any(entry.name == kind for entry in plugins())
 
 
-@cache
-def _plugins() -> frozenset[str]:
-    from importlib.metadata import entry_points  # slow: only for a kind that is not built in
-
-    return frozenset(entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))
+def plugins() -> tuple[EntryPoint, ...]:
+    """Return what installed packages provide."""
+    return entry_points_of(ENTRY_POINT_GROUP)

@@ -14,6 +14,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from noetlvm.language.plugins import entry_points_of
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def kind_names() -> list[str]:
 
 def plugin_files() -> tuple[str, ...]:
     """Return the files of the plugins that this process has loaded so far."""
-    if not _entry_points.cache_info().currsize:
+    if not entry_points_of.cache_info().currsize:
         return ()
     modules = [sys.modules.get(entry.module) for entry in _entry_points()]
     return tuple(sorted({module.__file__ for module in modules if module and module.__file__}))
@@ -242,10 +243,5 @@ def _load(entry: EntryPoint) -> ToolKind | str:
     return kind
 
 
-@cache
 def _entry_points() -> tuple[EntryPoint, ...]:
-    # Reading what is installed takes longer than linting a file, so it waits for a name that is not built in.
-    from importlib.metadata import entry_points
-
-    # The same package twice on the path is one plugin.
-    return tuple({(entry.name, entry.value): entry for entry in entry_points(group=ENTRY_POINT_GROUP)}.values())
+    return entry_points_of(ENTRY_POINT_GROUP)

@@ -246,9 +246,7 @@ class Vault:
 def vault(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("vault", "plugin:Vault", "noetlvm.keychain")
     monkeypatch.setattr(EntryPoint, "load", lambda entry: Vault)
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group, name="vault": [entry] if name == "vault" else []
-    )
+    monkeypatch.setattr("noetlvm.keychain.resolve.plugins", lambda: (entry,))
 
 
 @pytest.mark.usefixtures("vault")

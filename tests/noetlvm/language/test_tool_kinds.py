@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from noetlvm.language import tool_kinds
+from noetlvm.language.plugins import entry_points_of
 
 ROOT = Path(tool_kinds.__file__).parents[2]
 
@@ -48,7 +50,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def forget() -> None:
     tool_kinds._plugin.cache_clear()
-    tool_kinds._entry_points.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def test_a_builtin_kind_is_found() -> None:
@@ -104,6 +106,23 @@ def test_builtin_kinds_are_found_without_looking_at_what_is_installed() -> None:
     program = "import sys; from noetlvm.language.tool_kinds import find_kind; find_kind('http'); print(*sys.modules)"
     output = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "importlib.metadata" not in output.stdout.split()
+
+
+def test_an_unknown_kind_costs_no_import_where_no_package_has_plugins() -> None:
+    program = "import sys; from noetlvm.language.tool_kinds import find_kind; find_kind('x'); print(*sys.modules)"
+    output = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "importlib.metadata" not in output.stdout.split()
+
+
+def test_a_plugin_in_an_archive_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("packed-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: packed\nVersion: 1.0\n")
+        archive.writestr("packed-1.0.dist-info/entry_points.txt", "[noetlvm.tools]\npacked = packed:KIND\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "packed.zip"))
+    entry_points_of.cache_clear()
+    names = tool_kinds.kind_names()
+    entry_points_of.cache_clear()
+    assert "packed" in names
 
 
 def test_a_builtin_kind_goes_by_the_name_of_its_file() -> None:
