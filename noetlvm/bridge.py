@@ -1,4 +1,4 @@
-"""The only module of the virtual machine that imports the compiler: it compiles playbooks and reads YAML.
+"""The only module of the virtual machine that imports the compiler: compiles playbooks, draws nets, reads YAML.
 
 Running a bundle needs no compiler, so the import is lazy.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from noetlc.compile import Compiled
+    from noetlvm.bytecode.program import Program
 
 
 class CompilationError(Exception):
@@ -118,6 +119,26 @@ def run_compiler(words: Sequence[str]) -> tuple[int, str]:
             code = CANNOT_RUN
         out.flush()
     return code, printed.getvalue().decode()
+
+
+def net_picture(program: Program, path: str, steps_max: int) -> str | None:
+    """Return the net of a playbook as an `svg` element without a style; None if it has more steps than that."""
+    from noetlc.graph.analyse import analyse
+    from noetlc.graph.formats.svg import svg
+    from noetlc.graph.picture import draw, picture_of
+    from noetlc.net.program import nets_of
+
+    net = next(net for net in nets_of(program) if net.path == path)
+    if len(net.steps) > steps_max:
+        return None
+    return svg(draw(picture_of(analyse(net, path))), title=net.name)
+
+
+def picture_style() -> str:
+    """Return the style of such pictures, with its colours as variables."""
+    from noetlc.graph.formats.palette import asset, variables
+
+    return variables() + asset("picture.css")
 
 
 def read_yaml(path: str, data: bytes) -> Any:

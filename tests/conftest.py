@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.noetlc.graph.pictures.chromium import find_chromium
+from tests.chromium import find_chromium
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +47,8 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
-BROWSER_TESTS = Path(__file__).parent / "noetlc" / "graph" / "pictures" / "test_page_in_browser.py"
+BROWSER_TESTS = "test_page_in_browser.py"
+"""Name of the files whose tests need a browser."""
 GET_BROWSER = "install Chromium, for example with `apt-get install chromium`"
 
 
@@ -59,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out the tests that need a browser where there is none; the summary says so."""
-    return True if collection_path == BROWSER_TESTS and find_chromium() is None else None
+    return True if collection_path.name == BROWSER_TESTS and find_chromium() is None else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -69,10 +70,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{name}: {value}")
     if find_chromium() is None:
-        count = BROWSER_TESTS.read_text(encoding="utf-8").count("\ndef test_")
+        files = Path(__file__).parent.rglob(BROWSER_TESTS)
+        count = sum(file.read_text(encoding="utf-8").count("\ndef test_") for file in files)
         terminalreporter.section("NOT RUN", yellow=True)
-        terminalreporter.write_line(
-            f"{count} tests of the graph page in a browser ({BROWSER_TESTS.name}): {GET_BROWSER}."
-        )
-    elif in_browser := sum(BROWSER_TESTS.name in report.nodeid for report in passed):
+        terminalreporter.write_line(f"{count} tests of pages in a browser ({BROWSER_TESTS}): {GET_BROWSER}.")
+    elif in_browser := sum(BROWSER_TESTS in report.nodeid for report in passed):
         terminalreporter.write_line(f"browser tests: {in_browser} passed")

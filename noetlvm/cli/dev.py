@@ -40,7 +40,8 @@ def dev(
 ) -> int:
     """Run a server and two workers on this machine; register the playbooks of a folder, again when they change.
 
-    It prints the URL and a token as shell commands, for other terminals. Ctrl-C ends it; executions continue next time.
+    It prints the URL and a token as shell commands, for other terminals, and the address of a page that shows
+    executions live. Ctrl-C ends it; executions continue next time.
 
     Example: noetlvm dev playbooks
     """
@@ -57,6 +58,7 @@ def dev(
         server = spawn("server", "--store", store, "--listen", listen, "--json", *options)
         url = _url(server)
         print(f"export {SERVER}={url}\nexport {TOKEN}={token}", flush=True)
+        print(f"in a browser: {url}/#token={token}", file=sys.stderr, flush=True)
         os.environ |= {SERVER: url, TOKEN: token}
         workers = [spawn("worker", "--slots", str(slots), *options) for _ in range(WORKERS)]
         try:

@@ -18,6 +18,7 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.executions_api import executions_router
 from noetlvm.service.metrics import Metrics
 from noetlvm.service.models import Health
+from noetlvm.service.page_api import page_router, pictures_router
 from noetlvm.service.playbooks_api import playbooks_router
 from noetlvm.service.polling_api import polling_router
 from noetlvm.service.problems import ProblemError, UnexpectedErrors, answer_with_problems, documented
@@ -62,7 +63,15 @@ def service_app(driver: Driver) -> FastAPI:
     app.add_middleware(BodyLimits)
     app.add_middleware(UnexpectedErrors)
     answer_with_problems(app)
-    for router in (playbooks_router, executions_router, tokens_router, worker_router, polling_router):
+    app.include_router(page_router)
+    for router in (
+        playbooks_router,
+        pictures_router,
+        executions_router,
+        tokens_router,
+        worker_router,
+        polling_router,
+    ):
         app.include_router(router, prefix=API)
 
     @app.get("/healthz", tags=["health"])

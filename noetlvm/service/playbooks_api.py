@@ -64,7 +64,7 @@ def _register(driver: Driver, body: bytes, *, is_yaml: bool) -> Registration:
             body, rows = compile_source("playbook.yaml", body)
         except CompilationError as error:
             found = [_diagnostic(row) for row in error.findings]
-            raise ProblemError(422, str(error), diagnostics=found) from None
+            raise ProblemError(422, "the playbook has errors", diagnostics=found) from None
         diagnostics = [_diagnostic(row) for row in rows]
     try:
         bundle = Bundle.of(body)

@@ -19,7 +19,7 @@ import pytest
 from noetlc.graph.formats import html
 from noetlc.graph.formats.palette import asset
 from noetlc.graph.grouping import LARGE, Grouping
-from tests.noetlc.graph.pictures.chromium import find_chromium
+from tests.chromium import find_chromium
 from tests.noetlc.graph.pictures.playbooks import HOSTILE, chain_report, hostile_report, playbook, report_of
 
 LIMIT = 3_000_000
@@ -87,7 +87,7 @@ def test_a_missing_browser_is_reported_and_fails_where_it_is_required(setting: s
     assert done.returncode == code, done.stdout + done.stderr
     assert "apt-get install chromium" in done.stdout + done.stderr
     if not setting:
-        assert "tests of the graph page in a browser" in done.stdout
+        assert "tests of pages in a browser" in done.stdout
 
 
 def test_its_policy_allows_its_own_script_and_nothing_else(page: str) -> None:

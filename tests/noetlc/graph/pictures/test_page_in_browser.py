@@ -14,7 +14,7 @@ import pytest
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats import html, svg
 from noetlc.graph.reading import read_nets
-from tests.noetlc.graph.pictures.chromium import Chromium, find_chromium
+from tests.chromium import Chromium, find_chromium
 from tests.noetlc.graph.pictures.playbooks import HOSTILE, chain_report, hostile_report, playbook, report_of
 
 if TYPE_CHECKING:
