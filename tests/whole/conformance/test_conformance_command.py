@@ -90,7 +90,12 @@ def test_rows_without_a_case_are_reported_and_fail_the_run(tmp_path: Path) -> No
         (["--mode", "sqlite", "--stage", "lint"], "does not depend on the mode"),
         (["--suite", "docs"], "docs is no conformance suite"),
         (["--command", "no-such-program", "--case", "retry-then-ok"], "`no-such-program` cannot be run"),
-        (["--case", "no-such-case"], "there is no such case"),
+        (["--case", "retry-then-ok", "--case", "retry-than-ok"], "did you mean `retry-then-ok`?"),
+        (["--case", "retry-then-ok", "--stage", "lint"], "no case `retry-then-ok` of the stages lint"),
+        (["--store", "sqlite:x.db"], "--store needs --mode sqlite or --mode postgres"),
+        (["--mode", "sqlite", "--wake", "nats://x"], "--wake needs --mode postgres"),
+        (["--mode", "sqlite", "--store", "postgresql://x"], "--mode sqlite takes --store sqlite:FILE"),
+        (["--mode", "postgres", "--store", "sqlite:x.db"], "--mode postgres takes --store postgresql:"),
         (["--mode", "sqlite", "--command", "x"], "exclude each other"),
         (
             ["--mode", "postgres", "--store", "mysql://x", "--wake", "nats://x", "--case", "retry-then-ok"],
