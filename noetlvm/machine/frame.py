@@ -17,8 +17,7 @@ from noetlvm.data.references import overlaid, readable
 from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECONDS
 from noetlvm.machine.instructions import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.payload import TooLargeError
-from noetlvm.machine.remedies import Remedy, remedy_in, run_again
-from noetlvm.machine.scope import Scope, labels_first, pipeline_names, unmasked
+from noetlvm.machine.scope import Remedy, Scope, labels_first, pipeline_names, remedy_in, run_again, unmasked
 
 if TYPE_CHECKING:
     from noetlvm.language.events import EventName

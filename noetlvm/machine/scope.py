@@ -6,17 +6,26 @@ task's result; the record has a mask in place of each secret (S45, S64).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.data.encoding import MASK
 from noetlvm.data.references import overlaid, readable
 from noetlvm.expr.values import Undefined
 from noetlvm.machine.payload import Offload
 
+if TYPE_CHECKING:
+    from noetlvm.machine.loaded import LoadedPlaybook
 
-def _run_that_task(_path: str) -> str:
-    return "run the task that set it again"
+Remedy = Callable[[str], str]
+"""Says what to run again for a value that was a secret, and so is not recorded (S64), by the value's path."""
+
+
+def run_again(tasks: Iterable[str]) -> str:
+    """Return the advice to run tasks again; without any, the one that set the value."""
+    named = " or ".join(dict.fromkeys(tasks))
+    return f"run {named or 'the task that set it'} again"
 
 
 class Scope(NamedTuple):
@@ -37,8 +46,7 @@ class Scope(NamedTuple):
     """The last result of each step by name, or a function that finds it."""
     has_secrets: bool = False
     """What was recorded may contain masks, whether or not this process knows the secrets."""
-    remedy: Callable[[str], str] = _run_that_task
-    """What to run again for a value that is masked, by its path."""
+    remedy: Remedy = lambda _path: run_again(())
 
 
 def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any) -> dict[str, Any]:
@@ -132,3 +140,59 @@ def unmasked(value: Any, name: str, remedy: Callable[[str], str]) -> Any:
         found = [unmasked(item, f"{name}[{at}]", remedy) for at, item in enumerate(value)]
         return found if any(new is not old for new, old in zip(found, value, strict=True)) else value
     return value
+
+
+# ---- remedies
+
+
+_FIRST_KEY = re.compile(r"[^.\[]*")
+
+
+def remedy_in(playbook: LoadedPlaybook, step: str) -> Remedy:
+    """Return the remedies for the values that a step sees: the program says which task writes a field."""
+
+    def remedy(path: str) -> str:
+        namespace, _, rest = path.partition(".")
+        key = _FIRST_KEY.match(rest)
+        find = _REMEDIES.get(namespace)
+        if find is not None:
+            return find(playbook, step, key[0] if key else "")
+        return f"run the step `{namespace}` again" if namespace in playbook.steps else run_again(())
+
+    return remedy
+
+
+def _of_ctx(playbook: LoadedPlaybook, step: str, key: str) -> str:
+    return run_again(
+        f"the task `{label}`" if name == step else f"the task `{label}` of the step `{name}`"
+        for name, found in playbook.steps.items()
+        if found.pipeline
+        for label, scope, keys in found.pipeline.writes()
+        if scope == "ctx" and key in keys
+    )
+
+
+def _of_iter(playbook: LoadedPlaybook, step: str, key: str) -> str:
+    pipeline = playbook.steps[step].pipeline
+    writes = pipeline.writes() if pipeline else ()
+    return run_again(f"the task `{label}`" for label, scope, keys in writes if scope == "iter" and key in keys)
+
+
+def _of_args(playbook: LoadedPlaybook, _step: str, key: str) -> str:
+    return run_again(
+        f"the step `{name}`"
+        for name, found in playbook.steps.items()
+        if any(arc.args is not None and key in arc.args.keys for arc in found.arcs)
+    )
+
+
+def _of_workload(_playbook: LoadedPlaybook, _step: str, _key: str) -> str:
+    return "start the execution again"
+
+
+_REMEDIES: dict[str, Callable[[LoadedPlaybook, str, str], str]] = {
+    "ctx": _of_ctx,
+    "iter": _of_iter,
+    "args": _of_args,
+    "workload": _of_workload,
+}

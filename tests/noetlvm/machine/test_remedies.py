@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetlvm.machine.remedies import remedy_in
+from noetlvm.machine.scope import remedy_in
 from tests.noetlvm.engine.runs import bundle_of
 
 TEXT = """
