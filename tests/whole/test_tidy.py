@@ -72,6 +72,17 @@ def test_pages_use_technical_terms(page: str) -> None:
     assert not found, "\n".join(found)
 
 
+_FILE = re.compile(r"`([\w./-]+\.(?:py|lark|csv))`")
+
+
+def test_pages_name_files_that_exist() -> None:
+    roots = ("noetlc", "noetlvm", "tests", "bench", "docs", "examples", "grammar", "conformance")
+    files = [file.relative_to(ROOT).as_posix() for root in roots for file in (ROOT / root).rglob("*.*")]
+    named = {(page.name, name) for page in _pages() for name in _FILE.findall(page.read_text(encoding="utf-8"))}
+    found = {name for name in named if not any(f"/{file}".endswith(f"/{name[1]}") for file in files)}
+    assert found <= {("architecture.md", "cli/x.py"), ("decisions.md", "cli/x.py"), ("expressions.md", "outcome.py")}
+
+
 def _storytelling(file: Path) -> list[str]:
     found = []
     for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
