@@ -79,6 +79,8 @@ class Rewriter:
         changes: dict[str, Any] = {}
         for name in attributes(type(struct)):
             value = getattr(struct, name)
+            if value is None:  # as most are
+                continue
             made = self._value(name, value)
             if made is not value:
                 changes[name] = made

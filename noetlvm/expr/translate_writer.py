@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from types import TracebackType
+from functools import lru_cache
+from types import CodeType, TracebackType
 from typing import NoReturn
 
 from noetlvm.expr import operations, values
@@ -17,6 +18,8 @@ from noetlvm.expr.interpret import Price, Scope
 from noetlvm.expr.values import Data, Undefined
 from noetlvm.record import Record, changed
 
+TEXTS_RECENT = 512
+"""Compiled texts that are remembered: expressions that differ in their values only, as most guards do, share one."""
 SHORT = 64
 """Items of a list, or characters of a text, up to which Python compares at no cost to speak of; pieces of a text."""
 
@@ -215,17 +218,24 @@ class Writer:
     def compiled(self) -> Callable[[Scope, Fuel], Data]:
         """Let Python compile the function."""
         body = "\n".join(self.lines)
-        source = f"def evaluate(scope, fuel):\n try:\n{body}\n except errors as error:\n  failed(error)\n"
-        marks = [re.search(r"#(\d+)$", line) for line in source.split("\n")]
-        places = [int(mark[1]) if mark else None for mark in marks]
+        code, places = _compiled(
+            f"def evaluate(scope, fuel):\n try:\n{body}\n except errors as error:\n  failed(error)\n"
+        )
 
         def failed(error: Exception) -> NoReturn:
             raise from_python(error, _place(error.__traceback__, places)) from None
 
         namespace = self._names | {"failed": failed}
-        # The text holds only our own words: see the docstring of `translate`. It was made from verified code.
-        exec(compile(source, "<expression>", "exec"), namespace)
+        exec(code, namespace)
         return namespace["evaluate"]  # type: ignore[return-value]
+
+
+@lru_cache(TEXTS_RECENT)
+def _compiled(source: str) -> tuple[CodeType, list[int | None]]:
+    """Return the code of a text, and the instruction that each line belongs to."""
+    marks = [re.search(r"#(\d+)$", line) for line in source.split("\n")]
+    # The text holds only our own words: see the docstring of `translate`. It was made from verified code.
+    return compile(source, "<expression>", "exec"), [int(mark[1]) if mark else None for mark in marks]
 
 
 def _place(traceback: TracebackType | None, places: list[int | None]) -> int | None:
