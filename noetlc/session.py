@@ -47,8 +47,9 @@ class Session:
         """Print findings to standard error as lint does, file by file."""
         from noetlc import __version__
         from noetlc.lint.run import may_color
-        from noetlc.report.report import Report, terminal_width
+        from noetlc.report.report import Report
         from noetlc.report.text import render
+        from noetlvm.command_line.printed import terminal_width
 
         rows = tuple(row for file in files for row in file.rows())
         if not rows:

@@ -140,9 +140,7 @@ def task_can_fail(view: TaskView) -> bool:
 def is_called(task: ast.Task) -> bool:
     """False if the first rule always skips the task before its tool is called (S17)."""
     for rule in task.rules:
-        then = rule.else_.then if rule.else_ else rule.then
-        only_skips = then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx
-        if not only_skips or "outcome" in names_read(rule.when):
+        if not rule.only_skips or "outcome" in names_read(rule.when):
             return True
         if rule.else_ or decide(rule.when) is True:
             return False
@@ -296,7 +294,7 @@ class _Layout:
             yield Way(onward)
 
     def _rule_ways(self, rule: ast.PolicyRule, number: int, onward: int) -> Iterator[Way]:
-        then = rule.else_.then if rule.else_ else rule.then
+        then = rule.action
         directive = then.do.text if then and then.do else ""
         if directive in ("continue", "skip"):
             yield Way(onward, rule)

@@ -301,7 +301,7 @@ def patches(then: ast.Then) -> Iterator[tuple[str, MappingEntry]]:
 def thens(task: ast.Task) -> Iterator[tuple[ast.PolicyRule, ast.Then]]:
     """Yield each rule of a task's policy with what it does, `else` included."""
     for rule in task.rules:
-        then = rule.else_.then if rule.else_ else rule.then
+        then = rule.action
         if then:
             yield rule, then
 

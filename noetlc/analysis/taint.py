@@ -273,18 +273,13 @@ def _next_in_line(owner: Owner) -> Iterator[ast.Task]:
 
 def _goes_on(task: ast.Task) -> bool:
     """Return whether a task's policy can continue with the next task."""
-    directives = [then.do.text for then in _thens(task) if then.do]
+    directives = [then.do.text for _, then in thens(task) if then.do]
     return "continue" in directives or not any(rule.else_ for rule in task.rules)
 
 
 def _jumped_to(givers: list[TaskView], views: tuple[TaskView, ...]) -> Iterator[ast.Task]:
     labels = {view.label: view.task for view in views}
     for view in givers:
-        for then in _thens(view.task):
+        for _, then in thens(view.task):
             if then.to and then.to.text in labels:
                 yield labels[then.to.text]
-
-
-def _thens(task: ast.Task) -> Iterator[ast.Then]:
-    for _, then in thens(task):
-        yield then

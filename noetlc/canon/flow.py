@@ -62,6 +62,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from noetlc.analysis.model import thens
 from noetlc.canon.errors import ExpansionError
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, ScalarValue
@@ -212,15 +213,8 @@ def _positions(tasks: Sequence[ast.Task]) -> dict[str, int]:
     return {task.label.text: position for position, task in enumerate(tasks) if task.label}
 
 
-def _thens(task: ast.Task) -> Iterator[ast.Then]:
-    for rule in task.rules:
-        then = rule.else_.then if rule.else_ else rule.then
-        if then:
-            yield then
-
-
 def _jumps(task: ast.Task) -> Iterator[str]:
-    for then in _thens(task):
+    for _, then in thens(task):
         if then.do and then.do.text == "jump" and then.to:
             yield then.to.text
 
@@ -229,7 +223,7 @@ def _can_continue(task: ast.Task) -> bool:
     """True if some rule continues, or if no rule needs to match: then the default is to continue."""
     if not any(rule.else_ for rule in task.rules):
         return True
-    return any(then.do is not None and then.do.text in _CONTINUES for then in _thens(task))
+    return any(then.do is not None and then.do.text in _CONTINUES for _, then in thens(task))
 
 
 class Body(Record):

@@ -104,8 +104,8 @@ def _bundle(compiled: Compiled, *, stripped: bool) -> bytes:
 
 
 def _summary(compiled: Compiled, output: str | None, *, stripped: bool) -> str:
-    from noetlc.report.report import counted
     from noetlvm.bytecode.codec.container import bundle_id
+    from noetlvm.command_line.printed import counted
 
     assert compiled.program is not None
     steps = counted(sum(len(playbook.steps) for playbook in compiled.program.playbooks), "step")

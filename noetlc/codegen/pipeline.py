@@ -285,7 +285,7 @@ class _TaskCode(Record):
 
         Return the remaining rules, or None if the task is always skipped.
         """
-        while rules and _only_skips(rules[0]):
+        while rules and rules[0].only_skips:
             rule = rules[0]
             if rule.when is None:
                 self._emit("SKIP", self.after, at=rule.span)
@@ -311,7 +311,7 @@ class _TaskCode(Record):
 
     def _policy(self, rules: list[ast.PolicyRule], call: JumpLabel) -> None:
         for rule in rules:
-            then = rule.else_.then if rule.else_ else rule.then
+            then = rule.action
             if rule.when is None:
                 self._then(then or _CONTINUE, call)
                 return
@@ -395,8 +395,3 @@ _DIRECTIVES: dict[str, Callable[[_TaskCode, ast.Then, JumpLabel], None]] = {
     "fail": _TaskCode._fail,
     "retry": _TaskCode._retry,
 }
-
-
-def _only_skips(rule: ast.PolicyRule) -> bool:
-    then = rule.else_.then if rule.else_ else rule.then
-    return bool(then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx)

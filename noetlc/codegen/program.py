@@ -203,11 +203,7 @@ def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> Express
     """Return one guard for all rules: the first that holds decides; if none does, the token is denied (S30)."""
     if admit is None:
         return None
-    choices: list[tuple[nodes.Scalar | None, bool]] = []
-    for rule in admit.rules or ():
-        verdict = rule.else_.then if rule.else_ else rule.then
-        allows = verdict is not None and verdict.allow is not None and verdict.allow.value is True
-        choices.append((None if rule.else_ else rule.when, allows))
+    choices = [(None if rule.else_ else rule.when, rule.allows) for rule in admit.rules or ()]
     if choices and choices[0] == (None, True):
         return None
     visible = visible_names(TemplatePosition.ADMIT, in_loop=False)

@@ -16,9 +16,10 @@ from noetlc.finding import Finding
 from noetlc.lint.cache import Cache, no_cache, open_cache
 from noetlc.lint.discover import Target, discover
 from noetlc.report.located_finding import LocatedFinding
-from noetlc.report.report import OutputFormat, Report, counted, render, statistics, summary, terminal_width
+from noetlc.report.report import OutputFormat, Report, render, statistics, summary
 from noetlc.settings import Settings
 from noetlc.syntax.span import Source
+from noetlvm.command_line.printed import counted, terminal_width
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandError
 from noetlvm.record import Record
 

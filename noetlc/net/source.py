@@ -176,7 +176,7 @@ def _is_mark(task: ast.Task) -> bool:
 def _keys_written(flow: Flow) -> Iterator[str]:
     for view in _reached(flow):
         for rule, matches in tried_rules(view):
-            then = rule.else_.then if rule.else_ else rule.then
+            then = rule.action
             if matches and then and then.set_ctx:
                 yield from (entry.key.text for entry in then.set_ctx.entries)
 
@@ -198,11 +198,6 @@ def _keys_awaited(admit: ast.Admit | None) -> Iterator[str]:
     uses = (use for guard in guards if guard.is_template for use in names_in(parse_template(guard.text)).uses)
     paths = {f"ctx.{use.fields[0].name}" for use in uses if use.name == "ctx" and use.fields}
     return (path.removeprefix("ctx.") for path in needed(partial(_admission, admit), paths))
-
-
-def _allows(rule: ast.AdmitRule) -> bool:
-    then = rule.else_.then if rule.else_ else rule.then
-    return then is not None and then.allow is not None and then.allow.value is True
 
 
 def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, TemplatePosition]]:
@@ -238,7 +233,7 @@ def _evaluated_by_task(view: TaskView) -> Iterator[tuple[Scalar, TemplatePositio
     for rule, matches in tried_rules(view):
         if rule.when:
             yield rule.when, TemplatePosition.TASK_POLICY
-        then = rule.else_.then if rule.else_ else rule.then
+        then = rule.action
         for node in (then.set_iter, then.set_ctx, then.delay) if then and matches else ():
             if node is not None:
                 yield from ((scalar, TemplatePosition.TASK_PATCH) for scalar in scalars(node))
@@ -264,7 +259,7 @@ def _admission(admit: ast.Admit | None, facts: Facts = NO_FACTS) -> Formula:
     """Return the gate's formula: the first rule that matches decides, and without one nothing is admitted (S30)."""
     formula: Formula = admit is None
     for rule in reversed((admit.rules or ()) if admit else ()):
-        formula = if_(True if rule.else_ else guard_formula(rule.when, facts), _allows(rule), formula)
+        formula = if_(True if rule.else_ else guard_formula(rule.when, facts), rule.allows, formula)
     return formula
 
 

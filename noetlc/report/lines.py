@@ -7,7 +7,8 @@ from typing import Any
 
 from noetlc.finding import Severity
 from noetlc.report.located_finding import LocatedFinding, fingerprint, with_ordinals
-from noetlc.report.report import Report, visible
+from noetlc.report.report import Report
+from noetlvm.command_line.printed import visible_line
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _IN_MESSAGE = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -21,8 +22,8 @@ def concise(report: Report) -> str:
 
 def concise_line(row: LocatedFinding) -> str:
     """Return one finding as one line."""
-    where = f"{visible(row.path)}:{row.range.line}:{row.range.column}"
-    return f"{where}: {row.severity} {row.code} {visible(row.message)}"
+    where = f"{visible_line(row.path)}:{row.range.line}:{row.range.column}"
+    return f"{where}: {row.severity} {row.code} {visible_line(row.message)}"
 
 
 def github(report: Report) -> str:
@@ -41,7 +42,7 @@ def _command(row: LocatedFinding) -> str:
         properties |= {"col": row.range.column, "endColumn": row.range.end_column}
     written = ",".join(f"{name}={str(value).translate(_IN_PROPERTY)}" for name, value in properties.items())
     lines = [*row.message.split("\n"), *row.help.split("\n")] if row.help else row.message.split("\n")
-    message = "\n".join(visible(line) for line in lines)
+    message = "\n".join(visible_line(line) for line in lines)
     return f"::{_COMMANDS[row.severity]} {written}::{message.translate(_IN_MESSAGE)}"
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from importlib import import_module
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from noetlc.finding import Severity
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.syntax.span import Source
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+from noetlvm.command_line.printed import counted
 
 
 def no_source(path: str) -> Source | None:
@@ -40,28 +38,6 @@ class Report(NamedTuple):
     def fails(self, row: LocatedFinding) -> bool:
         """Return whether this finding alone makes lint fail."""
         return self.fail_on is not None and row.severity.rank >= self.fail_on.rank
-
-
-def terminal_width(stream: TextIO) -> int | None:
-    """Return the columns of the terminal that a stream leads to; None if it leads to none."""
-    if not stream.isatty():
-        return None
-    import os
-
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or None
-    except OSError:
-        return None
-
-
-def visible(text: str) -> str:
-    r"""Show control and direction characters as `\u001b`, so that a playbook cannot write to the terminal."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 file`, `2 files`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def severity_counts(rows: Iterable[LocatedFinding]) -> str:

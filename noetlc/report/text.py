@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from noetlc.finding import Severity
 from noetlc.report.located_finding import FixRow, LocatedFinding, Range
-from noetlc.report.report import Report, summary, visible
+from noetlc.report.report import Report, summary
 from noetlc.syntax.span import Source
+from noetlvm.command_line.printed import cut, visible_line
 
 _TAB = 4
 _WIDTH_MAX = 120
@@ -74,9 +75,9 @@ def _block(row: LocatedFinding, report: Report, paint: _Painter) -> str:
     source = report.source(row.path)
     lines = [row.range.line, *(related.range.line for related in row.related)]
     margin = len(str(max(lines)))
-    message = _wrapped(visible(row.message), report, len(row.severity) + len(row.code) + 4)
+    message = _wrapped(visible_line(row.message), report, len(row.severity) + len(row.code) + 4)
     head = f"{paint(severity, f'{row.severity}[{row.code}]')}{paint(_BOLD, ': ' + message)}"
-    where = f"{visible(row.path)}:{row.range.line}:{row.range.column}"
+    where = f"{visible_line(row.path)}:{row.range.line}:{row.range.column}"
     shown = [head, f"{' ' * margin}{paint(_BLUE, '-->')} {where}"]
     if source is not None:
         cells = min(_WIDTH_MAX, _columns(report) - margin - 4)
@@ -101,14 +102,14 @@ def _wrapped(text: str, report: Report, indent: int) -> str:
 
 
 def _cut_text(text: str, width: int | None) -> str:
-    return text if width is None or len(text) <= max(_WIDTH_MIN, width) else f"{text[: max(_WIDTH_MIN, width) - 1]}…"
+    return text if width is None else cut(text, max(_WIDTH_MIN, width))
 
 
 def _remarks(row: LocatedFinding) -> Iterator[tuple[str, str]]:
     if row.help:
-        yield "help", visible(row.help)
+        yield "help", visible_line(row.help)
     if row.fix is not None:
-        yield "fix", f"{visible(row.fix.description)} ({_how_to_apply(row.fix)})"
+        yield "fix", f"{visible_line(row.fix.description)} ({_how_to_apply(row.fix)})"
 
 
 def _how_to_apply(fix: FixRow) -> str:
@@ -121,7 +122,7 @@ def _excerpts(row: LocatedFinding, source: Source, margin: int, cells: int, pain
     yield from _marked(source, row.range, "^", "", margin, cells, _SEVERITY_COLORS[row.severity], paint)
     for related in row.related:
         yield empty
-        yield from _marked(source, related.range, "-", visible(related.message), margin, cells, _BLUE, paint)
+        yield from _marked(source, related.range, "-", visible_line(related.message), margin, cells, _BLUE, paint)
     yield empty
 
 
@@ -154,7 +155,7 @@ def _shown(text: str, at: int) -> tuple[str, int]:
         return text, at + len(text)
     shown = []
     for char in text:
-        cell = " " * (_TAB - at % _TAB) if char == "\t" else visible(char)
+        cell = " " * (_TAB - at % _TAB) if char == "\t" else visible_line(char)
         shown.append(cell)
         at += len(cell) if len(cell) != 1 else _width(cell)
     return "".join(shown), at

@@ -72,7 +72,7 @@ class SwallowedError(Rule):
 
     def _check_taker(self, view: TaskView, rule: ast.PolicyRule, is_seen: bool) -> Iterator[Finding]:
         """Check the rule that takes every error which no rule before it took."""
-        then = rule.else_.then if rule.else_ else rule.then
+        then = rule.action
         is_seen = is_seen or "outcome" in names_read(rule.when) or _looks_at_error(then)
         if then and then.do and then.do.text in _GOES_ON and not is_seen:
             message = f"an error of `{view.label}` goes on as `{then.do.text}`, and no rule looks at it"

@@ -65,7 +65,7 @@ class EndlessJump(Rule):
                 yield from self._jump(flow, point, way, way.rule)
 
     def _jump(self, flow: Flow, point: Point, way: Way, rule: ast.PolicyRule) -> Iterator[Finding]:
-        then = rule.else_.then if rule.else_ else rule.then
+        then = rule.action
         target = flow.points[way.to].view
         if then and then.do and then.do.text == "jump" and target and point.view:
             yield self.finding(

@@ -59,7 +59,7 @@ class UselessRetry(Rule):
             depends_on_run = False
             for rule in view.task.rules:
                 depends_on_run = depends_on_run or bool(names_read(rule.when) & _CHANGES)
-                then = rule.else_.then if rule.else_ else rule.then
+                then = rule.action
                 if then and then.do and then.do.text == "retry":
                     yield from self._check_retry(view, rule, then, then.do, depends_on_run)
 

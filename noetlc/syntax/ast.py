@@ -123,6 +123,12 @@ class AdmitRule(Struct):
     then: AdmitThen | None = None
     else_: AdmitElse | None = None
 
+    @property
+    def allows(self) -> bool:
+        """Whether it lets a token in, as `then` or `else` says."""
+        then = self.else_.then if self.else_ else self.then
+        return then is not None and then.allow is not None and then.allow.value is True
+
 
 class Admit(Struct):
     """A step's admission gate."""
@@ -234,6 +240,17 @@ class PolicyRule(Struct):
     when: Scalar | None = None
     then: Then | None = None
     else_: RuleElse | None = None
+
+    @property
+    def action(self) -> Then | None:
+        """What it does: its `then`, or that of `else`."""
+        return self.else_.then if self.else_ else self.then
+
+    @property
+    def only_skips(self) -> bool:
+        """Whether it skips the task and writes nothing."""
+        then = self.action
+        return bool(then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx)
 
 
 class TaskPolicy(Struct):

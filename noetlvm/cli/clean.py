@@ -6,10 +6,10 @@ import re
 from time import time
 from typing import TYPE_CHECKING, Annotated
 
-from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, results_of, writing
 from noetlvm.cli.request import Database, Json
 from noetlvm.command_line.declared import Option
+from noetlvm.command_line.printed import counted
 from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.data.references import as_json
 

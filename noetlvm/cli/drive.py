@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, options_given, results_of, writing
 from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.view import Quiet, view_for
+from noetlvm.command_line.printed import counted
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
 from noetlvm.data import references
 from noetlvm.data.references import Reference

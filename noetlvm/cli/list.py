@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from noetlvm.cli.data_text import Table, duration, print_table
+from noetlvm.cli.data_text import Table, print_table
 from noetlvm.cli.database import reading, with_standing
 from noetlvm.cli.request import Database, Json, ServerUrl
 from noetlvm.command_line.declared import Option
+from noetlvm.command_line.printed import duration
 from noetlvm.data.event import moment
 from noetlvm.data.references import as_json
 

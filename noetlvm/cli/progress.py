@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from noetlvm.cli.data_text import counted, duration
+from noetlvm.command_line.printed import counted, duration
 from noetlvm.data.event import Event, Recorded
 from noetlvm.language.events import EventName
 from noetlvm.limits import EVENTS_WARNING

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from noetlvm.cli.data_text import shortened, visible
+from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import find_execution, options_given, reading_results
 from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
+from noetlvm.command_line.printed import visible
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.data.references import as_json
 

@@ -6,10 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.clean import collect
-from noetlvm.cli.data_text import counted
 from noetlvm.cli.database import database_path, find_execution, options_given, writing
 from noetlvm.cli.request import Database
 from noetlvm.command_line.declared import Argument
+from noetlvm.command_line.printed import counted
 from noetlvm.command_line.process import SUCCESS, CommandError
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.cli.data_text import counted, duration, shortened, visible
+from noetlvm.cli.data_text import shortened
+from noetlvm.command_line.printed import counted, duration, visible
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from noetlvm.cli.data_text import duration, shortened
+from noetlvm.cli.data_text import shortened
+from noetlvm.command_line.printed import duration
 from noetlvm.data.event import Event, Recorded
 
 _SHOWN = 20

@@ -9,8 +9,8 @@ from contextlib import suppress
 from time import time
 from typing import Any, Self
 
-from noetlvm.cli.data_text import duration, visible
 from noetlvm.cli.progress import Progress, StepProgress
+from noetlvm.command_line.printed import duration, visible
 from noetlvm.data.event import Recorded
 from noetlvm.store.interface import Execution, StoreReader
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from noetlc.graph.formats.text import FIRINGS_MAX, facts, headline, outcome
 from noetlc.graph.report import GraphFinding, GraphReport, Witness
 from noetlc.net.findings import NetFindingKind
-from noetlc.report.report import visible
+from noetlvm.command_line.printed import visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -32,7 +32,7 @@ def show(report: GraphReport, console: Console | None = None) -> None:
 
     # What a playbook holds is text to show, never markup to obey; highlighting would colour it by accident.
     console = console or Console(markup=False, highlight=False, emoji=False)
-    console.print(Text(visible(headline(report)), "bold"))
+    console.print(Text(visible_line(headline(report)), "bold"))
     console.print(Padding(_facts(report), (0, 0, 0, 2)))
     for finding in report.findings:
         console.print()
@@ -52,7 +52,7 @@ def _facts(report: GraphReport) -> RenderableType:
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column()
     for fact in facts(report):
-        grid.add_row(Text(fact.title), Text(visible(fact.value), _BAD if fact.is_bad else ""))
+        grid.add_row(Text(fact.title), Text(visible_line(fact.value), _BAD if fact.is_bad else ""))
     return grid
 
 
@@ -61,7 +61,7 @@ def _finding(finding: GraphFinding) -> RenderableType:
 
     where = f"  {finding.where}" if finding.where else ""
     return Text.assemble(
-        (finding.kind.value, _COLORS[finding.kind]), f": {visible(finding.message)}", (visible(where), "dim")
+        (finding.kind.value, _COLORS[finding.kind]), f": {visible_line(finding.message)}", (visible_line(where), "dim")
     )
 
 
@@ -76,7 +76,9 @@ def _witness(witness: Witness) -> Table:
         table.add_column(column)
     for number, firing in enumerate(witness[:FIRINGS_MAX], 1):
         line = str(firing.where.line) if firing.where else ""
-        table.add_row(Text(str(number)), Text(visible(firing.step), "bold"), Text(visible(outcome(firing))), Text(line))
+        table.add_row(
+            Text(str(number)), Text(visible_line(firing.step), "bold"), Text(visible_line(outcome(firing))), Text(line)
+        )
     if len(witness) > FIRINGS_MAX:
         table.add_row("", "", Text(f"… and {len(witness) - FIRINGS_MAX} more", "dim"), "")
     return table

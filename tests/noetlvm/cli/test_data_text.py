@@ -37,7 +37,7 @@ def test_an_identifier_is_shown_whole_on_a_narrow_terminal(
 
 def test_a_table_shows_control_characters_and_obeys_none(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(Table("Executions", ("playbook",), [("\x1b[2Jevil",)]))
-    assert capsys.readouterr().out == "playbook\n\\x1b[2Jevil\n\n"
+    assert capsys.readouterr().out == "playbook\n\\u001b[2Jevil\n\n"
 
 
 def test_a_failure_is_told_without_control_characters_and_with_its_lines_in_line() -> None:
@@ -45,4 +45,4 @@ def test_a_failure_is_told_without_control_characters_and_with_its_lines_in_line
     ending = Ending("e", "failed", {}, None, [], 1, 9)
     failed = FirstFailure("load", "", {"kind": "postgres", "message": "line one\nline \x1b[31mtwo\n"})
     told = "\n".join(summary(row, ending, failed, None))
-    assert "    error: postgres: line one\n           line \\x1b[31mtwo" in told
+    assert "    error: postgres: line one\n           line \\u001b[31mtwo" in told

@@ -131,7 +131,7 @@ def test_a_terminal_that_cannot_draw_gets_lines(monkeypatch: pytest.MonkeyPatch)
 def test_what_others_wrote_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     error = ERROR | {"message": "\x1b]0;gotcha\x07 \x9b31m \u202e bad"}
     Lines().observe(ROW, recorded([*LOG, Event("step.failed", {"error": error}, 1)]))
-    assert capsys.readouterr().err.endswith("\\x1b]0;gotcha\\x07 \\x9b31m \\u202e bad\n")
+    assert capsys.readouterr().err.endswith("\\u001b]0;gotcha\\u0007 \\u009b31m \\u202e bad\n")
 
 
 def test_a_child_is_told_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
