@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _SEEDS = re.compile(r"(\d{1,15})\.\.(\d{1,15})?")
 _DURATION = re.compile(r"(\d{1,6})(s|m|h)")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
+_SEEDS_SAVED = 1_000
+"""After so many seeds the report of a campaign is written again."""
 
 
 def sim(
@@ -54,12 +56,16 @@ def sim(
         raise CommandError("`--seeds A..` without an end needs `--for`")
     campaign, began = _campaign(report, first, is_embedded=embedded), monotonic()
     before = campaign.seeds
-    for result in run_seeds(first, None if seconds is not None else last, jobs, seconds, is_embedded=embedded):
-        campaign.add(result)
-        if result.violations:
-            break
-    if report is not None:
-        _write(Path(report), as_json(campaign.report(), indent=1) + "\n")
+    try:
+        for result in run_seeds(first, None if seconds is not None else last, jobs, seconds, is_embedded=embedded):
+            campaign.add(result)
+            if report is not None and not campaign.seeds % _SEEDS_SAVED:
+                _save(campaign, Path(report))
+            if result.violations:
+                break
+    finally:  # what an interrupted campaign has found counts
+        if report is not None and campaign.seeds > before:
+            _save(campaign, Path(report))
     if as_json_object:
         print(as_json(campaign.report()))
         return FAILURE if campaign.failing else SUCCESS
@@ -90,9 +96,13 @@ def _campaign(report: str | None, first: int, *, is_embedded: bool) -> Campaign:
         raise CommandError(f"`--report {report}` cannot be continued: {error}") from None
 
 
-def _write(path: Path, text: str) -> None:
+def _save(campaign: Campaign, path: Path) -> None:
+    from noetlvm.data.references import as_json
+
+    unfinished = path.with_name(f"{path.name}.new")
     try:
-        path.write_text(text, encoding="utf-8")
+        unfinished.write_text(as_json(campaign.report(), indent=1) + "\n", encoding="utf-8")
+        unfinished.replace(path)
     except OSError as error:
         raise CommandError(f"`--report {path}` cannot be written: {error.strerror}") from None
 

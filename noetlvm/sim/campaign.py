@@ -8,6 +8,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import count, islice, takewhile
 from multiprocessing import get_context
+from signal import SIG_IGN, SIGINT, signal
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -160,7 +161,7 @@ def run_seeds(
     if jobs <= 1:
         yield from map(run, seeds)
         return
-    with get_context("fork").Pool(jobs) as pool:
+    with get_context("fork").Pool(jobs, signal, (SIGINT, SIG_IGN)) as pool:  # the one that waits ends the others
         # In portions: the pool would read an endless iterator to its end.
         while chunk := list(islice(seeds, jobs * _CHUNK * _CHUNKS)):
             yield from pool.imap(run, chunk, _CHUNK)

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -108,6 +108,20 @@ def test_a_campaign_in_parts_gives_the_report_of_one_in_a_row(tmp_path: Path, no
     assert (broken.code, "cannot be read as a report" in broken.err) == (2, True)
     nowhere = noetlvm("sim", "--seeds", "8..9", "--report", str(tmp_path / "none" / "r.json"))
     assert (nowhere.code, "there is no folder" in nowhere.err) == (2, True)
+
+
+def test_an_interrupted_campaign_has_its_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from noetlvm.cli.sim import sim
+
+    def interrupted(*_given: object, **_options: object) -> Iterator[SeedResult]:
+        yield from map(run_seed, range(2))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("noetlvm.sim.campaign.run_seeds", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sim(seeds="0..9", report=str(tmp_path / "report.json"))
+    assert json.loads((tmp_path / "report.json").read_text())["seeds"] == "0..1"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
 def test_random_playbooks_are_valid_and_compile_to_the_same_bytes_unchecked() -> None:
