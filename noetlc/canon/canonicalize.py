@@ -1,8 +1,9 @@
 """A checked playbook to its canonical form (step spec §7, brief §3 and §4, S5, S38 to S42).
 
 In the canonical form every task has a label, every router says its mode, every task's spec is its effective one, calls
-of the workbook and `choose`, `while` and `until` are replaced by tasks, and outer scopes hold only what means something
-there. It is a playbook again: it lints without errors, and its own canonical form is itself.
+of the workbook and `choose`, `while` and `until` are replaced by tasks, outer scopes hold only what means something
+there, and a playbook without a keychain declares what its tasks name. It is a playbook again: it lints without errors,
+and its own canonical form is itself.
 
 Nodes are copied with changes, never built field by field, so a key of the language cannot be lost here: what does not
 survive at its place is listed in `EXPANDED`. Every node has the place of what the author wrote, for the debug map.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from noetlc.analysis.credentials import implied_keychain
 from noetlc.analysis.placement import placing_knobs
 from noetlc.analysis.workbook_calls import NamesBeforeLabels
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
@@ -58,7 +60,7 @@ class CanonicalPlaybook(Record):
 
 def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     """Return the canonical form of a playbook without lint errors. Raises ExpansionError for what has none."""
-    playbook = canonical_spelling(playbook, source.text).playbook
+    playbook = _with_keychain(canonical_spelling(playbook, source.text).playbook)
     workbook = _workbook_of(playbook)
     budget, hiding = ExpansionBudget(), NamesBeforeLabels(playbook)
     steps: list[ast.Step] = []
@@ -100,6 +102,23 @@ def expanded(playbook: ast.Playbook, step: ast.Step, hiding: NamesBeforeLabels) 
         return expand_pipeline(step.tool or (), _workbook_of(playbook), layers, budget, hiding.of(step)).tasks
     except ExpansionError:
         return None
+
+
+def _with_keychain(playbook: ast.Playbook) -> ast.Playbook:
+    """Declare what the tasks of a playbook without a keychain name."""
+    implied = implied_keychain(playbook)
+    if not implied:
+        return playbook
+    entries = tuple(
+        ast.Credential(
+            span=used.span,
+            keys=keys(used.span, ("name", "kind")),
+            name=scalar(used.span, used.name),
+            kind=scalar(used.span, used.form),
+        )
+        for used in implied.values()
+    )
+    return changed(playbook, keys={**playbook.keys, "keychain": entries[0].span}, keychain=entries)
 
 
 def _workbook_of(playbook: ast.Playbook) -> dict[str, ast.WorkbookTask]:

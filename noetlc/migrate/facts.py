@@ -10,7 +10,10 @@ from noetlc.migrate.document import Draft, Leaf, Map, Seq, leaves
 from noetlc.migrate.templates import paths_read
 
 STEP_KEYS = frozenset({"step", "desc", "spec", "loop", "tool", "next"})
+_SQL_WORDS = ("command", "commands", "query", "sql", "statement")
 SUGAR = frozenset({"choose", "while", "until"})
+_NO_CODE = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1", re.DOTALL)
+"""Texts, names and comments of SQL, where `;` ends no statement."""
 _DATA_KEY = re.compile(r"""["']data["']\s*:|\bdata\s*=""")
 
 
@@ -22,6 +25,21 @@ class TaskFacts(NamedTuple):
     kind: str
     returns_data: bool
     """Its code makes a mapping with the key `data`: reading `.data` of the result is then no wrapper's."""
+
+    @property
+    def has_several_statements(self) -> bool:
+        """True if its SQL has; each has a result of its own."""
+        sql = next((node for word in _SQL_WORDS if (node := self.body.get(word)) is not None), None)
+        if isinstance(sql, Seq):
+            return has_several_statements([leaf.value for leaf in sql.values if isinstance(leaf, Leaf)])
+        return has_several_statements(sql.value if isinstance(sql, Leaf) else None)
+
+
+def has_several_statements(sql: object) -> bool:
+    """Return whether SQL, a text or a list of texts, has more than one statement."""
+    texts = sql if isinstance(sql, list) else [sql]
+    code = ";".join(_NO_CODE.sub("", text).strip().rstrip(";") for text in texts if isinstance(text, str))
+    return any(part.strip() for part in code.split(";")[1:])
 
 
 class StepFacts(NamedTuple):

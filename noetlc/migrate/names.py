@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts
@@ -134,13 +134,13 @@ class NameScope:
         """Rename the first field of a result. `wrapped`: the dialect put the result under `data`."""
         field = path[count] if len(path) > count else ""
         kind = task.kind if task else ""
-        renamed = renamed_field(kind, field)
+        taken, renamed = renamed_fields(kind, path[count:], several=bool(task and task.has_several_statements))
         if renamed is None and wrapped and field == "data" and kind != "http" and task and not task.returns_data:
             renamed = ""
         if renamed is not None:
             if renamed != "" or not wrapped:
                 self.codes.append("R708")
-            return count + 1, base + renamed
+            return count + taken, base + renamed
         return (count, base) if wrapped else None
 
     def _envelope(self, path: tuple[str, ...]) -> tuple[int, str] | None:
@@ -152,8 +152,7 @@ class NameScope:
         if self._where is ReadAt.ARC:
             return self._outcome_in_arc(path)
         if path[1:2] == ("result",):
-            renamed = renamed_field(self._kind, path[2] if len(path) > 2 else "")
-            return self._found("R708", 3, f"outcome.result{renamed}") if renamed is not None else None
+            return self._renamed(path, 2, "outcome.result")
         new = _OUTCOME_RENAMED.get((path[1], path[2])) if len(path) > 2 else None
         return self._found("R708", 3, new) if new else None
 
@@ -179,15 +178,19 @@ class NameScope:
             if path[1:2] in (("error",), ("result",)):
                 return 1, "outcome"
         if path[1:2] == ("result",) and self._step and not self._step.has_loop:
-            renamed = renamed_field(self._kind, path[2] if len(path) > 2 else "")
-            return self._found("R708", 3, f"event.result{renamed}") if renamed is not None else None
+            return self._renamed(path, 2, "event.result")
         return None
 
     def _previous(self, path: tuple[str, ...]) -> tuple[int, str] | None:
         if self._where is not ReadAt.INPUT or len(path) < 2:
             return None
-        renamed = renamed_field(self._kind, path[1])
-        return self._found("R708", 2, f"_prev{renamed}") if renamed is not None else None
+        return self._renamed(path, 1, "_prev")
+
+    def _renamed(self, path: tuple[str, ...], count: int, base: str) -> tuple[int, str] | None:
+        """Rename the first fields of the task's result, which `base` reads."""
+        several = bool(self._task and self._task.has_several_statements)
+        taken, renamed = renamed_fields(self._kind, path[count:], several=several)
+        return self._found("R708", count + taken, base + renamed) if renamed is not None else None
 
     # ---- other names
 
@@ -212,12 +215,20 @@ class NameScope:
         return None
 
 
-def renamed_field(kind: str, field: str) -> str | None:
-    """Return what a field of a kind's result is called, with its dot; None where the name is right."""
+def renamed_fields(kind: str, path: Sequence[str], *, several: bool) -> tuple[int, str | None]:
+    """Return what the first fields of a kind's result are called, with their dots, and how many these are.
+
+    None where the names are right. `several`: its SQL has several statements, whose results are a list.
+    """
     family = "sql" if kind in _SQL else kind
-    if family == "sql" and field.startswith("command_") and field[8:].isdigit():
-        return "" if field == "command_0" else f".statements[{int(field[8:])}]"
-    return _FIELDS.get(family, {}).get(field)
+    if family == "sql":
+        for count, field in enumerate(path[:2], 1):
+            if field.startswith("command_") and field[8:].isdigit():
+                number = int(field[8:])
+                return count, f".statements[{number}]" if number or several else ""
+            if field not in _FIELDS["sql"]:
+                break
+    return 1, _FIELDS.get(family, {}).get(path[0]) if path else None
 
 
 _Handler = Callable[[NameScope, tuple[str, ...]], tuple[int, str] | None]

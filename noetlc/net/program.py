@@ -35,8 +35,7 @@ def nets_of(program: Program) -> tuple[Net, ...]:
 def program_net(playbook: PlaybookCode, debug: DebugMap | None = None, prefix: str = "") -> Net:
     """Return the net of one playbook. `prefix` begins its addresses in the debug map."""
     places = _places(debug)
-    can_race = any(step.inclusive for step in playbook.steps)
-    steps = [_summary(step, places, prefix, can_race) for step in playbook.steps]
+    steps = [_summary(step, places, prefix) for step in playbook.steps]
     return build_net(playbook.name, playbook.path, steps, playbook.entry_step, playbook.final_step)
 
 
@@ -51,7 +50,7 @@ def _places(debug: DebugMap | None) -> dict[str, Where]:
     return found
 
 
-def _summary(step: Transition, places: dict[str, Where], prefix: str, can_race: bool) -> StepSummary:
+def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSummary:
     address = prefix + step.name
     run = _follow(step.pipeline) if step.pipeline else _Followed(NO_PIPELINE, ())
     return StepSummary(
@@ -76,7 +75,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str, can_race: 
         ),
         reads=frozenset(key for expression in _expressions(step, run.code) for key in _keys_read(expression.code)),
         writes=frozenset(_keys_written(run.code)),
-        awaits=frozenset(_keys_awaited(step.admit)) if can_race else frozenset(),
+        awaits=frozenset(_keys_awaited(step.admit)),
         has_tool=step.pipeline is not None,
         tools=tuple(dict.fromkeys(_calls(run.code))),
         where=places.get(address),

@@ -119,7 +119,7 @@ class _Summaries:
             arcs=tuple(map(self._arc, _arcs(step))),
             reads=frozenset(_keys_read(step, flow)) if self._can_race else frozenset(),
             writes=frozenset(_keys_written(flow)) if self._can_race else frozenset(),
-            awaits=frozenset(_keys_awaited(admit)) if self._can_race else frozenset(),
+            awaits=frozenset(_keys_awaited(admit)),
             has_tool=bool(owner.entries),
             tools=tuple(dict.fromkeys(view.kind for view in called)),
             desc=step.desc.text if step.desc else "",
@@ -277,8 +277,9 @@ class Without:
         self._known: dict[str, dict[int, NetArc | None]] = {}
 
     def steps(self, value: str, writers: set[int], reader: str) -> list[int] | None:
-        """Return a path from the entry to a step on which no writer runs; None if there is none."""
-        return self._way(value, reader, lambda arc: arc.source not in writers)
+        """Return a path from the entry to a step on which no writer runs and no gate waits for one; None if none."""
+        steps = self._found.net.steps
+        return self._way(value, reader, lambda arc: arc.source not in writers and value not in steps[arc.target].awaits)
 
     def arcs(self, value: str, givers: set[tuple[int, int]], reader: str) -> list[int] | None:
         """Return a path from the entry to a step that takes none of these arcs; None if there is none."""

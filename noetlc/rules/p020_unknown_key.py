@@ -1,10 +1,21 @@
 """P020: a key that its object does not have."""
 
 from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Fix, Severity
+from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.problem_rule import ProblemRule
 from noetlc.rules.rule import OTHER_WORDS, migration_fix
+from noetlc.syntax import ast
+from noetlc.syntax.ast import yaml_key
 from noetlc.syntax.span import Problem, ProblemKind
+from noetlc.syntax.tree import attributes
+from noetlvm.record import changed
+
+_BELOW = {
+    **{("loop", yaml_key(name)): f"loop.spec.policy.{yaml_key(name)}" for name in attributes(ast.LoopPolicy)},
+    **{("loop", yaml_key(name)): f"loop.spec.{yaml_key(name)}" for name in attributes(ast.LoopSpec)},
+    **{("step", yaml_key(name)): f"spec.policy.{yaml_key(name)}" for name in attributes(ast.StepPolicy)},
+}
+"""Keys that belong deeper into the same object, and their place there."""
 
 
 class UnknownKey(ProblemRule):
@@ -41,6 +52,10 @@ class UnknownKey(ProblemRule):
     """
     covers = ("S2", "S6", "brief §1.2", "formal §2.1", "formal §2.2")
     kind = ProblemKind.UNKNOWN_KEY
+
+    def word(self, model: Model, problem: Problem) -> Finding:
+        path = _BELOW.get((problem.object, problem.key))
+        return super().word(model, changed(problem, help=f"write it as `{path}`") if path else problem)
 
     def fix_for(self, model: Model, problem: Problem) -> Fix | None:
         if problem.key in OTHER_WORDS:

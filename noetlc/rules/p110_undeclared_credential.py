@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from noetlc.analysis.credentials import NamedEntry, entries_read, implied_keychain, named_entries
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
-from noetlc.syntax.nodes import Scalar
+from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.span import Span
-from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
 from noetlvm.nearest import did_you_mean
 
 
@@ -22,7 +20,8 @@ class UndeclaredCredential(Rule):
     summary = "`auth` or `keychain.<name>` uses a credential that `keychain` does not declare."
     why = (
         "Credentials are resolved before the first step, from the declarations at the root. One that is not declared "
-        "is not there when the task needs it."
+        "is not there when the task needs it. In a playbook without any `keychain` it is a warning: what its tasks "
+        "name is then looked up in the form that the tool needs."
     )
     bad = """
     apiVersion: noetl.io/v2
@@ -52,39 +51,37 @@ class UndeclaredCredential(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         if any((problem.object, problem.key) == ("playbook", "keychain") for problem in model.problems):
             return  # a keychain that cannot be read is reported as such
-        for span, name in _uses(model):
-            if name not in model.credentials:
-                yield self.finding(
-                    span,
-                    f"the keychain has no entry `{name}`",
-                    did_you_mean(name, model.credentials) or f"declare it: `keychain: [{{name: {name}, kind: …}}]`",
-                )
+        implied = implied_keychain(model.playbook)
+        if implied:
+            yield self._no_keychain(model, list(implied.values()))
+        named = [(used.span, used.name) for used in named_entries(model.playbook)]
+        missing: dict[str, list[Span]] = {}
+        for span, name in sorted([*named, *entries_read(model)]):
+            if name not in model.credentials and name not in implied:
+                missing.setdefault(name, []).append(span)
+        for name, spans in missing.items():
+            others = f", and it is used {_times(len(spans))}" if len(spans) > 1 else ""
+            meant = did_you_mean(name, model.credentials)
+            yield self.finding(
+                spans[0],
+                f"the keychain has no entry `{name}`{others}",
+                meant or f"declare it: `keychain: [{{name: {name}, kind: …}}]`",
+                fix=None if meant else migration_fix(model),
+            )
+
+    def _no_keychain(self, model: Model, implied: list[NamedEntry]) -> Finding:
+        """Report once that nothing is declared: the entries are looked up as what the tasks need."""
+        first, more = implied[0], len(implied) - 1
+        others = f", nor {more} other{'s' if more > 1 else ''}" if more else ""
+        listed = ", ".join(f"{{name: {used.name}, kind: {used.form}}}" for used in implied[:3])
+        return self.finding(
+            first.span,
+            f"no `keychain` declares `{first.name}`{others}: it is looked up as a `{first.form}`",
+            f"declare it: `keychain: [{listed}{', …' if more > 2 else ''}]`",
+            severity=Severity.WARNING,
+            fix=migration_fix(model),
+        )
 
 
-_WORKLOAD = re.compile(r"\{\{-?\s*(?:workload\.)?(\w+)\s*-?\}\}\s*")
-
-
-def workload_default(model: Model, template: str) -> object:
-    """Return the default of the workload key that a template consists of; None if there is none that is plain."""
-    match = _WORKLOAD.fullmatch(template)
-    workload = model.playbook.workload
-    entry = workload.get(match[1]) if match and workload else None
-    return entry.value if isinstance(entry, Scalar) and not entry.is_template else None
-
-
-def _uses(model: Model) -> Iterator[tuple[Span, str]]:
-    for view in model.tasks:
-        auth = view.task.get_extra("auth")
-        if isinstance(auth, Scalar) and isinstance(auth.value, str):
-            name = workload_default(model, auth.text) if auth.is_template else auth.value
-            if isinstance(name, str) and name:
-                yield auth.span, name
-    for site, template in model.template_sites:
-        if "keychain" not in template.text:
-            continue
-        for node in walk(template):
-            match node:
-                case Getattr(node=Name(name="keychain"), name=name):
-                    yield model.place(site, node.name_span), name
-                case Getitem(node=Name(name="keychain"), index=Const(value=str(name))):
-                    yield model.place(site, node.index.span), name
+def _times(count: int) -> str:
+    return "twice" if count == 2 else f"{count} times"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.inputs import inputs, is_unknown, typed_tasks
+from noetlc.analysis.inputs import inputs, is_unknown, rename, typed_tasks
 from noetlc.analysis.model import Model, TaskView
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import one_of
-from noetlvm.language.tool_kinds import Choice, ToolKind
+from noetlvm.language.tool_kinds import Choice, Input, ToolKind
 
 
 class MissingInput(Rule):
@@ -38,7 +38,7 @@ class MissingInput(Rule):
             is_reported = any(is_unknown(kind, entry.key.text) for entry in inputs(view))  # the unknown one is an error
             for item in kind.inputs:
                 if item.required and item.name not in given and not is_reported:
-                    yield self._finding(view, f"`{kind.name}` needs `{item.name}`", f"add `{item.name}:` ({item.doc})")
+                    yield self._required(model, view, kind, item)
             for entry in view.task.extra:
                 declared = kind.input(entry.key.text)
                 if declared is not None and declared.language == "sql" and _is_blank(entry.value):
@@ -46,6 +46,15 @@ class MissingInput(Rule):
                     yield self.finding(entry.key.span, message, "write the statement, or remove the task")
             for choice in kind.choices:
                 yield from self._choice(view, kind, choice, given)
+
+    def _required(self, model: Model, view: TaskView, kind: ToolKind, item: Input) -> Finding:
+        message, help = f"`{kind.name}` needs `{item.name}`", f"add `{item.name}:` ({item.doc})"
+        if kind.name == "workbook" and "name" in view.task.keys:
+            help = f"write `task: {view.label}`: `name` is the label of this task"
+            return self.finding(
+                view.name_span, message, help, fix=rename(model, view.task.key_span("name"), "task", safe=False)
+            )
+        return self._finding(view, message, help)
 
     def _choice(self, view: TaskView, kind: ToolKind, choice: Choice, given: set[str]) -> Iterator[Finding]:
         found = [name for name in choice.names if name in given]

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.language.keychain_kinds import ENTRY_POINT_GROUP, FORMS, PLUGIN_KINDS, PROVIDERS, is_provided
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
+from noetlvm.language.keychain_kinds import (
+    ENTRY_POINT_GROUP,
+    FORMS,
+    PLUGIN_KINDS,
+    PROVIDERS,
+    is_form,
+    is_provided,
+    is_provider,
+)
 from noetlvm.nearest import did_you_mean
 
 
@@ -15,7 +25,7 @@ class UnprovidedCredential(Rule):
     code = "P123"
     name = "unprovided-credential"
     severity = Severity.WARNING
-    summary = "The kind of a keychain entry is no form of a secret, and no provider has that name."
+    summary = "The kind of a keychain entry is no form of a secret, and no provider has that name or its `provider`'s."
     why = (
         "Every entry is looked up before the first step. Where no plugin of that name is installed, the request is "
         "refused."
@@ -46,10 +56,24 @@ class UnprovidedCredential(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for entry in model.playbook.keychain or ():
-            kind = entry.kind
-            if kind is not None and isinstance(kind.value, str) and not is_provided(kind.text):
+            kind, provider = entry.kind, entry.get_extra("provider")
+            if kind is None or not isinstance(kind.value, str):
+                continue
+            if not is_provided(kind.text):
                 use = PLUGIN_KINDS.get(kind.text)
                 what = f"needs a plugin for {use}, which is not installed" if use else "has no provider"
-                help = f"install a package with the entry point `{kind.text}` in `{ENTRY_POINT_GROUP}`"
                 meant = "" if use else did_you_mean(kind.text, [*FORMS, *PROVIDERS])
-                yield self.finding(kind.span, f"the keychain kind `{kind.text}` {what}", meant or help)
+                message = f"the keychain kind `{kind.text}` {what}"
+                yield self.finding(kind.span, message, meant or _help(entry, kind.text))
+            elif is_form(kind.text) and isinstance(provider, Scalar) and not is_provider(provider.text):
+                message = f"there is no keychain provider `{provider.text}`"
+                meant = did_you_mean(provider.text, PROVIDERS)
+                yield self.finding(provider.span, message, meant or _help(entry, provider.text))
+
+
+def _help(entry: ast.Credential, provider: str) -> str:
+    name = entry.name.text if entry.name else "NAME"
+    return (
+        f"install a package with the entry point `{provider}` in `{ENTRY_POINT_GROUP}`, "
+        f"or give the secret to the run: `--keychain {name}=env:VARIABLE`"
+    )

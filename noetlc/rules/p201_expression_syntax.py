@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
+from noetlc.finding import Severity
 from noetlc.rules.rule import TemplateProblemRule
-from noetlvm.record import changed
-
-_GO = re.compile(r"\{\{-?\s*(?:\.[A-Za-z]|range |end\b|json \.)")
-_GO_HELP = "a template of Go (docker, kubectl, helm) is text here: put `{% raw %}` before and `{% endraw %}` after it"
 
 
 class ExpressionSyntax(TemplateProblemRule):
@@ -53,13 +45,3 @@ class ExpressionSyntax(TemplateProblemRule):
     """
     covers = ("formal §3.1", "S12")
     kinds = frozenset({"syntax", "unclosed", "block", "string"})
-
-    def check(self, model: Model) -> Iterator[Finding]:
-        go_templates = {
-            model.place(site, problem.span)
-            for site, template in model.template_sites
-            for problem in template.problems
-            if _GO.search(template.text, 0, problem.span.end + 1)
-        }
-        for finding in super().check(model):
-            yield changed(finding, help=_GO_HELP) if finding.span in go_templates else finding

@@ -46,8 +46,9 @@ _MEANT: dict[str, dict[str, str]] = {
     "event.status": {"ok": "success", "done": "success", "failed": "error", "failure": "error"},
     "event.name": {row.camel: str(row.name) for row in BOUNDARY.values()}
     | {"success": "step.done", "ok": "step.done", "error": "step.failed", "failed": "step.failed"}
-    | {"loop.failed": "step.failed", "step.error": "step.failed", "step.success": "step.done"}
-    | {"call.done": "step.done", "call.error": "step.failed"},
+    | {"loop.failed": "step.failed"}
+    | dict.fromkeys(("call.done", "call.completed", "step.completed", "step.success", "step.exit"), "step.done")
+    | dict.fromkeys(("call.error", "call.failed", "step.error"), "step.failed"),
 }
 """What people write, and what it is called here."""
 

@@ -27,6 +27,8 @@ _SIGNS = re.compile(
     """,
     re.VERBOSE,
 )
+_LENGTH = re.compile(r"\$\{#(?!\s).*?#\}", re.DOTALL)
+"""The length of a variable in a shell, `${#name}`, and what it makes a comment of."""
 _DOLLAR_BEFORE = re.compile(r"\$(?=\{\{[^{}]*\}\}\s*\Z)")
 
 
@@ -34,7 +36,7 @@ class BrokenTemplate(Rule):
     code = "P212"
     name = "broken-template"
     severity = Severity.WARNING
-    summary = "A text looks like a template and is none, so it is used as it is written."
+    summary = "A text looks like a template and is none, or the other way round."
     why = "The request goes out to `/items/{ctx.id}`, braces and all, and comes back with an answer about nothing."
     bad = """
     - step: start
@@ -56,6 +58,10 @@ class BrokenTemplate(Rule):
                 continue
             for found in _broken(site, text):
                 yield self._finding(model, site, found)
+            for found in _LENGTH.finditer(text):
+                message = "`{#` opens a comment of the template: everything up to `#}` is dropped"
+                help = "put `{% raw %}` before and `{% endraw %}` after it"
+                yield self.finding(model.place(site, Span(found.start() + 1, found.start() + 3)), message, help)
         for key in _unquoted(model):
             help = f'write `"{{{{ {key.text} }}}}"`, with quotes around it'
             yield self.finding(key.span, f"`{{ {key.text} }}` is a mapping with a key and no value", help)

@@ -92,8 +92,10 @@ class UnresolvedName(Rule):
 
 def _undefined(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
     """Return the message and help for a name that is undefined at `site`."""
-    if model.definitions.namespaces_of(name, site) or model.definitions.is_label(name, site):
+    if model.definitions.namespaces_of(name, site):
         return None
+    if model.definitions.is_label(name, site):
+        return _label_to_come(model, site, name)
     if name not in model.steps_by_name:
         return f"nothing defines `{name}`", _help(model, site, name)
     owner = site.owner
@@ -104,6 +106,22 @@ def _undefined(model: Model, order: Precedence, site: Site, name: str) -> tuple[
     return (
         f"`{name}` is the result of step `{name}`, which cannot have run before `{owner.name}`",
         f"read it in a step that comes after `{name}`, or add `| default(…)`",
+    )
+
+
+def _label_to_come(model: Model, site: Site, label: str) -> tuple[str, str] | None:
+    """Return the message and help for a label whose task can only run after the task that reads it."""
+    task, owner = site.task, site.owner
+    flow = model.flows.get(owner) if owner else None
+    if task is None or flow is None or not flow.is_certain or site.rule or label in model.steps_by_name:
+        return None
+    runs = [int(point.view is not None and point.view.label == label) for point in flow.points]
+    before = dict(zip((id(point.entry) for point in flow.points), flow.before(runs)[1], strict=True))
+    if not any(runs) or before.get(id(task.task), 1):
+        return None
+    return (
+        f"`{label}` is the result of task `{label}`, which cannot have run before `{task.label}`",
+        f"read it in a task that comes after `{label}`, or add `| default(…)`",
     )
 
 

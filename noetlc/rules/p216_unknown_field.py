@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import NamedTuple
 
 from noetlc.analysis.model import Model, Site, TaskView
 from noetlc.analysis.names import Access, NameUse, Reading
 from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule
+from noetlc.syntax.nodes import plain
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, NAMESPACES, Shape, TemplatePosition, given_fields
 from noetlvm.language.tool_kinds import ToolKind, builtin_kinds, find_kind
@@ -20,6 +22,19 @@ _SCALARS = {
     Shape.NUMBER: "a number",
     Shape.BOOLEAN: "a boolean",
 }
+
+
+_INSTEAD = {
+    ("outcome", "data"): "result",
+    ("outcome", "status_code"): "http.status",
+    ("outcome.http", "status_code"): "status",
+    ("outcome.http", "code"): "status",
+    ("outcome.error", "code"): "kind",
+    ("outcome.error", "type"): "kind",
+    ("event.error", "code"): "kind",
+    ("event.error", "type"): "kind",
+}
+"""Fields that other tools have, and what is meant."""
 
 
 class UnknownField(Rule):
@@ -67,11 +82,10 @@ class UnknownField(Rule):
             for use in reading.names.uses:
                 if not use.fields:
                     continue
-                kinds = _result_kinds(model, reading, use)
-                if kinds:
-                    yield from self._result_field(
-                        model, reading.site, use, kinds, 2 if use.name in ("event", "outcome") else 1
-                    )
+                tasks = _result_tasks(model, reading, use)
+                if tasks.kinds:
+                    depth = 2 if use.name in ("event", "outcome") else 1
+                    yield from self._result_field(model, reading.site, use, tasks, depth)
                 elif reading.is_visible(use.name):
                     yield from self._path(model, reading, use)
             for use in reading.names.for_loop_uses:
@@ -100,9 +114,10 @@ class UnknownField(Rule):
             path = f"{path}.{field.name}"
 
     def _result_field(
-        self, model: Model, site: Site, use: NameUse, kinds: frozenset[str], depth: int
+        self, model: Model, site: Site, use: NameUse, tasks: _ResultTasks, depth: int
     ) -> Iterator[Finding]:
         """Report a field that no result of these kinds has."""
+        kinds, several = tasks
         if len(use.fields) < depth:
             return
         fields = frozenset().union(*(kind.result_fields for name in kinds if (kind := find_kind(name))))
@@ -110,14 +125,16 @@ class UnknownField(Rule):
         if field.name in fields or _is_method(field.name):
             return
         path = ".".join([use.name, *(each.name for each in use.fields[: depth - 1])])
-        renamed = _renamed(kinds, field.name)
+        read = use.fields[depth - 1 :]
+        taken, renamed = _renamed(kinds, [each.name for each in read], several)
         if renamed is None:
             yield self._unknown(model, site, path, field, fields)
             return
-        place = model.place(site, field.span)
+        place, end = model.place(site, field.span), model.place(site, read[taken - 1].span).end
+        written = ".".join(each.name for each in read[:taken])
         fix = None
-        if model.source.text[place.start - 1] == "." and place.end - place.start == len(field.name):
-            edit = Edit(Span(place.start - 1, place.end), renamed)
+        if model.source.text[place.start - 1 : end] == f".{written}":
+            edit = Edit(Span(place.start - 1, end), renamed)
             fix = Fix(f"read `{path}{renamed}`", (edit,), safe=False)
         of = " or ".join(_a(name) for name in sorted(kinds))
         message = f"the result of {of} task has no field `{field.name}`"
@@ -125,7 +142,9 @@ class UnknownField(Rule):
 
     def _unknown(self, model: Model, site: Site, path: str, field: Access, fields: frozenset[str]) -> Finding:
         place = model.place(site, field.span)
-        meant = nearest(field.name, fields)
+        meant = _INSTEAD.get((path, field.name)) or nearest(field.name, fields)
+        if (path, meant) == ("outcome", "result") and (kind := _kind(site)) and "data" in kind.result_fields:
+            meant = "result.data"
         fix = None
         if meant and place.end - place.start == len(field.name):
             fix = Fix(f"read `{path}.{meant}`", (Edit(place, meant),), safe=False)
@@ -142,44 +161,62 @@ def _is_method(name: str) -> bool:
     return name in ("items", "keys", "values", "get")
 
 
-def _renamed(kinds: frozenset[str], field: str) -> str | None:
-    """Return what v10 calls a field of another dialect, with its dot."""
-    from noetlc.migrate.names import renamed_field  # only files with such a field need it
+def _renamed(kinds: frozenset[str], path: list[str], several: bool) -> tuple[int, str | None]:
+    """Return what v10 calls the first fields of another dialect, with their dots, and how many these are."""
+    from noetlc.migrate.names import renamed_fields  # only files with such a field need it
 
-    found = {renamed_field(kind, field) for kind in kinds}
-    return found.pop() if len(found) == 1 else None
+    found = {renamed_fields(kind, path, several=several) for kind in kinds}
+    return found.pop() if len(found) == 1 else (1, None)
 
 
-def _result_kinds(model: Model, reading: Reading, use: NameUse) -> frozenset[str]:
-    """Return the kinds of the tasks whose result a path starts with; none if it may be of any form."""
+class _ResultTasks(NamedTuple):
+    """The tasks whose result a path starts with."""
+
+    kinds: frozenset[str] = frozenset()
+    """None if it may be of any form."""
+    several: bool = False
+    """Their SQL has several statements."""
+
+
+def _result_tasks(model: Model, reading: Reading, use: NameUse) -> _ResultTasks:
     site, name = reading.site, use.name
     if name == "outcome" and use.fields[0].name == "result" and site.task is not None:
-        return _kinds_of([site.task])
+        return _tasks([site.task])
     owner = site.owner
     if name == "event":
         in_arc = site.position in (TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS)
         is_result = in_arc and use.fields[0].name == "result" and owner is not None and not owner.loops
-        return _kinds_of(model.tasks_by_owner.get(owner, ())) if is_result and owner else _ANY
+        return _tasks(model.tasks_by_owner.get(owner, ())) if is_result and owner else _ANY
     if name == "_prev":
-        return _kinds_of(model.tasks_by_owner.get(owner, ())) if owner and site.task else _ANY
+        return _tasks(model.tasks_by_owner.get(owner, ())) if owner and site.task else _ANY
     if name in NAMESPACES or model.definitions.namespaces_of(name, site):
         return _ANY
     if model.definitions.is_label(name, site) and owner:
-        return _kinds_of(view for view in model.tasks_by_owner[owner] if view.label == name)
+        return _tasks(view for view in model.tasks_by_owner[owner] if view.label == name)
     if name in model.steps_by_name:
         read = model.owners_by_step.get(name)
-        return _kinds_of(model.tasks_by_owner.get(read, ())) if read and not read.loops else _ANY
+        return _tasks(model.tasks_by_owner.get(read, ())) if read and not read.loops else _ANY
     return _ANY
 
 
-_ANY: frozenset[str] = frozenset()
+_ANY = _ResultTasks()
 
 
-def _kinds_of(views: Iterable[TaskView]) -> frozenset[str]:
-    """Return the kinds of tasks that all have results of a known form; else none."""
+def _tasks(views: Iterable[TaskView]) -> _ResultTasks:
+    """Return tasks that all have results of a known form; else none."""
+    views = tuple(views)
     kinds = {view.kind for view in views}
     known = [kind for name in kinds if (kind := find_kind(name)) and kind.result_fields]
-    return frozenset(kinds) if len(known) == len(kinds) else _ANY
+    if len(known) != len(kinds):
+        return _ANY
+    return _ResultTasks(frozenset(kinds), any(_has_several_statements(view) for view in views))
+
+
+def _has_several_statements(view: TaskView) -> bool:
+    from noetlc.migrate.facts import has_several_statements
+
+    sql = view.task.get_extra("command")
+    return sql is not None and has_several_statements(plain(sql))
 
 
 _given = cache(given_fields)

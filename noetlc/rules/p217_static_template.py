@@ -8,6 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.template_ast import Data
+from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
 from noetlvm.language.scopes import TemplatePosition
 
 _HELP = {
@@ -51,8 +52,17 @@ class StaticTemplate(Rule):
     on_damaged = True
 
     def check(self, model: Model) -> Iterator[Finding]:
+        plugins = [
+            entry.span
+            for entry in model.playbook.keychain or ()
+            if entry.kind and entry.kind.text not in FORMS and entry.kind.text not in PROVIDERS
+        ]  # what a plugin does with its settings is its own business
         for site, template in model.template_sites:
-            if site.position is TemplatePosition.STATIC and any(not isinstance(part, Data) for part in template.parts):
+            if site.position is not TemplatePosition.STATIC or any(
+                span.start <= site.scalar.span.start < span.end for span in plugins
+            ):
+                continue
+            if any(not isinstance(part, Data) for part in template.parts):
                 where = model.label_paths.at(site.scalar.span.start) or site.role
                 yield self.finding(
                     site.scalar.span,

@@ -62,4 +62,6 @@ class MissingElse(Rule):
 
 
 def _takes_the_rest(rule: ast.PolicyRule) -> bool:
-    return rule.else_ is not None or (rule.when is not None and decide(rule.when) is True)
+    if rule.when is None:
+        return True  # an `else`, or a rule that P309 reports
+    return rule.else_ is not None or decide(rule.when) is True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.credentials import workload_default
 from noetlc.analysis.model import Model, loop_mode
 from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.p110_undeclared_credential import workload_default
 from noetlc.rules.rule import Rule
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
@@ -56,7 +56,7 @@ class LoopSettings(Rule):
         source = loop.in_
         if not isinstance(source, Scalar) or not source.is_template:
             return
-        default = workload_default(model, source.text)
+        default = workload_default(model.playbook, source.text)
         if isinstance(default, str | int | float):
             what = "a text" if isinstance(default, str) else "not a list"
             message = f"the default of `{source.text.strip('{} ')}` is {what}, and a loop needs a list"

@@ -11,7 +11,7 @@ from noetlc.syntax.span import Problem, ProblemKind
 
 PATCHES = ("set_ctx", "set_iter")
 _HELP = {
-    "step": "append a task `{kind: noop}` whose policy has `else: {then: {do: continue, %s: …}}`",
+    "step": "append a task `{kind: noop}` whose policy has `else: {then: {do: skip, %s: …}}`: the result stays",
     "arc": "write `args:` if only the target reads it; else a step in between that writes it in a rule's `then`",
     "task": "write it in a rule: `spec: {policy: {rules: [{else: {then: {do: continue, %s: …}}}]}}`",
 }

@@ -54,6 +54,7 @@ class UnguardedArc(Rule):
             and flow.is_certain
             and (flow.can_fail or owner.step.lifecycle is not None)
             for arc in _unguarded(owner, owner.step.next)
+            if arc.step  # one without is an error of its own
         ]
         if not found:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from noetlc.analysis.credentials import entries_read
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
@@ -72,7 +73,7 @@ def _used(model: Model) -> set[str] | None:
             if not use.fields:
                 return None
             used.add(use.fields[0].name)
-    return used
+    return used.union(name for _, name in entries_read(model))
 
 
 def _auths(model: Model) -> Iterator[Scalar]:

@@ -6,7 +6,9 @@ from noetlc.analysis.inputs import rename
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import ClaimRule
+from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Problem
+from noetlvm.limits import PROFILES
 
 
 class ExecutorKind(ClaimRule):
@@ -39,6 +41,13 @@ class ExecutorKind(ClaimRule):
     claims = frozenset({("executor", "kind")})
 
     def word(self, model: Model, problem: Problem) -> Finding:
+        mapping = model.mappings_by_key.get(problem.span)
+        value = mapping.get("kind") if mapping else None
+        if isinstance(value, Scalar) and value.text not in PROFILES:
+            names = " or ".join(f"`profile: {name}`" for name in PROFILES)
+            message = f"`executor.kind` has no effect, and `{value.text}` is no profile"
+            help = f"remove it, or write {names}"
+            return self.finding(problem.span, message, help, severity=Severity.WARNING)
         return self.finding(
             problem.span,
             "`executor.kind` is of the older dialect: the key is `profile`",

@@ -35,6 +35,8 @@ class VarsNamespace(ClaimRule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         yield from super().check(model)
+        if model.is_reported(model.playbook.span, ("playbook", _VARS), ("step", _VARS)):
+            return  # what declares them is reported, and its readers change with it
         for reading in model.readings:
             for use in reading.names.uses:
                 if (

@@ -5,6 +5,7 @@ Pure: a place and what the grammar would have taken there go in, a problem comes
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from noetlc.syntax.span import Span
@@ -20,6 +21,9 @@ OTHER_STATEMENTS = frozenset(
 """Statements of Jinja2 and its extensions that playbooks do not have."""
 
 _SHOWN_MAX = 30
+_RAW = "put `{% raw %}` before and `{% endraw %}` after it"
+_GO = re.compile(r"\{\{-?\s*(?:\.(?![\d.])|(?:if|index|json|len|printf?|println|range|with)\s+[.$])[^{}]*\}\}")
+"""A mark that begins with a field (`.Names`), or with a word of Go before a field or a variable."""
 
 
 class Slip(NamedTuple):
@@ -107,8 +111,19 @@ def unclosed_mark(text: str, opening: Opening, end: TemplateToken) -> TemplatePr
     return TemplateProblem("unclosed", end.span, message, f"write `{wanted}`")
 
 
+def go_template(text: str) -> TemplateProblem | None:
+    """Return the one problem of a text in the template language of Go; None if nothing looks like that."""
+    found = _GO.search(text)
+    if found is None:
+        return None
+    message = f"`{found[0]}` is a template of Go (docker, kubectl, helm), and stays text only if marked so"
+    return TemplateProblem("syntax", Span(*found.span()), message, _RAW)
+
+
 def unclosed_text(text: str, span: Span) -> TemplateProblem:
     """Return the problem of a comment or raw block that never ends."""
+    if text.startswith("${#", span.start - 1) and span.start:
+        return TemplateProblem("unclosed", span, "`{#` opens a comment of the template, after `$` too", _RAW)
     if text.startswith("{#", span.start):
         return TemplateProblem("unclosed", span, "the comment is never closed", "write `#}` where it ends")
     return TemplateProblem("unclosed", span, "`{% raw %}` is never closed", "write `{% endraw %}` where it ends")

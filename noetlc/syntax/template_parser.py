@@ -53,7 +53,9 @@ def parse_template(text: str) -> Template:
     whole = Span(0, len(text))
     if len(text) > EXPRESSION_CHARS_MAX:
         return Template(whole, text, _unread(whole), (mistakes.too_long(text, EXPRESSION_CHARS_MAX),))
-    return _Reading(text).template()
+    template = _Reading(text).template()
+    go = mistakes.go_template(text) if template.problems else None
+    return Template(whole, text, _unread(whole), (go,)) if go else template
 
 
 def _unread(span: Span) -> tuple[Output]:

@@ -13,8 +13,9 @@ from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.command import open_command
 from noetlvm.keychain.file import open_file
 from noetlvm.keychain.options import KeychainOptionError, Options, ProviderChoice, read_options
-from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, SecretForm, ShapeError, secret_texts, shaped
+from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, SecretForm, secret_texts, shaped
 from noetlvm.keychain.source import Provider, ProviderError, SecretSource, open_environment
+from noetlvm.language.auth_use import ShapeError
 from noetlvm.language.keychain_kinds import plugins
 
 BUILTIN: dict[str, Provider] = {"environment": open_environment, "file": open_file, "command": open_command}
@@ -78,7 +79,7 @@ def resolve(declarations: Iterable[KeychainEntry], options: Sequence[str] = ()) 
     entries: dict[str, Any] = {}
     secrets: set[str] = set()
     for credential in declared:
-        shape = _shape(credential)
+        shape = _shape(credential, is_placed=credential.name in places.by_name)
         entry = _entry(credential, shape, places)
         entries[credential.name] = entry
         secrets.update(text for text in secret_texts(entry, shape) if text)
@@ -121,7 +122,10 @@ def _found(name: str, fields: tuple[str, ...], places: tuple[ProviderChoice, ...
             if found not in (None, "", {}, []):
                 return found
     except ProviderError as problem:
-        raise MissingEntryError(f"the keychain entry `{name}` cannot be looked up: {problem}") from None
+        raise MissingEntryError(
+            f"the keychain entry `{name}` cannot be looked up: {problem}; "
+            f"or give it yourself: --keychain {name}=env:VARIABLE"
+        ) from None
     raise MissingEntryError(
         f"the keychain entry `{name}` is missing: looked in {', then in '.join(visited)}; "
         f"put it there, or say where it is with --keychain {name}=…"
@@ -151,8 +155,9 @@ def _provider(credential: KeychainEntry) -> str | None:
     return credential.kind
 
 
-def _shape(credential: KeychainEntry) -> SecretForm:
-    if credential.kind not in SHAPES and credential.kind not in BUILTIN:
+def _shape(credential: KeychainEntry, *, is_placed: bool) -> SecretForm:
+    """Return the form that a declaration needs. One of any kind may be given with `--keychain NAME=…`."""
+    if credential.kind not in SHAPES and credential.kind not in BUILTIN and not is_placed:
         _check_plugin(credential)
     shape = SHAPES.get(credential.kind, ANY_SHAPE)
     fields = credential.settings.get("fields")
@@ -169,5 +174,5 @@ def _check_plugin(credential: KeychainEntry) -> None:
         kinds = ", ".join([*SHAPES, *known])
         raise MissingEntryError(
             f"the keychain entry `{credential.name}` has the kind `{credential.kind}`, which nothing provides; "
-            f"there are {kinds}"
+            f"there are {kinds}; or give it yourself: --keychain {credential.name}=env:VARIABLE"
         )

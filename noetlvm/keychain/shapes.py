@@ -10,10 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from noetlvm.keychain.source import json_object
-
-
-class ShapeError(Exception):
-    """Something was found that is not what its kind needs. The message does not quote it."""
+from noetlvm.language.auth_use import ShapeError
 
 
 class SecretForm(NamedTuple):
@@ -59,7 +56,12 @@ SHAPES: dict[str, SecretForm] = {
         other_names=_POSTGRES_NAMES,
         is_url=True,
     ),
+    "nats_credential": SecretForm(
+        fields=("url", "user", "password", "token"), needs=("url",), public=frozenset({"user"}), single="url"
+    ),
 }
+SHAPES["credential"] = SHAPES["secret_manager"]
+SHAPES["bearer"] = SHAPES["bearer_token"]
 
 ANY_SHAPE = SecretForm()
 

@@ -20,6 +20,9 @@ FORMS = {
     "api_key": "a value and the header that carries it",
     "basic_auth": "a user name and a password",
     "postgres_credential": "the parts of a PostgreSQL connection",
+    "nats_credential": "the URL of a NATS server, with user and password or a token",
+    "credential": "another name of `secret_manager`",
+    "bearer": "another name of `bearer_token`",
 }
 """The form of each, in the order of the documentation."""
 
@@ -33,16 +36,24 @@ PROVIDERS = {
 PLUGIN_KINDS = {
     "oauth2": "tokens of an OAuth 2 server",
     "google_id_token": "Google identity tokens",
-    "credential": "a credential store (or `kind: secret_manager`)",
-    "bearer": "bearer tokens (or `kind: bearer_token`)",
     "static": "fixed values (or `kind: file`)",
 }
 """Kinds in use that nothing here provides, and for what: a plugin of that name can."""
 
 
+def is_form(kind: str) -> bool:
+    """Return whether a kind only says what the secret looks like, so that a provider may be named beside it."""
+    return kind in FORMS
+
+
 def is_provided(kind: str) -> bool:
     """Return whether a kind is known here, or installed as a plugin."""
-    return kind in FORMS or kind in PROVIDERS or any(entry.name == kind for entry in plugins())
+    return is_form(kind) or is_provider(kind)
+
+
+def is_provider(name: str) -> bool:
+    """Return whether a provider is built in, or installed as a plugin."""
+    return name in PROVIDERS or any(entry.name == name for entry in plugins())
 
 
 def plugins() -> tuple[EntryPoint, ...]:

@@ -145,6 +145,7 @@ FIELDS: dict[str, Field] = {
     "event.loop.total": Field(Shape.INTEGER, "Number of iterations."),
     "event.loop.ok": Field(Shape.INTEGER, "Number of iterations that succeeded."),
     "event.loop.failed": Field(Shape.INTEGER, "Number of iterations that failed."),
+    "event.loop.failures": Field(Shape.DATA, "Which iterations failed: a list of `{index, error}`, the first hundred."),
     "event.step": Field(Shape.TEXT, "Name of the step that ended."),
     "event.execution_id": Field(Shape.TEXT, "Identifier of the execution."),
     "event.step_run_id": Field(Shape.TEXT, "Identifier of the step run that ended."),

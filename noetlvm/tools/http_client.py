@@ -207,7 +207,7 @@ def _auth_headers(auth: Any) -> dict[str, str]:
     if auth is None:
         return {}
     from noetlvm.keychain.auth import http_headers
-    from noetlvm.keychain.shapes import ShapeError
+    from noetlvm.language.auth_use import ShapeError
 
     try:
         return http_headers(auth)

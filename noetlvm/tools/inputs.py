@@ -56,7 +56,7 @@ def _canonical(kind: ToolKind, call: ToolCall) -> tuple[dict[str, Any], dict[str
 
 def _entry(auth: Any, keychain: Mapping[str, Any]) -> Any:
     from noetlvm.keychain.auth import used_entry
-    from noetlvm.keychain.shapes import ShapeError
+    from noetlvm.language.auth_use import ShapeError
 
     try:
         return used_entry(auth, keychain)

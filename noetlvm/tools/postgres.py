@@ -230,7 +230,7 @@ def _columns(cursor: AsyncCursor) -> list[str]:
 def _target(call: ToolCall) -> dict[str, Any]:
     """Return where and as whom to connect: inputs of the task win over the keychain entry."""
     from noetlvm.keychain.auth import postgres_parts
-    from noetlvm.keychain.shapes import ShapeError
+    from noetlvm.language.auth_use import ShapeError
 
     try:
         parts = {} if call.auth is None else postgres_parts(call.auth)

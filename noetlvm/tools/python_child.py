@@ -423,11 +423,25 @@ def run(task: dict[str, Any]) -> Any:
         return names[BODY]()
     function = names.get("main")
     if callable(function):
-        wanted = getattr(getattr(function, "__code__", None), "co_varnames", ())
-        return function(**{name: value for name, value in given.items() if name in wanted}, **args)
+        return function(**arguments(function, given, args))
     if "result" in names:
         return names["result"]
     raise NameError("the code neither defines `main`, nor returns, nor assigns `result`")
+
+
+def arguments(function: Any, given: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
+    """Return what `main` is called with: the args, and what it names of what is given besides.
+
+    One that takes all args at once, as `input_data`, gets by name only those that it names too.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return args
+    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    takes_any = code.co_flags & 0x08  # CO_VARKEYWORDS: it ends in `**`
+    if not takes_any and ("input_data" in named or "context" in named):
+        args = {name: value for name, value in args.items() if name in named}
+    return {**{name: value for name, value in given.items() if name in named}, **args}
 
 
 BODY = "__task__"

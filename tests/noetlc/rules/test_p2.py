@@ -452,7 +452,7 @@ def test_static_data_is_told_once_and_not_read() -> None:
     kind: Playbook
     metadata: { name: example, path: examples/example }
     keychain:
-      - { name: token, kind: env, variable: "{{ outcome.x | uper }}" }
+      - { name: token, kind: environment, variable: "{{ outcome.x | uper }}" }
     executor:
       spec: { region: "{{ workload.region" }
     workload:

@@ -92,6 +92,7 @@ def statement(text: str, before: str = "") -> str:
     return task(f'kind: shell, command: [echo, "{text}"]', before)
 
 
+SEVERAL = "kind: postgres, auth: pg, command: SELECT 1; SELECT 2"
 SQL = "kind: postgres, auth: pg, command: SELECT 1"
 EACH = "{%% for row in %s %%}{{ row }}{%% endfor %%}"
 
@@ -122,6 +123,101 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     "a keychain entry without kind": (
         task('kind: http, url: "https://example.com", auth: t', "keychain:\n  - {name: t}\n"),
         ["error P022"],
+    ),
+    "a template of Go with several marks": (
+        task("kind: shell, command: \"kubectl get -o go-template='{{range .items}}{{.name}}{{end}}' {{ ctx.x }}\""),
+        ["error P201"],
+    ),
+    "an event's name of another engine": (playbook(CALL_DONE.replace("call.error", "step.completed")), ["error P211"]),
+    "command_0 of several statements": (reads("start.command_0.rows", SEVERAL, KEYCHAIN), ["warning P216"]),
+    "command_0 under data": (reads("start.data.command_0.rows", SQL, KEYCHAIN), ["warning P216"]),
+    "status_code of outcome.http": (
+        playbook(
+            "  - step: start\n    tool: {kind: http, url: 'https://example.com', spec: {policy: {rules: [{when: "
+            '"{{ outcome.http.status_code == 429 }}", then: {do: fail}}, {else: {then: {do: continue}}}]}}}\n'
+        ),
+        ["warning P216"],
+    ),
+    "a label that comes later": (
+        playbook(
+            '  - step: start\n    tool:\n      - one: {kind: shell, command: [echo, "{{ two.stdout }}"]}\n'
+            "      - two: {kind: shell, command: [ls]}\n"
+        ),
+        ["warning P215"],
+    ),
+    "a label that comes later in the round before": (
+        playbook(
+            "  - step: start\n    tool:\n      - while:\n          when: true\n          max: 3\n          do:\n"
+            '            - one: {kind: shell, command: [echo, "{{ two.stdout }}"]}\n'
+            "            - two: {kind: shell, command: [ls]}\n"
+        ),
+        [],
+    ),
+    "vars at the root and their readers": (
+        task('kind: shell, command: [echo, "{{ vars.x }}", "{{ vars.y }}"]', "vars: {x: 1, y: 2}\n"),
+        ["error P025"],
+    ),
+    "a rule without when or else": (rules("{then: {do: fail}}"), ["error P309"]),
+    "an arc without a step": (
+        playbook(
+            "  - step: start\n    tool: {kind: http, url: 'https://example.com'}\n    next: {arcs: [{stepp: b}]}\n"
+        ),
+        ["error P020"],
+    ),
+    "mode beside the loop's spec": (
+        playbook("  - step: start\n    loop: {in: [1], iterator: n, mode: parallel}\n    tool: {kind: noop}\n"),
+        ["error P020"],
+    ),
+    "a task of the workbook by name": (
+        task("kind: workbook, name: t", "workbook: {tasks: {t: {kind: noop}}}\n"),
+        ["error P113"],
+    ),
+    "the length of a shell's variable": (task("kind: shell, command: 'echo ${#x} {# a #}'"), ["warning P212"]),
+    "the length of a shell's variable alone": (task("kind: shell, command: 'echo ${#x}'"), ["error P201"]),
+    "executor.kind that is no profile": (task("kind: noop", "executor: {kind: noetl_runtime}\n"), ["warning P910"]),
+    "which iterations failed": (
+        playbook(
+            "  - step: start\n    loop: {in: [1], iterator: n}\n    tool: {kind: noop}\n"
+            '    next: {arcs: [{step: b, args: {x: "{{ event.loop.failures }}"}}]}\n  - step: b\n'
+            '    tool: {kind: shell, command: [echo, "{{ args.x }}"]}\n'
+        ),
+        [],
+    ),
+    "credentials without a keychain": (
+        pipeline("kind: postgres, auth: pg_main, command: SELECT 1").replace(
+            "kind: shell, command: [ls]", "kind: postgres, auth: pg_main, command: SELECT 2"
+        ),
+        ["warning P110"],
+    ),
+    "one undeclared credential in two tasks": (
+        pipeline("kind: postgres, auth: pgg, command: SELECT 1", KEYCHAIN).replace(
+            "kind: shell, command: [ls]", "kind: postgres, auth: pgg, command: SELECT 2"
+        ),
+        ["warning P505", "error P110"],
+    ),
+    "an undeclared credential in a mapping": (
+        task(
+            "kind: http, url: 'https://example.com', auth: {source: tokn}", "keychain: [{name: token, kind: bearer}]\n"
+        ),
+        ["warning P505", "error P110"],
+    ),
+    "a keychain provider that is not installed": (
+        task(
+            "kind: http, url: 'https://example.com', auth: k",
+            "keychain: [{name: k, kind: secret_manager, provider: gcp}]\n",
+        ),
+        ["warning P123"],
+    ),
+    "templates in the settings of a plugin's entry": (
+        task(
+            "kind: http, url: 'https://example.com', auth: k",
+            'keychain: [{name: k, kind: oauth2, id: "{{ keychain.i }}"}, {name: i, kind: credential}]\n',
+        ),
+        ["warning P123"],
+    ),
+    "a gate that waits for what is read": (
+        playbook((FORK_WITH_GATE % ("", DENY)).replace(" is defined", "")),
+        [],
     ),
     "a template of Go": (task('kind: shell, command: [docker, ps, --format, "{{.Names}}"]'), ["error P201"]),
     # What is no mistake.
@@ -265,6 +361,16 @@ HELPS = {
     "a loop over an expression without braces": 'in: "{{ workload.items }}"',
     "a keychain entry without kind": "form of the secret",
     "a template of Go": "{% raw %}",
+    "an event's name of another engine": "step.done",
+    "command_0 of several statements": "start.statements[0]",
+    "command_0 under data": "start",
+    "status_code of outcome.http": "outcome.http.status",
+    "mode beside the loop's spec": "loop.spec.mode",
+    "a task of the workbook by name": "task: t",
+    "the length of a shell's variable": "{% raw %}",
+    "the length of a shell's variable alone": "{% raw %}",
+    "credentials without a keychain": "keychain: [{name: pg_main, kind: postgres_credential}]",
+    "a keychain provider that is not installed": "--keychain k=env:VARIABLE",
     "a workbook that is a list": "workbook: {tasks:",
     "a rule without then": "then: { do: …, set_ctx: … }",
     "set_ctx on a step": "append a task",
@@ -330,6 +436,11 @@ MECHANICAL = [
     "command_0 of an SQL result",
     "data of an SQL result",
     "a workbook that is a list",
+    "a task of the workbook by name",
+    "command_0 of several statements",
+    "command_0 under data",
+    "status_code of outcome.http",
+    "credentials without a keychain",
 ]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from noetlvm.keychain.auth import http_headers, postgres_parts
-from noetlvm.keychain.shapes import SHAPES, ShapeError, shaped
+from noetlvm.keychain.shapes import SHAPES, shaped
+from noetlvm.language.auth_use import ShapeError
 
 
 @pytest.mark.parametrize(

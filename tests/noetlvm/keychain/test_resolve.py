@@ -261,3 +261,19 @@ def test_a_plugin_that_fails_is_named_and_its_message_is_not_repeated() -> None:
     told = refusal(TOKEN, "vault:broken")
     assert "`vault`" in told
     assert "s3cr3t" not in told
+
+
+@pytest.mark.parametrize("entry", [KeychainEntry("t", "oauth2", {}), KeychainEntry("t", "bearer", {"provider": "gcp"})])
+def test_an_entry_that_nothing_provides_can_be_given_by_name(
+    entry: KeychainEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", "given")
+    assert "--keychain t=env:VARIABLE" in refusal(entry)
+    assert only(entry, "t=env:MINE") == "given"
+
+
+def test_a_nats_credential_is_a_url_or_its_parts(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.yaml"
+    path.write_text("a: nats://one\nb: {url: nats://two, token: abcdef}\n")
+    found = [only(KeychainEntry(name, "nats_credential", {}), f"file:{path}") for name in ("a", "b")]
+    assert found == [{"url": "nats://one"}, {"url": "nats://two", "token": "abcdef"}]

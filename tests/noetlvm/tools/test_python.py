@@ -345,6 +345,9 @@ def test_an_error_in_code_that_returns_at_top_level_has_its_line(run: Run) -> No
         "result = [input_data, idempotency_key]",
         "def main(input_data, idempotency_key, a):\n    return [input_data, idempotency_key]",
         "def main(a):\n    return [input_data, idempotency_key]",
+        "def main(input_data):\n    return [input_data, idempotency_key]",
+        "def main(context):\n    return [input_data, idempotency_key]",
+        "def main(a):\n    context = input_data\n    return [context, idempotency_key]",
         "return [input_data, idempotency_key]",
     ],
 )

@@ -142,7 +142,7 @@ def test_inputs_under_spec_run_after_the_fix_that_moves_them() -> None:
     assert (ending.status, ending.result) == ("success", "GET")
 
 
-@pytest.mark.parametrize("kind", ["oauth2", "google_id_token", "credential", "bearer", "static"])
+@pytest.mark.parametrize("kind", ["oauth2", "google_id_token", "static"])
 def test_a_keychain_kind_that_nothing_provides_is_refused_before_the_first_step(noetlvm: Command, kind: str) -> None:
     text = (FOLDER / "oauth2.yaml").read_text("utf-8").replace("kind: oauth2", f"kind: {kind}")
     Path("flow.yaml").write_text(text, "utf-8")

@@ -1,0 +1,98 @@
+"""The credentials that a playbook uses.
+
+A playbook without a `keychain` relies on what its runtime has: every entry that a task names is then declared for it,
+in the form that the tool needs. One with a `keychain` must declare all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, plain, scalars
+from noetlc.syntax.span import Span
+from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
+from noetlvm.language.auth_use import ShapeError, read_auth
+
+if TYPE_CHECKING:
+    from noetlc.analysis.model import Model
+
+_FORMS = {"postgres": "postgres_credential", "nats": "nats_credential"}
+"""The form of an entry that is not declared, by the kind of the task that names it."""
+
+_ANY_FORM = "secret_manager"
+_WORKLOAD = re.compile(r"\{\{-?\s*(?:workload\.)?(\w+)\s*-?\}\}\s*")
+
+
+class NamedEntry(NamedTuple):
+    """A keychain entry that a task names."""
+
+    span: Span
+    name: str
+    form: str
+    """The kind of entry that the task needs."""
+
+
+def named_entries(playbook: ast.Playbook) -> Iterator[NamedEntry]:
+    """Yield the entries that `auth` and `attach` name, as far as that is known without a run."""
+    pipelines = [step.tool or () for step in playbook.workflow or ()]
+    if playbook.workbook:
+        pipelines += [task.entries for task in playbook.workbook.tasks or ()]
+    for task in (task for entries in pipelines for task in ast.nested_tasks(entries)):
+        form = _FORMS.get(task.kind.text if task.kind else "", _ANY_FORM)
+        for node in _naming(task):
+            name = _entry_name(playbook, node)
+            if name:
+                yield NamedEntry(node.span, name, form)
+
+
+def implied_keychain(playbook: ast.Playbook) -> dict[str, NamedEntry]:
+    """Return the entries of a playbook that has no `keychain`, by name."""
+    found: dict[str, NamedEntry] = {}
+    if "keychain" not in playbook.keys:
+        for used in named_entries(playbook):
+            found.setdefault(used.name, used)
+    return found
+
+
+def entries_read(model: Model) -> Iterator[tuple[Span, str]]:
+    """Yield the names that templates read under `keychain`, those of the keychain's own settings included."""
+    for site, template in model.template_sites:
+        if "keychain" not in template.text:
+            continue
+        for node in walk(template):
+            match node:
+                case Getattr(node=Name(name="keychain"), name=name):
+                    yield model.place(site, node.name_span), name
+                case Getitem(node=Name(name="keychain"), index=Const(value=str(name))):
+                    yield model.place(site, node.index.span), name
+
+
+def workload_default(playbook: ast.Playbook, template: str) -> object:
+    """Return the default of the workload key that a template consists of; None if there is none that is plain."""
+    match = _WORKLOAD.fullmatch(template)
+    entry = playbook.workload.get(match[1]) if match and playbook.workload else None
+    return entry.value if isinstance(entry, Scalar) and not entry.is_template else None
+
+
+def _naming(task: ast.Task) -> Iterator[Node]:
+    """Yield what names an entry each: the value of `auth`, and the values of `attach`."""
+    auth, attach = task.get_extra("auth"), task.get_extra("attach")
+    if auth is not None:
+        yield auth
+    if isinstance(attach, Mapping):
+        yield from (entry.value for entry in attach.entries if isinstance(entry, MappingEntry))
+
+
+def _entry_name(playbook: ast.Playbook, node: Node) -> str | None:
+    if isinstance(node, Scalar) and node.is_template:
+        default = workload_default(playbook, node.text)
+        return default if isinstance(default, str) else None
+    if any(scalar.is_template for scalar in scalars(node)):
+        return None
+    try:
+        return read_auth(plain(node)).entry
+    except ShapeError:
+        return None  # the tool says what is wrong with it
