@@ -38,6 +38,9 @@ CHILDREN_MAX = 10_000
 IDLE_INSTRUCTIONS_MAX = 1_000_000
 """Instructions of a pipeline from one tool call or wait to the next: a jump that meets no task must end too."""
 
+ROUTER_STEPS_MAX = 2_000_000
+"""Steps that the guards of one router take together; one expression alone may take a tenth of that."""
+
 WAIT_SECONDS_MAX = 3_600
 """The longest wait before a retry (S14)."""
 

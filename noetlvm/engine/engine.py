@@ -29,7 +29,7 @@ from noetlvm.results.interface import ResultStore
 from noetlvm.server.active import Active, Ending
 from noetlvm.server.credentials import Resolve, no_credentials
 from noetlvm.server.identity import NewIds, new_ids
-from noetlvm.server.server import CONTROLS, Observer, Server
+from noetlvm.server.server import CONTROLS, TURN_SECONDS, Observer, Server
 from noetlvm.store.interface import Action, Store
 from noetlvm.tools.call import Tools
 from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
@@ -45,9 +45,6 @@ HOLD_SECONDS = 0.005
 
 WORKER = "embedded"
 """Name of the worker in this process. Its claims are over at once for any other process that opens the store."""
-
-TURN_SECONDS = 0.05
-"""How long decisions may take before everything else in the event loop gets a turn."""
 
 _LONG_AGO = float("-inf")
 
@@ -199,8 +196,12 @@ class Engine:
 
     async def _drive(self, listens: bool) -> None:
         ticks, turn = 0, self._monotonic()
+        looked = turn
         while True:
             self._raise_failure()
+            if self._monotonic() - looked > TURN_SECONDS:  # without a pause, no alarm is set
+                looked = self._monotonic()
+                self._take_due()
             if self.server.has_inputs() and not (self._is_stopping and self.server.only_continues()):
                 await self._tick()
                 ticks += 1
@@ -372,6 +373,10 @@ class Engine:
     async def _ring(self, due: float) -> None:
         await self.clock.sleep(due - self.clock.now())
         self._alarm = None
+        self._take_due()
+
+    def _take_due(self) -> None:
+        """Give a turn to timers that are due and to deferred work that may begin."""
         self.server.collect_due()
         now = self.clock.now()
         while self._deferred and self._deferred[0][0] <= now:

@@ -105,7 +105,7 @@ def _overlay(thread: Thread, before: View, after: View, patch: dict[str, Any]) -
 
 def _test_gates(state: State) -> None:
     """Have all waiting tokens tested again: `ctx` has changed or a step has ended (S30)."""
-    if state.tokens:
+    if len(state.untested) < len(state.tokens):  # most often none was denied, and there may be very many
         state.untested = dict.fromkeys(state.tokens)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from noetlvm.machine.payload import Offload
     from noetlvm.machine.state import FrameState
 
-_INSTRUCTIONS_IN_A_ROW = 16
+_INSTRUCTIONS_IN_A_ROW = 4
 """Instructions between two looks at the time: each may evaluate an expensive template."""
 
 

@@ -157,7 +157,7 @@ class LogReplay:
     def _input(self, at: int) -> Callable[[], Input] | None:
         """Return what reads the input whose first event has this position; None: the event was decided."""
         event = self._log[at].event
-        if event.name in _BEGINNINGS:
+        if event.name in BEGINNINGS:
             return self._report_after(at)
         if event.name == "step.failed" and "cancelled" in event.data:
             return TimerDue
@@ -178,14 +178,17 @@ class LogReplay:
         return Refuse(request, answer["error"]) if "error" in answer else Start(request)
 
     def _report_after(self, at: int) -> Callable[[], Input] | None:
-        """Return the report that caused the beginning of a run or an iteration: the next event about its thread."""
-        run, after = self._log[at].event.run, at + 1
-        while after < len(self._log) and self._log[after].event.name in _BEGINNINGS:
-            after += 1
-        if after == len(self._log) or self._log[after].event.run != run:
-            return None
-        event = self._log[after].event
-        return self._report(event, after) if event.name in _REPORTED else None
+        """Return the report that caused the beginning of a run or an iteration: what the log has next of its thread.
+
+        If that is something else, the report was of the beginning alone.
+        """
+        began = self._log[at].event
+        following = self._log[at + 1].event if at + 1 < len(self._log) else began
+        if following.name == "loop.iteration.started" and began.name == "step.started" and following.run == began.run:
+            return self._report_after(at + 1)
+        is_of_thread = (following.run, following.iteration) == (began.run, began.iteration)
+        reported = self._report(following, at + 1) if following.name in _REPORTED and is_of_thread else None
+        return reported or self._report(began, at)
 
     def _report(self, event: Event, at: int) -> Callable[[], Input] | None:
         thread = self._state.thread(event.run, event.iteration)
@@ -218,7 +221,9 @@ class LogReplay:
         return lambda: LeaseLost(event.run, lost, lease - 1)
 
 
-_BEGINNINGS: frozenset[EventName] = frozenset({"step.started", "loop.iteration.started"})
+BEGINNINGS: frozenset[EventName] = frozenset({"step.started", "loop.iteration.started"})
+"""Events that a worker reports alone only while it has nothing else to report."""
+
 _REPORTED: frozenset[EventName] = frozenset(
     {"task.started", "task.done", "step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"}
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.expr.errors import ExpressionError, Fuel
-from noetlvm.limits import ARGS_BYTES_MAX
+from noetlvm.limits import ARGS_BYTES_MAX, ROUTER_STEPS_MAX
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Evaluator, LoadedPlaybook, LoadedStep
 from noetlvm.machine.payload import TooLargeError
@@ -79,19 +79,27 @@ class Routing(NamedTuple):
 
     def _firing(self) -> list[int]:
         fired = []
+        left = ROUTER_STEPS_MAX
         for index in range(len(self.step.arcs)):
-            if self._holds(index):
+            fuel = Fuel()
+            full = fuel.steps
+            holds = self._holds(index, fuel)
+            left -= full - fuel.steps
+            if left < 0:
+                message = f"the guards of `{self.step.name}` take more than {ROUTER_STEPS_MAX:,} steps together"
+                raise _CannotRouteError(failure("fuel", f"{message}; compare what a task has computed"))
+            if holds:
                 fired.append(index)
                 if not self.step.inclusive:
                     break
         return fired
 
-    def _holds(self, index: int) -> bool:
+    def _holds(self, index: int, fuel: Fuel) -> bool:
         guard = self.step.arcs[index].guard
         if guard is None:
             return not (self.failed and self.net.guards_success)
         try:
-            return bool(guard(self.names, Fuel()))
+            return bool(guard(self.names, fuel))
         except ExpressionError as error:
             raise _CannotRouteError(guard.failure(error)) from None
 

@@ -33,7 +33,7 @@ from noetlvm.machine.state import LoopRun, Position, Run, Token, View
 FIRST_TOKEN = 1
 """Number of the token that starts an execution."""
 
-MOVES_UNCUT = 64
+MOVES_UNCUT = 8
 """A decision is cut after a multiple of so many moves only."""
 
 MOVES_MAX = 1_024

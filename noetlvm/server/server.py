@@ -70,6 +70,9 @@ Assign = Callable[[Active, OpenWork], tuple[str, float]]
 """Returns the worker that gets a command, and until when; empty: it waits for a claim."""
 
 
+TURN_SECONDS = 0.05
+"""How long decisions may take before everything else in the event loop gets a turn (S62)."""
+
 _CHILDREN_COUNTED_HERE = 100
 """Children of one request that a server starts before it reads again how many there are."""
 

@@ -25,7 +25,7 @@ from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.recovery import SNAPSHOT_EVENTS
 from noetlvm.server.requests import PreparedRetry
-from noetlvm.server.server import Decide, NotFoundError, Server
+from noetlvm.server.server import TURN_SECONDS, Decide, NotFoundError, Server
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
@@ -78,11 +78,13 @@ class Driver:
             observers=[self._observe],
             assign=self._assign,
             is_shared=True,
+            is_spent=self._is_spent,
             snapshot_events=snapshot_events,
         )
         self._connect_wake_ups = connect_wake_ups
         self._wake_ups: WakeUps = LocalWakeUps()
         self._is_poll_due = True
+        self._round_started = 0.0
         self._decided: dict[Active, None] = {}
         """Executions with effects to perform once their decisions are written."""
         self._subscribed: set[str] = set()
@@ -126,7 +128,7 @@ class Driver:
                 self.failure = str(error)
                 _LOG.error("the store failed: %s", error)
                 next_poll = loop.time() + self._poll_seconds
-            if self.server.has_inputs() and not self.failure:
+            if self._has_work() and not self.failure:
                 await asyncio.sleep(0)
                 continue
             # A timer that sets the event costs less than `wait_for`, which makes a task for each wait.
@@ -174,8 +176,9 @@ class Driver:
         return until_poll if due is None else min(until_poll, due - self.store.now())
 
     def _round(self) -> None:
+        self._round_started = asyncio.get_running_loop().time()
         self.server.collect_due()
-        while self.server.has_inputs() or self.server.has_unwritten or self._decided:
+        while self._has_work() and not self._is_spent():
             # What a failed write has not made durable is performed after the write that does.
             self._decided |= dict.fromkeys(self.server.decide_waiting())
             self.server.write()
@@ -184,6 +187,12 @@ class Driver:
                 for effect in self.server.take_effects(active):
                     _PERFORMED[type(effect)](self, active, effect)
             self.hub.drop_assigned()
+
+    def _has_work(self) -> bool:
+        return self.server.has_inputs() or self.server.has_unwritten or bool(self._decided)
+
+    def _is_spent(self, _events: int = 0) -> bool:
+        return asyncio.get_running_loop().time() - self._round_started > TURN_SECONDS
 
     def _poll(self) -> None:
         """Take up what other processes left: requests, timers, commands of lost workers, commands that wait."""

@@ -139,7 +139,10 @@ class PipelinePorts(Record):
 class PipelineRun:
     """One pipeline while it runs here."""
 
-    __slots__ = ("_answer", "_frame", "_has_task_begun", "_offload", "_ports", "_secrets", "is_busy", "task", "work")
+    __slots__ = (
+        "_answer", "_frame", "_has_reported", "_has_task_begun", "_offload", "_ports", "_secrets",
+        "is_busy", "task", "work",
+    )  # fmt: skip
 
     def __init__(
         self, work: Work, playbook: LoadedPlaybook, secrets: Secrets, offload: Offload, ports: PipelinePorts
@@ -154,6 +157,7 @@ class PipelineRun:
         """A tool runs for it right now: an orderly stop lets it end."""
         self.task: asyncio.Task[None] | None = None
         self._has_task_begun = False
+        self._has_reported = False
 
     def begin(self) -> None:
         """Run until something has to be waited for; then continue in the event loop."""
@@ -263,7 +267,11 @@ class PipelineRun:
         return False
 
     async def _report(self, *more: Event) -> bool:
-        return await self._ports.reporter.report(self.work, [*self._frame.take_events(), *more])
+        events = [*self._frame.take_events(), *more]
+        if not events and not self._has_reported:  # time limits count from the first report
+            events = [Event("step.started", {}, self.work.run, self.work.iteration)]
+        self._has_reported = True
+        return await self._ports.reporter.report(self.work, events)
 
 
 def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:

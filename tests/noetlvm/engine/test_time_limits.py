@@ -12,6 +12,7 @@ from noetlvm.engine.engine import Engine
 from noetlvm.server.recovery import recovered
 from noetlvm.store.interface import Append, Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.pipeline_run import SystemClock
 from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
@@ -54,6 +55,28 @@ def test_a_tool_that_runs_too_long_is_stopped() -> None:
     assert labels(session.tools.calls) == ["slow", "after"]
     at = {one.event.name: one.timestamp for one in reversed(session.heard)}
     assert at["step.failed"] - at["step.started"] == 5
+
+
+@pytest.mark.parametrize("loop", ["", "loop: { in: [1, 2], iterator: i, spec: { mode: parallel } }"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        """while: { when: "{{ range(20000) | sum > 0 }}", max: 1000000, do: [] }""",
+        """busy:
+        kind: noop
+        spec: { policy: { rules: [{ when: "{{ range(20000) | sum > 0 }}", then: { do: jump, to: busy } }] } }""",
+    ],
+)
+def test_a_limit_ends_a_step_that_never_waits(tool: str, loop: str) -> None:
+    text = f"""
+- step: start
+  spec: {{ policy: {{ lifecycle: {{ timeout_s: 0.2 }} }} }}
+  {loop}
+  tool:
+    - {tool}
+"""
+    ending = Session(clock=SystemClock()).run(text)
+    assert [failure["error"]["kind"] for failure in ending.failures] == ["timeout"]
 
 
 def test_a_step_in_time_is_not_held_up_by_its_limit() -> None:

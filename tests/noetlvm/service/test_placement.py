@@ -378,6 +378,28 @@ def test_an_idle_execution_leaves_the_memory_and_goes_on_from_the_store(monkeypa
     driven(test)
 
 
+def test_an_execution_that_decides_without_end_holds_nobody_up() -> None:
+    endless = """workflow:
+  - step: start
+    next: { arcs: [{ step: start, when: "{{ args.n | default(0) >= 0 }}", args: { n: 1 } }] }
+"""
+
+    async def test(driver: Driver) -> None:
+        hand = await Hand(driver, "one").join()
+        id = await start(driver, endless)
+        await start(driver, CHAIN)
+        (first,) = await hand.next()
+        hand.finish(first)
+        await hand.next()
+        driver.store.request(id, "cancel")
+        async with asyncio.timeout(20):
+            while (row := driver.store.execution(id)) is None or row.ended is None:
+                await asyncio.sleep(0.01)
+        assert row.status == "cancelled"
+
+    driven(test)
+
+
 def test_the_timer_of_an_idle_execution_still_rings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver_module, "IDLE_SECONDS", 0.05)
 

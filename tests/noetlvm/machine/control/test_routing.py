@@ -100,6 +100,15 @@ def test_an_undefined_argument_fails_routing_and_names_its_place() -> None:
     assert drive.steps() == ["start"]
 
 
+def test_the_guards_of_a_router_share_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision is not cut between two guards of one router, so together they must not take long."""
+    monkeypatch.setattr("noetlvm.machine.routing.ROUTER_STEPS_MAX", 10_000)
+    costly = [when("a", f"range(1000) | sum == args.x | default({number})") for number in range(20)]
+    drive = Drive(routed(", ".join(costly), "inclusive"), ok(1)).run()
+    assert drive.state.failures[0]["error"]["kind"] == "fuel"
+    assert Drive(routed(", ".join(costly[:5]), "inclusive"), ok(1)).run().state.status == "success"
+
+
 def test_a_bare_step_name_is_the_result_of_its_last_run() -> None:
     drive = Drive(routed(when("a", "start.rows == 2")), ok({"rows": 2})).run()
     assert drive.steps() == ["start", "a"]
