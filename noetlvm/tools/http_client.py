@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import zlib
 from base64 import b64encode
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -275,21 +277,23 @@ async def _read(response: ClientResponse) -> bytes:
             await _decode(decode, raw, body)
         if len(body) > TOOL_OUTPUT_BYTES_MAX:
             raise _TooLargeError
+    if decode is not None and decode.is_cut:
+        raise _ResponseError("the response's body ends in the middle of its content coding")
     return bytes(body)
 
 
-async def _decode(decoder: Any, raw: bytes, body: bytearray) -> None:
+async def _decode(decoder: _Decoder, raw: bytes, body: bytearray) -> None:
     try:
-        while raw and not decoder.eof and len(body) <= TOOL_OUTPUT_BYTES_MAX:
-            body += decoder.decompress(raw, _PIECE)
-            raw = decoder.unconsumed_tail
+        while raw and len(body) <= TOOL_OUTPUT_BYTES_MAX:
+            decoded, raw = decoder.decompress(raw, _PIECE)
+            body += decoded
             if raw:
                 await asyncio.sleep(0)
     except zlib.error as problem:
         raise _ResponseError(f"the response's body is not what its Content-Encoding says: {problem}") from None
 
 
-def _decoder(response: ClientResponse) -> Any:
+def _decoder(response: ClientResponse) -> _Decoder | None:
     """Return what decodes the body; None: nothing has to. Raises _ResponseError."""
     if "Content-Encoding" not in response.headers:
         return None
@@ -299,32 +303,51 @@ def _decoder(response: ClientResponse) -> Any:
         return None
     if len(codings) > 1:
         raise _ResponseError(f"the response has {len(codings)} content codings; at most one is accepted")
-    if codings[0] not in ("gzip", "x-gzip", "deflate"):
+    if codings[0] not in _STREAMS:
         raise _ResponseError(f"the response has the content coding `{codings[0][:40]}`; accepted are {_ACCEPTED}")
-    return _Deflate() if codings[0] == "deflate" else zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    return _Decoder(_STREAMS[codings[0]])
 
 
-class _Deflate:
-    """Decodes `deflate`, which is a zlib stream by the standard and a bare one from some servers."""
+def _gzip_stream(_first: int) -> Any:
+    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
 
-    def __init__(self) -> None:
-        self._inner: Any = None
 
-    def decompress(self, data: bytes, most: int) -> bytes:
-        if self._inner is None:
-            is_wrapped = data[0] & 0x0F == 8
-            self._inner = zlib.decompressobj(wbits=zlib.MAX_WBITS if is_wrapped else -zlib.MAX_WBITS)
-        decoded: bytes = self._inner.decompress(data, most)
-        return decoded
+def _deflate_stream(first: int) -> Any:
+    """`deflate` is a zlib stream by the standard, and a bare one from some servers."""
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS if first & 0x0F == 8 else -zlib.MAX_WBITS)
+
+
+_STREAMS = {"gzip": _gzip_stream, "x-gzip": _gzip_stream, "deflate": _deflate_stream}
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class _Decoder:
+    """Decodes a content coding. A gzip body may have several members; what else follows the stream is ignored."""
+
+    def __init__(self, begin: Callable[[int], Any]) -> None:
+        self._begin = begin
+        self._stream: Any = None
+        self._after = b""
+        """What has come since the stream ended, as far as it may begin another member."""
 
     @property
-    def eof(self) -> bool:
-        return self._inner is not None and bool(self._inner.eof)
+    def is_cut(self) -> bool:
+        """The body has begun and its end is missing."""
+        return self._stream is not None and not self._stream.eof
 
-    @property
-    def unconsumed_tail(self) -> bytes:
-        tail: bytes = self._inner.unconsumed_tail
-        return tail
+    def decompress(self, data: bytes, most: int) -> tuple[bytes, bytes]:
+        """Return up to so many bytes of the body, and the data that is left for the next call."""
+        if self._stream is None:
+            self._stream = self._begin(data[0])
+        elif self._stream.eof:
+            self._after += data
+            if not self._after.startswith(_GZIP_MAGIC) or self._begin is not _gzip_stream:
+                self._after = self._after[:1] if _GZIP_MAGIC.startswith(self._after) else b"-"
+                return b"", b""
+            data, self._after = self._after, b""
+            self._stream = self._begin(data[0])
+        decoded: bytes = self._stream.decompress(data, most)
+        return decoded, self._stream.unconsumed_tail or self._stream.unused_data
 
 
 def _answered(response: ClientResponse, body: bytes) -> Outcome:
@@ -396,11 +419,15 @@ def _decoded(body: bytes, charset: str | None) -> str | None:
     """Return the text of a body, by the charset it names or else as UTF-8; None if it is neither."""
     for name in (charset, "utf-8"):
         try:
-            if name:
+            if name and codecs.lookup(name).name not in _NO_CHARSETS:
                 return body.decode(name)
-        except (UnicodeDecodeError, LookupError):
+        except (UnicodeError, LookupError):
             continue
     return None
+
+
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+"""Codecs of Python that are not charsets; to decode `punycode` takes quadratic time."""
 
 
 def _not_answered(failed: ClientError | OSError) -> Outcome:

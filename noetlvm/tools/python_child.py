@@ -60,6 +60,9 @@ CALL_AT, MACHINE_AT, ARGUMENTS_AT, CALLS_MAX = 0, 4, 16, 0x3FFFFFFF
 READS_AND_TRUNCATES = os.O_ACCMODE | os.O_TRUNC
 """Flags of `open`: Landlock before version 3 lets a file be truncated that is opened for reading."""
 
+LOCKS = (6, 7, 37, 38, 1024)
+"""Commands of `fcntl` that lock a file: by process, by open file, each with and without waiting; and a lease."""
+
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """By machine: the column of its call numbers below, and the kernel's number for it."""
 
@@ -70,6 +73,8 @@ REFUSED_CALLS: dict[str, tuple[int | None, int | None]] = {
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
     "io_uring_setup": (425, 425),
+    "flock": (73, 32),
+    "chroot": (161, 51),
     "openat2": (437, 437),
     "truncate": (76, 45),
     "chmod": (90, None),
@@ -119,10 +124,12 @@ REFUSED_IF: tuple[tuple[str, tuple[int | None, int | None], int, int, int | None
     ("sendto", (44, 206), 4, 0xFFFFFFFF, None),
     ("open", (2, None), 1, READS_AND_TRUNCATES, os.O_TRUNC | os.O_RDONLY),
     ("openat", (257, 56), 2, READS_AND_TRUNCATES, os.O_TRUNC | os.O_RDONLY),
+    *(("fcntl", (72, 25), 1, 0xFFFFFFFF, command) for command in LOCKS),
 )
 """Calls refused by an argument: name, numbers, position, mask, and the value refused; None: any but 0.
 
-Limits of another process; a message to an address; a file truncated without being opened for writing."""
+Limits of another process; a message to an address; a file truncated without being opened for writing; a lock that would
+stop whoever writes the file, the engine its database too."""
 
 
 class CallerGoneError(Exception):
@@ -395,7 +402,10 @@ def is_clean() -> bool:
     os.chdir("/")
     os.environ.clear()
     os.fstat(1)  # raises if the task closed it
-    return not any(signal.getitimer(timer)[0] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL))
+    return not any(signal.getitimer(timer)[0] for timer in TIMERS)
+
+
+TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
 def outcome(task: dict[str, Any]) -> tuple[bytes, bool]:
@@ -574,7 +584,7 @@ def missing(has_namespace: bool, version: int, filters: bool) -> list[str]:
     found += ["signalling other processes of the user"] if version < SIGNALS_SINCE else []
     if not filters:
         found += ["changing the modes and times of files", "talking to local sockets"]
-        found += ["changing limits and priorities of other processes", "leaving shared memory behind"]
+        found += ["changing limits and priorities of other processes", "leaving shared memory behind", "locking files"]
     return found
 
 
@@ -662,7 +672,6 @@ def call_filter(machine: str) -> bytes:
 def refused_if(call: int, at: int, mask: int, value: int | None) -> list[tuple[int, int, int, int]]:
     """Return instructions that refuse a call if an argument is not 0, or has this value under the mask."""
     refuse = (BPF_RETURN, 0, 0, SECCOMP_ERROR | errno.EPERM)
-    allow = (BPF_RETURN, 0, 0, SECCOMP_ALLOW)
     if value is None:
         test = [
             (BPF_LOAD, 0, 0, at),
@@ -673,7 +682,7 @@ def refused_if(call: int, at: int, mask: int, value: int | None) -> list[tuple[i
         ]
     else:
         test = [(BPF_LOAD, 0, 0, at), (BPF_AND, 0, 0, mask), (BPF_IF_EQUAL, 0, 1, value), refuse]
-    return [(BPF_IF_EQUAL, 0, len(test) + 1, call), *test, allow]
+    return [(BPF_IF_EQUAL, 0, len(test) + 1, call), *test, (BPF_LOAD, 0, 0, CALL_AT)]
 
 
 if __name__ == "__main__":

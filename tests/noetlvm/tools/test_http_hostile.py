@@ -97,6 +97,8 @@ def test_a_content_coding_that_was_not_accepted_is_refused(run: Run) -> None:
     [
         ("gzip", gzip.compress(b"plain", mtime=0)),
         ("X-GZIP", gzip.compress(b"plain", mtime=0)),
+        ("gzip", gzip.compress(b"pl", mtime=0) + gzip.compress(b"", mtime=0) + gzip.compress(b"ain", mtime=0)),
+        ("gzip", gzip.compress(b"plain", mtime=0) + bytes(8)),
         ("deflate", zlib.compress(b"plain")),
         ("deflate", bare_deflate(b"plain")),
         ("identity", b"plain"),
@@ -106,6 +108,30 @@ def test_a_content_coding_that_was_not_accepted_is_refused(run: Run) -> None:
 def test_one_content_coding_is_decoded(run: Run, coding: str, body: bytes) -> None:
     with answering(encoded(coding, body)) as url:
         assert run("http", {"url": url})["result"]["data"] == "plain"
+
+
+def test_members_that_come_in_single_bytes_are_decoded(run: Run) -> None:
+    members = encoded("gzip", gzip.compress(b"pl", mtime=0) + gzip.compress(b"ain", mtime=0))
+    chunks = [b"1\r\n%c\r\n" % byte for byte in members.partition(b"\r\n\r\n")[2]]
+    head = OK + b"Content-Type: text/plain\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with answering(head, *chunks, b"0\r\n\r\n") as url:
+        assert run("http", {"url": url})["result"]["data"] == "plain"
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"), [("gzip", gzip.compress(b"plain" * 99)), ("deflate", zlib.compress(b"plain" * 99))]
+)
+@pytest.mark.parametrize("left_out", [1, 4, 12])
+def test_a_body_that_is_cut_is_no_result(run: Run, coding: str, body: bytes, left_out: int) -> None:
+    with answering(encoded(coding, body[:-left_out])) as url:
+        error = run("http", {"url": url})["error"]
+    assert (error["kind"], "in the middle" in error["message"]) == ("response", True)
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "unicode_escape", "undefined", "rot13", "nonsense"])
+def test_a_charset_that_is_none_is_read_as_utf_8(run: Run, charset: str) -> None:
+    with answering(encoded("", b"\\u0041-zzzz9" * 50_000, f"text/plain; charset={charset}")) as url:
+        assert run("http", {"url": url})["result"]["data"] == "\\u0041-zzzz9" * 50_000
 
 
 def test_a_body_that_is_not_in_its_coding_is_an_error(run: Run) -> None:

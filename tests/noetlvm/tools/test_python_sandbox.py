@@ -25,7 +25,7 @@ fchmodat 53 fchownat 54 fchown 55 openat 56 utimensat 88 ptrace 117 sched_setpar
 sched_setaffinity 122 setpriority 140 mq_open 180 msgget 186 semget 190 shmget 194 shmat 196 socket 198 bind 200
 connect 203 sendto 206 sendmsg 211 add_key 217 request_key 218 keyctl 219 prlimit64 261 sendmmsg 269
 process_vm_readv 270 process_vm_writev 271 sched_setattr 274 io_uring_setup 425 openat2 437 pidfd_getfd 438
-fchmodat2 452 setxattrat 463 removexattrat 466 file_setattr 469
+fchmodat2 452 setxattrat 463 removexattrat 466 file_setattr 469 fcntl 25 flock 32 chroot 51
 """
 """From include/uapi/asm-generic/unistd.h of Linux, which aarch64 uses."""
 
@@ -36,6 +36,7 @@ setxattr 188 lsetxattr 189 fsetxattr 190 removexattr 197 lremovexattr 198 fremov
 utimes 235 mq_open 240 add_key 248 request_key 249 keyctl 250 ioprio_set 251 openat 257 fchownat 260 futimesat 261
 fchmodat 268 utimensat 280 prlimit64 302 sendmmsg 307 process_vm_readv 310 process_vm_writev 311 sched_setattr 314
 io_uring_setup 425 openat2 437 pidfd_getfd 438 fchmodat2 452 setxattrat 463 removexattrat 466 file_setattr 469
+fcntl 72 flock 73 chroot 161
 """
 """From arch/x86/entry/syscalls/syscall_64.tbl of Linux."""
 
@@ -87,6 +88,11 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         "import socket\na, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\na.sendto(b'x', SOCKET)",
         "import socket\na, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\na.sendmsg([b'x'], [], 0, SOCKET)",
         "import socket\na, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\na.connect(SOCKET)",
+        "import fcntl\nfcntl.lockf(open(FILE), fcntl.LOCK_SH, 8, 120)",
+        "import fcntl\nfcntl.fcntl(open(FILE), 38, bytes(32))",
+        "import fcntl\nfcntl.fcntl(open(FILE), 1024, fcntl.F_RDLCK)",
+        "import fcntl\nfcntl.flock(open(FILE), fcntl.LOCK_SH)",
+        "import os\nos.chroot('/tmp')",
         "shmget: syscall(29, 0, 4096, 0o1600)",
         "semget: syscall(64, 0, 1, 0o1600)",
         "msgget: syscall(68, 0, 0o1600)",

@@ -20,7 +20,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
 from noetlvm.data.event import Event
-from noetlvm.expr.errors import ExpressionError
+from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.machine import decide, fold, frame, instructions, loaded, settling
 from noetlvm.machine.fold import Journal
 from noetlvm.machine.frame import Frame
@@ -220,16 +220,16 @@ def jumps_start_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_that_hold(self: Routing) -> list[int]:
-    return [index for index in range(len(self.step.arcs)) if self._holds(index)]
+    return [index for index in range(len(self.step.arcs)) if self._holds(index, Fuel())]
 
 
 def first_that_holds(self: Routing) -> list[int]:
     return all_that_hold(self)[:1]
 
 
-def only_guarded_hold(self: Routing, index: int) -> bool:
+def only_guarded_hold(self: Routing, index: int, fuel: Fuel) -> bool:
     guard = self.step.arcs[index].guard
-    return guard is not None and bool(guard(self.names, instructions.Fuel()))
+    return guard is not None and bool(guard(self.names, fuel))
 
 
 def tokens_without_arguments(self: Routing, index: int) -> dict[str, Any]:

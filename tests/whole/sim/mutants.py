@@ -67,7 +67,7 @@ MUTANTS = [
     Mutant("patch_of_an_iteration_lost", FOLD, "        _store_patch(run, event.iteration, data[\"ctx\"])\n        thread.view", "        thread.view", "case loop-parallel-ctx-agreed"),
     Mutant("inclusive_is_exclusive", ROUTING, "if not self.step.inclusive:", "if True:", "seed 0"),
     Mutant("exclusive_is_inclusive", ROUTING, "if not self.step.inclusive:", "if False:", "seed 4"),
-    Mutant("guard_negated", ROUTING, "return bool(guard(self.names, Fuel()))", "return not guard(self.names, Fuel())", "seed 0"),
+    Mutant("guard_negated", ROUTING, "return bool(guard(self.names, fuel))", "return not guard(self.names, fuel)", "seed 0"),
     Mutant("args_of_the_arc_lost", ROUTING, "args = {**self.args, **self._written(arc.args)} if arc.args else self.args", "args = self.args", "seed 0"),
     Mutant("args_of_the_step_lost", ROUTING, "args = {**self.args, **self._written(arc.args)} if arc.args else self.args", "args = self._written(arc.args) if arc.args else {}", "seed 1"),
     Mutant("success_though_failed", ROUTING, "return \"failed\" if state.failure_count else \"success\"", "return \"success\"", "seed 0"),
