@@ -128,8 +128,8 @@ REFUSED_IF: tuple[tuple[str, tuple[int | None, int | None], int, int, int | None
 )
 """Calls refused by an argument: name, numbers, position, mask, and the value refused; None: any but 0.
 
-Limits of another process; a message to an address; a file truncated without being opened for writing; a lock that would
-stop whoever writes the file, the engine its database too."""
+Limits of another process; a message to an address; a file truncated without being opened for writing; a lock, which
+stops a process that writes the file: the engine, if it is the database."""
 
 
 class CallerGoneError(Exception):
