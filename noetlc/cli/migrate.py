@@ -16,7 +16,9 @@ from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandEr
 from noetlvm.record import changed
 
 if TYPE_CHECKING:
-    from noetlc.migrate.report import FileReport, Remark
+    from noetlc.finding import Finding
+    from noetlc.migrate.report import FileReport
+    from noetlc.syntax.span import Source
 
 PARALLEL_FROM = 40
 """With fewer files, starting processes takes longer than it saves."""
@@ -146,7 +148,8 @@ def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
     """
     from noetlc.migrate.dialect import Dialect, Recognised
     from noetlc.migrate.migration import Migration, migrate_text
-    from noetlc.migrate.report import FileReport
+    from noetlc.migrate.report import WORSE, FileReport, remarks_on
+    from noetlc.syntax.span import Source
     from noetlc.syntax.yaml_reader import decode
 
     text, problem = decode(data, settings.limits)
@@ -156,24 +159,20 @@ def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
     if not migration.changed:
         return FileReport(path, migration)
     in_v10 = settings._replace(dialect=DialectChoice.V10)
-    errors = tuple(_errors(path, migration.after, in_v10))
-    if errors and len(errors) > len(tuple(_errors(path, text, in_v10))):
-        return FileReport(path, changed(migration, after=text), errors)
-    return FileReport(path, migration, errors)
+    errors = _errors(Source(path, migration.after), in_v10)
+    remarks = tuple(remarks_on(migration, errors, Source(path, migration.after)) if errors else ())
+    if len(errors) > len(_errors(Source(path, text), in_v10)):
+        return FileReport(path, changed(migration, after=text), (WORSE, *remarks))
+    return FileReport(path, migration, remarks)
 
 
-def _errors(path: str, text: str, settings: Settings) -> Iterator[Remark]:
-    """Yield the errors of a migrated text, counted as those of v10."""
+def _errors(source: Source, settings: Settings) -> list[Finding]:
+    """Return the errors of a text, counted as those of v10."""
     from noetlc.finding import Severity
     from noetlc.lint.check import check_source
-    from noetlc.migrate.report import Remark
-    from noetlc.syntax.span import Source
 
-    source = Source(path, text)
-    for finding in check_source(source, settings).findings:
-        if settings.judge(finding.code, finding.severity, path) is Severity.ERROR:
-            line = source.position(finding.span.start).line
-            yield Remark(finding.code, line, f"{finding.message} (line {line} of the result)", finding.help)
+    findings = check_source(source, settings).findings
+    return [each for each in findings if settings.judge(each.code, each.severity, source.path) is Severity.ERROR]
 
 
 def _write(found: Sequence[FileReport]) -> list[str]:

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from noetlc.migrate.constructs import RewriteLog, described
 from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, sequence, template
-from noetlc.migrate.facts import PlaybookFacts, StepFacts, step_facts
+from noetlc.migrate.facts import PlaybookFacts, StepFacts, reads, step_facts
 from noetlc.migrate.names import NameScope, ReadAt
-from noetlc.migrate.policies import ERROR, handles_errors, policy_rules, retry_then
+from noetlc.migrate.policies import ERROR, SUCCESS, attempts_of, complete, policy_rules, retry_then
 from noetlc.migrate.routing import CaseRoute, RouteRewriter, router, targets, wrap
 from noetlc.migrate.shapes import (
     else_rule,
-    error_rule,
     free_label,
     insert_first,
     keep_result,
@@ -27,7 +26,7 @@ from noetlc.migrate.shapes import (
     task_list,
 )
 from noetlc.migrate.state import free_step, insert_step
-from noetlc.migrate.templates import expression_in, joined, negated, renamed_text
+from noetlc.migrate.templates import expression_in, joined, negated, paths_read, renamed_text
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
@@ -71,7 +70,7 @@ class CaseRewriter:
         pair = self._step.body.remove("case")
         if pair is None:
             return
-        entries = list(self._entries(pair.value))
+        entries = sorted(self._entries(pair.value), key=lambda entry: entry.otherwise)
         routes: list[CaseRoute] = []
         rules: list[Map] = []
         branches: list[Map] = []
@@ -82,9 +81,8 @@ class CaseRewriter:
                 routes += self._step_on_error(entry, tasks, leads)
                 leads = []
             elif tasks:
-                branches += self._branch(entry, tasks)
-            rule = self._rule(entry)
-            rules += [rule] if rule else []
+                branches += self._branch(entry, tasks, entries)
+            rules += self._rules(entry)
             routes += self._route(entry, leads)
         self._add_rules(rules, pair)
         self._add_branches(branches)
@@ -99,7 +97,7 @@ class CaseRewriter:
             text = guard.text if guard is not None and guard.value is not None else ""
             if guard is not None and isinstance(guard.value, str) and "{{" not in text:
                 text = f"{{{{ {text} }}}}"
-            if guard is not None and isinstance(guard.value, bool):
+            if guard is not None and (isinstance(guard.value, bool) or expression_in(text) in ("true", "True")):
                 text = ""
             then = value.get("then")
             if then is not None:
@@ -126,57 +124,77 @@ class CaseRewriter:
 
     # ---- what becomes of the task
 
-    def _rule(self, entry: CaseEntry) -> Map | None:
-        then = Map([])
-        directive = "continue"
+    def _rules(self, entry: CaseEntry) -> list[Map]:
+        """Return the rules of an entry; a call for the next page has a second one, for when no more are made."""
+        then, directive, bound = Map([]), "continue", ""
+        condition = self._condition(entry, ReadAt.RULE)
         for action in entry.actions:
             if action.key == "retry" and isinstance(action.value, Map):
-                directive = self._retry(then, action, action.value)
-            elif action.key == "collect" and isinstance(action.value, Map):
-                self._collect(then, action, action.value)
-            elif action.key in ("set", "set_ctx", "vars") and isinstance(action.value, Map):
-                self._set(then, action, action.value)
+                directive, bound = self._retry(then, action, action.value)
             elif action.key in ("fail", "do") and (action.key == "fail" or _text(action.value) == "fail"):
                 directive = "fail"
             elif action.key == "result":
-                self._log.add("R901", action.span, "`result` of a case has no counterpart")
+                self._log.add("R901", action.span, "`result` of a case has no counterpart; it is left in a comment")
+                self._log.leave(self._step.name, "R901", action.span)
+        self._writes(then, entry)
         if not then.pairs and directive == "continue":
-            return None
+            return []
         if directive == "continue" and entry.on_error:
             directive = "break"  # what follows in the step is for a tool that has succeeded
         then.pairs.insert(0, MapEntry("do", scalar(directive)))
-        condition = self._condition(entry, ReadAt.RULE)
-        if entry.otherwise or not condition:
-            return else_rule(then)
-        return mapping(("when", template(condition)), ("then", then))
+        if directive in ("retry", "fail") and (entry.otherwise or not condition):
+            return [else_rule(then)]
+        if not _tests_for_failure(condition):
+            condition = joined("and", SUCCESS, condition)
+        made = [mapping(("when", template(joined("and", condition, bound))), ("then", then))]
+        last = Map([MapEntry("do", scalar("continue"))])
+        self._writes(last, entry)
+        if bound and len(last.pairs) > 1:
+            made.append(mapping(("when", template(condition)), ("then", last)))
+        return made
 
-    def _retry(self, then: Map, action: MapEntry, settings: Map) -> str:
+    def _writes(self, then: Map, entry: CaseEntry) -> None:
+        for action in entry.actions:
+            if action.key == "collect" and isinstance(action.value, Map):
+                self._collect(then, action, action.value)
+            elif action.key in ("set", "set_ctx", "vars") and isinstance(action.value, Map):
+                self._set(then, action, action.value)
+
+    def _retry(self, then: Map, action: MapEntry, settings: Map) -> tuple[str, str]:
+        """Return the directive of a `retry`, and the condition under which it may run once more."""
         changing = [pair for pair in settings.pairs if pair.key not in _KNOBS]
         if not changing:
             self._log.add("R602", action.span, "`retry` of a case is a policy rule")
             then.pairs.extend(pair for pair in retry_then(settings, self._log, action.span).pairs if pair.key != "do")
-            return "retry"
+            return "retry", ""
         self._log.add("R603", action.span, "`retry` with other inputs is a jump to the task")
         task = self._main_task()
         if task is None:
-            return "continue"
+            return "continue", ""
         label = self._main_label(task)
-        scope = "iter" if self._step.has_loop else "ctx"
+        scope, prefix = ("iter", "") if self._step.has_loop else ("ctx", f"{self._step.name}_")
         first = Map([])
         for pair in changing:
             self._rename(pair.value, NameScope(self._facts, ReadAt.RULE, self._step, self._step.last))
             inputs = pair.value if isinstance(pair.value, Map) else None
             holder = task.nested(pair.key) if inputs is not None else task
             for value in inputs.pairs if inputs is not None else [pair]:
-                key = value.key if scope == "iter" else f"{self._step.name}_{value.key}"
-                first.put(key, holder.get(value.key) or scalar(""))
-                holder.put(value.key, template(f"{scope}.{key}"))
-                then.nested(f"set_{scope}").put(key, value.value)
+                next_value = template(f"{scope}.{prefix}{value.key}")
+                given = holder.get(value.key)
+                if not isinstance(given, Leaf) or given.value != next_value.value:
+                    first.put(f"{prefix}{value.key}", given or scalar(""))
+                    holder.put(value.key, next_value)
+                then.nested(f"set_{scope}").put(f"{prefix}{value.key}", value.value)
+        bound, calls = attempts_of(settings), f"{prefix}calls"
+        if bound:
+            first.put(calls, scalar(1))
+            then.nested(f"set_{scope}").put(calls, template(f"{scope}.{calls} + 1"))
         start = mapping(("do", "continue"), (f"set_{scope}", first))
         policy = mapping(("policy", mapping(("rules", sequence(else_rule(start))))))
-        insert_first(self._step.body, f"{label}_start", mapping(("kind", "noop"), ("spec", policy)))
+        if first.pairs:
+            insert_first(self._step.body, f"{label}_start", mapping(("kind", "noop"), ("spec", policy)))
         then.put("to", scalar(label))
-        return "jump"
+        return "jump", f"{scope}.{calls} < {bound}" if bound else ""
 
     def _main_task(self) -> Map | None:
         return self._step.tasks[0].body if self._step.tasks else None
@@ -229,9 +247,8 @@ class CaseRewriter:
         known = policy_rules(task)
         known.items[:0] = [SeqItem(rule) for rule in rules]
         known.items.sort(key=lambda item: isinstance(item.value, Map) and item.value.pair("else") is not None)
-        if not handles_errors(known):
-            self._log.add("R609", source.span, "an error that no entry handled failed the step: a last rule says so")
-            known.items.append(SeqItem(error_rule()))
+        if complete(known):
+            self._log.add("R609", source.span, "an error that no entry handled failed the step: a rule says so")
 
     # ---- tasks of an entry
 
@@ -247,8 +264,9 @@ class CaseRewriter:
                 found.append(("", value))
             elif action.key not in _ACTIONS and isinstance(value, Map) and (value.pair("tool") or value.pair("kind")):
                 found.append((action.key, value))
-            elif action.key == "finally":
+            elif action.key == "finally" and not self._step.body.pair("finally"):
                 self._log.add("R902", action.span, "`finally` has no counterpart")
+                self._step.body.pairs.append(action)
         catch = next((action.value for action in entry.actions if action.key == "catch"), None)
         for label, body in found:
             shape_task(body, self._log)
@@ -257,16 +275,19 @@ class CaseRewriter:
                 catch_rules(body, label, catch, self._log)
         return found
 
-    def _branch(self, entry: CaseEntry, tasks: list[tuple[str, Map]]) -> list[Map]:
+    def _branch(self, entry: CaseEntry, tasks: list[tuple[str, Map]], entries: list[CaseEntry]) -> list[Map]:
         """Return the tasks as entries of the step's list: in a branch of `choose`, unless they always run."""
         piped = any(action.key == "pipe" for action in entry.actions)
         self._log.add("R608" if piped else "R606", tasks[0][1].span, "tasks of a case run after the tool")
         alone = self._main_task() is None
-        if not alone:
+        chained = piped and any(path[0] == "_prev" for _, body in tasks[1:] for path in reads(body))
+        if not alone and not chained:
             for _, body in tasks:
                 keep_result(body)
         made = [labelled(label or free_label(self._step.body, "then"), body) for label, body in tasks]
-        condition = "" if entry.otherwise else self._without_event(entry)
+        others = [other for other in entries if entry.otherwise and not other.otherwise and not other.on_error]
+        found = [self._without_event(other) for other in others or [entry]]
+        condition = joined("and", *(negated(each) if others else each for each in found if each))
         if alone and (_ENTERING.search(entry.guard) or not condition):
             return made
         if not condition:
@@ -357,6 +378,13 @@ def _actions(then: Draft) -> Iterator[MapEntry]:
         yield from then.pairs
 
 
+def _tests_for_failure(condition: str) -> bool:
+    """Return whether a condition on an outcome distinguishes success from failure itself."""
+    return any(
+        path[0] == "outcome" and path[1:2] != ("result",) for path in paths_read(f"{{{{ {condition or 'true'} }}}}")
+    )
+
+
 def _named(entry: Map) -> Iterator[tuple[str, Map]]:
     first = entry.pairs[0]
     if len(entry.pairs) == 1 and isinstance(first.value, Map) and first.key != "tool":
@@ -379,10 +407,12 @@ def catch_rules(body: Map, label: str, catch: Draft, log: RewriteLog) -> None:
             continue
         guard = condition.leaf("when") or condition.leaf("expr")
         text = guard.text if guard else ""
+        does = condition.map("else") or condition
+        does = does.map("then") or does
         if re.search(rf"_task\s*==\s*(?!['\"]{re.escape(label)}['\"])['\"]", text):
             continue  # about another task
         expression = expression_in(renamed_text(text, _Caught())) if text else ""
-        then = Map([_copy(pair) for pair in condition.pairs if pair.key not in ("when", "expr")], flow=True)
+        then = Map([_copy(pair) for pair in does.pairs if pair.key not in ("when", "expr")], flow=True)
         origin = then.pair("from")
         if origin and then.text("do") == "retry" and _text(origin.value) != label:
             then.put("do", scalar("jump"))
@@ -391,8 +421,7 @@ def catch_rules(body: Map, label: str, catch: Draft, log: RewriteLog) -> None:
             then.pairs.remove(origin)
         log.add("R411", condition.span, "a condition of `catch` is a policy rule")
         rules.items.append(SeqItem(mapping(("when", template(joined("and", ERROR, expression or ""))), ("then", then))))
-    if not handles_errors(rules):
-        rules.items.append(SeqItem(error_rule()))
+    complete(rules)
 
 
 def _copy(pair: MapEntry) -> MapEntry:

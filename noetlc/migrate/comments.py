@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from noetlc.syntax.nodes import Mapping, Node, Sequence
+from noetlc.syntax.span import Span
 from noetlc.syntax.yaml_reader import Document
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[^\r\n]*", re.MULTILINE)
 
 
-def with_all_comments(before: str, document: Document, after: str, written: Document) -> str:
-    """Return a rewritten text with the comments that it misses."""
-    old = _comments(before, document)
-    if not old or written.root is None or document.root is None:
+def with_all_comments(
+    before: str, document: Document, after: str, written: Document, left: Iterable[tuple[str, str, Span]] = ()
+) -> str:
+    """Return a rewritten text with the comments that it misses, and with what is `left` as comments."""
+    if written.root is None or document.root is None:
         return after
     present = Counter(comment for _, comment in _comments(after, written))
     missing: dict[str, list[str]] = defaultdict(list)
-    for offset, comment in old:
+    for step, code, span in left:
+        lines = textwrap.dedent(" " * (span.start - before.rfind("\n", 0, span.start) - 1) + before[slice(*span)])
+        missing[step] += [f"# not migrated ({code}):", *(f"#   {line}" for line in lines.rstrip().splitlines())]
+    for offset, comment in _comments(before, document):
         if present[comment]:
             present[comment] -= 1
         else:

@@ -111,7 +111,12 @@ _ROWS = (
         "a last task of kind `noop` with `do: skip` and `set_ctx`; after a loop, a step of that kind",
         "written when the step has succeeded; its result stays",
     ),
-    Construct("R211", "`args`, `input` or `with` on a step", "the tool's `args`", "the same values reach the tool"),
+    Construct(
+        "R211",
+        "`args`, `input` or `with` on a step",
+        "the tool's `args`; for a tool without, the values where they are read",
+        "the same values reach the tool",
+    ),
     Construct(
         "R212",
         "`output: {store, output_select}` on a step",
@@ -154,7 +159,7 @@ _ROWS = (
     Construct(
         "R402",
         "`eval` in which no rule matched",
-        "a last rule: `outcome.status == 'error'` fails",
+        "last rules: `outcome.status == 'error'` fails, everything else continues",
         "an error that no rule handled failed the task; v10 would go on",
     ),
     Construct("R403", "`backoff: fixed`", "`backoff: none`", "the delay stays the same"),
@@ -232,7 +237,7 @@ _ROWS = (
     Construct(
         "R609",
         "`case` entries without a match on an error",
-        "a last rule that fails",
+        "last rules: an error fails, everything else continues",
         "an error that no entry handled failed the step",
     ),
     # ---- names
@@ -342,9 +347,9 @@ _ROWS = (
     ),
     Construct(
         "R914",
-        "`args`, `input` or `with` on a step whose tool takes none",
+        "`args`, `input` or `with` on a step with several tools that take them",
         "nothing",
-        "write the values into the inputs that use them",
+        "write the values into the `args` of the tasks that use them",
         Effect.HAND,
     ),
     Construct(
@@ -377,6 +382,12 @@ class RewriteLog:
 
     def __init__(self) -> None:
         self._rewrites: dict[Rewrite, None] = {}
+        self.left: list[tuple[str, str, Span]] = []
+        """Step, code and place of what has no counterpart and stays as a comment."""
+
+    def leave(self, step: str, code: str, span: Span | None) -> None:
+        if span is not None:
+            self.left.append((step, code, span))
 
     def add(self, code: str, span: Span | None, message: str) -> None:
         self._rewrites[Rewrite(code, span or Span(0, 0), message)] = None

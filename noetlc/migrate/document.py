@@ -101,15 +101,42 @@ class SeqItem:
 class EntryLayout:
     """The text around a value: comment lines before it, its key or dash, and the rest of its last line."""
 
-    def __init__(self, span: Span, value: Draft, key: str, before: str, head: str, after: str, column: int, flow: bool):
+    def __init__(
+        self,
+        span: Span,
+        value: Draft,
+        key: str,
+        before: str,
+        head: str,
+        after: str,
+        column: int,
+        flow: bool,
+        written_key: str = "",
+    ):
         self.span = span
         self.value = value
         self.key = key
+        self.written_key = written_key
         self.before = before
         self.head = head
         self.after = after
         self.column = column
         self.flow = flow
+
+
+def split_layout(layout: EntryLayout | None) -> tuple[EntryLayout | None, EntryLayout | None]:
+    """Return the layouts of an entry whose value goes one key deeper: of the outer entry and of the inner one.
+
+    Comments before the entry stay before the outer one; those beside and below its key stay with the value.
+    """
+    if layout is None:
+        return None, None
+    outer = EntryLayout(layout.span, Map([]), layout.key, layout.before, ":", "", layout.column, layout.flow)
+    outer.written_key = layout.written_key
+    inner = EntryLayout(
+        layout.span, layout.value, layout.key, "", layout.head, layout.after, layout.column, layout.flow
+    )
+    return outer, inner
 
 
 class Map:
@@ -119,6 +146,8 @@ class Map:
         self.pairs = pairs
         self.flow = flow
         self.frame = frame
+        self.merged: dict[str, nodes.Node] = {}
+        """What merge keys (`<<`) add: it stands elsewhere."""
         self._original = tuple(pairs) if frame else None
 
     @property
@@ -162,6 +191,8 @@ class Map:
     def text(self, key: str) -> str:
         """Return the text of a scalar, or an empty text."""
         found = self.get(key)
+        if found is None and isinstance(merged := self.merged.get(key), nodes.Scalar):
+            return merged.text
         return found.text if isinstance(found, Leaf) and found.value is not None else ""
 
     def remove(self, key: str) -> MapEntry | None:
@@ -302,6 +333,30 @@ def plain_data(node: Draft) -> object:
     return node.value
 
 
+def inherited(node: Map, key: str) -> Map | None:
+    """Return a copy of the mapping that a merge key adds, for a node that gets an entry of its own under the key."""
+    found = node.merged.get(key)
+    return _copied_map(found) if isinstance(found, nodes.Mapping) else None
+
+
+def _copied_map(node: nodes.Mapping) -> Map:
+    """Return a mapping as a new one, without its layout."""
+    return Map([MapEntry(entry.key.text, _copied(entry.value)) for entry in node.entries])
+
+
+def _copied(node: nodes.Node) -> Draft:
+    if isinstance(node, nodes.Mapping):
+        return _copied_map(node)
+    if isinstance(node, nodes.Sequence):
+        return Seq([SeqItem(_copied(item)) for item in node.items])
+    return scalar(node.value)
+
+
+def is_empty(node: Draft) -> bool:
+    """Return whether a node holds nothing: `{}`, `[]`, `null` or no text."""
+    return isinstance(node, Leaf) and not node.is_alias and node.raw.strip() in ("", "~", "null", "{}", "[]")
+
+
 def leaves(node: Draft) -> Iterator[Leaf]:
     """Yield the scalars under a node, in order."""
     if isinstance(node, Leaf):
@@ -330,11 +385,14 @@ class DocumentReader:
     def _mapping(self, node: nodes.Mapping, outer: int) -> Draft:
         start, end = node.span
         own: list[nodes.MappingEntry] = []
+        merged: dict[str, nodes.Node] = {}
         position = start
         for entry in node.entries:  # a merged entry stands elsewhere
             if position <= entry.key.span.start and entry.key.span.end <= end:
                 own.append(entry)
                 position = entry.key.span.end
+            else:
+                merged[entry.key.text] = entry.value
         if not own:
             return self._opaque(node, outer)
         cursor = own[0].key.span.start
@@ -348,10 +406,13 @@ class DocumentReader:
             stop = self._stop(value, last, flow)
             before, head = self._text[cursor : entry.key.span.start], self._text[entry.key.span.end : first]
             key, span = entry.key.text, Span(entry.key.span.start, last)
-            layout = EntryLayout(span, value, key, _before(before, flow), head, self._text[last:stop], column, flow)
+            written, after = self._text[slice(*entry.key.span)], self._text[last:stop]
+            layout = EntryLayout(span, value, key, _before(before, flow), head, after, column, flow, written)
             pairs.append(MapEntry(key, value, layout))
             cursor = stop
-        return Map(pairs, flow=flow, frame=self._frame(node.span, cursor, column, opening, flow))
+        made = Map(pairs, flow=flow, frame=self._frame(node.span, cursor, column, opening, flow))
+        made.merged = merged
+        return made
 
     def _sequence(self, node: nodes.Sequence, outer: int) -> Draft:
         properties = _PROPERTIES.match(self._text, node.span.start)
@@ -442,6 +503,7 @@ class DocumentWriter:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._is_json = text.lstrip().startswith("{")
 
     def write(self, root: Map) -> str:
         if not root.changed or root.frame is None:
@@ -519,19 +581,23 @@ class DocumentWriter:
             if number:
                 texts.append(layout.before if layout and "," in layout.before else ", ")
             if isinstance(part, MapEntry):
-                texts.append(_key_text(part) + (layout.head if layout and layout.head.endswith(" ") else ": "))
+                texts.append(self._flow_key(part) + (layout.head if layout and layout.head.endswith(" ") else ": "))
             texts.append(self._inline(part.value, column))
         return opening + "".join(texts) + closing
+
+    def _flow_key(self, pair: MapEntry) -> str:
+        return _key_text(pair, json_style=self._is_json)
 
     def _inline(self, node: Draft, column: int) -> str:
         """Return a node on one line, or as its own brackets have it."""
         if isinstance(node, Leaf):
             block = node.style in ("|", ">") and isinstance(node.value, str)
-            return json.dumps(node.value, ensure_ascii=False) if block else node.raw
+            made = self._is_json and node.changed and isinstance(node.value, str) and node.style != '"'
+            return json.dumps(node.value, ensure_ascii=False) if block or made else node.raw
         if node.flow:
             return self._node(node, column if node.frame is None else node.frame.column)
         if isinstance(node, Map):
-            texts = [f"{_key_text(pair)}: {self._inline(pair.value, column)}" for pair in node.pairs]
+            texts = [f"{self._flow_key(pair)}: {self._inline(pair.value, column)}" for pair in node.pairs]
             return "{ " + ", ".join(texts) + " }"
         return "[" + ", ".join(self._inline(value, column) for value in node.values) + "]"
 
@@ -559,7 +625,12 @@ def _comment_in(text: str) -> str:
     return found[1] if found else ""
 
 
-def _key_text(pair: MapEntry) -> str:
+def _key_text(pair: MapEntry, *, json_style: bool = False) -> str:
+    written = pair.layout.written_key if pair.layout else ""
+    if written and not pair.renamed:
+        return written
+    if json_style or written.startswith('"'):
+        return json.dumps(pair.key, ensure_ascii=False)
     return pair.key if _PLAIN.fullmatch(pair.key) else quoted(pair.key)
 
 

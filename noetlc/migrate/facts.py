@@ -182,8 +182,7 @@ def _vars_plan(root: Map, steps: tuple[StepFacts, ...]) -> VarsPlan:
 def _read_before_written(step: StepFacts, key: str) -> bool:
     """Return whether a task reads a variable that no task before it has written in this pipeline."""
     for task in step.tasks:
-        paths = [path for leaf in leaves(task.body) if isinstance(leaf.value, str) for path in paths_read(leaf.value)]
-        if any(path[:2] == ("vars", key) for path in paths):
+        if any(path[:2] == ("vars", key) for path in reads(task.body)):
             return True
         if key in written_keys(task.body, "set_vars"):
             return False
@@ -194,11 +193,11 @@ def carried_vars(facts: PlaybookFacts) -> Iterator[tuple[StepFacts, str]]:
     """Yield the variables whose value of a step's last run is there when the step runs again and reads them."""
     for (name, key), target in facts.vars.by_step.items():
         step = facts.by_name.get(name)
-        if step and target.startswith("ctx.") and _read_before_written(step, key) and _leads_back(facts, step):
+        if step and target.startswith("ctx.") and _read_before_written(step, key) and leads_back(facts, step):
             yield step, key
 
 
-def _leads_back(facts: PlaybookFacts, step: StepFacts) -> bool:
+def leads_back(facts: PlaybookFacts, step: StepFacts) -> bool:
     """Return whether a token of the step can come back to it."""
     found: set[str] = set()
     waiting = [step]
@@ -221,14 +220,15 @@ def _step_vars(step: StepFacts) -> Iterator[str]:
 
 def _arc_reads(step: StepFacts) -> frozenset[str]:
     """Return the variables that the step's arcs read."""
-    paths = [
-        path
-        for part in ("next", "case")
-        for leaf in _leaves(step.body.get(part))
-        if isinstance(leaf.value, str)
-        for path in paths_read(leaf.value)
-    ]
+    paths = [path for part in ("next", "case") for path in reads(step.body.get(part))]
     return frozenset(path[1] for path in paths if path[0] == "vars" and len(path) > 1)
+
+
+def reads(node: Draft | None) -> Iterator[tuple[str, ...]]:
+    """Yield the paths that the templates under a node read."""
+    for leaf in _leaves(node):
+        if isinstance(leaf.value, str):
+            yield from paths_read(leaf.value)
 
 
 def _leaves(node: Draft | None) -> Iterator[Leaf]:

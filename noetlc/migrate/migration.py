@@ -5,15 +5,26 @@ from __future__ import annotations
 from noetlc.migrate.cases import CaseRewriter, step_catch
 from noetlc.migrate.comments import with_all_comments
 from noetlc.migrate.constructs import CONSTRUCTS, Effect, Rewrite, RewriteLog, described
+from noetlc.migrate.credentials import declare_credentials
 from noetlc.migrate.dialect import Dialect, Recognised, recognise
-from noetlc.migrate.document import DocumentReader, DocumentWriter, Draft, Leaf, Map, MapEntry, leaves, scalar
+from noetlc.migrate.document import (
+    DocumentReader,
+    DocumentWriter,
+    Draft,
+    Leaf,
+    Map,
+    MapEntry,
+    leaves,
+    plain_data,
+    scalar,
+)
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts, carried_vars, step_facts, steps_of, tasks_of
 from noetlc.migrate.names import NameScope, ReadAt
 from noetlc.migrate.policies import PolicyRewriter
 from noetlc.migrate.routing import RouteRewriter, admit_policy
-from noetlc.migrate.shapes import shape_document, shape_step, shape_task
-from noetlc.migrate.state import arc_state, declare_credentials, root_vars, sinks_to_tasks, step_state
-from noetlc.migrate.templates import rename_in_leaf
+from noetlc.migrate.shapes import STEP_INPUTS, shape_document, shape_step, shape_task
+from noetlc.migrate.state import arc_state, root_vars, sinks_to_tasks, step_state
+from noetlc.migrate.templates import as_expression, is_one_expression, rename_in_leaf, renamed_text
 from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.span import Span
 from noetlc.syntax.yaml_reader import Document, read_document
@@ -21,6 +32,8 @@ from noetlvm.record import Record
 
 _RULE_KEYS = ("eval", "set", "retry")
 _STATE_KEYS = ("vars", "set", "set_ctx")
+_WITH_CODE = frozenset({"python", "workbook", "playbook"})
+"""Kinds whose arguments are read elsewhere than in templates."""
 _OLDER = frozenset({Dialect.EVAL, Dialect.CASE})
 
 
@@ -67,7 +80,7 @@ def migrate_document(text: str, document: Document) -> Migration:
         if written.problems:
             problem = "the result would not be readable; the file is left as it is"
             return Migration(text, text, recognised, (*changes, Rewrite("R909", Span(0, 0), problem)))
-        after = with_all_comments(text, document, after, written)
+        after = with_all_comments(text, document, after, written, log.left)
     if after == text:  # nothing was rewritten: only what needs a hand is worth a word
         changes = tuple(change for change in changes if CONSTRUCTS[change.code].effect is Effect.HAND)
     return Migration(text, after, recognised, changes)
@@ -75,6 +88,8 @@ def migrate_document(text: str, document: Document) -> Migration:
 
 def _written(text: str, root: Map) -> str:
     written = DocumentWriter(text).write(root)
+    if written.endswith("\n") and text.rpartition("\n")[2] == written[:-1].rpartition("\n")[2]:
+        written = written[:-1]  # the last line had no line break, and is still the last
     return written.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in text and written != text else written
 
 
@@ -101,6 +116,8 @@ class _Passes:
             self._names(facts, step)
         for step in facts.steps:
             self._step(facts, step)
+        for step in facts.steps:
+            arc_state(self._root, step, self._log)
         self._workbook(facts)
         root_vars(facts, self._log)
         declare_credentials(self._root, self._log)
@@ -110,13 +127,12 @@ class _Passes:
         step_catch(step, self._log)
         RouteRewriter(step, self._log).rewrite()
         CaseRewriter(facts, step, self._log, self._rename).rewrite()
-        for task in step.tasks:
+        for task in step_facts(step.body).tasks:  # those that were made of cases too
             policies.rewrite(task)
         if self._dialect in _OLDER:
             policies.parallel_writes()
         admit_policy(step.body, self._log)
         step_state(facts, step, self._log)
-        arc_state(self._root, step, self._log)
 
     def _workbook(self, facts: PlaybookFacts) -> None:
         """Rewrite the tasks of the workbook as those of a step."""
@@ -134,7 +150,27 @@ class _Passes:
 
     # ---- names, by position
 
+    def _given(self, facts: PlaybookFacts, step: StepFacts) -> dict[str, str]:
+        """Return what a step gives tasks that take no arguments: expressions, to be written where they are read."""
+        found: dict[str, str] = {}
+        for word in STEP_INPUTS:
+            pair = step.body.pair(word)
+            if pair is None:
+                continue
+            values = plain_data(pair.value)
+            in_code = any(task.kind in _WITH_CODE for task in step.tasks)
+            if in_code or not isinstance(values, dict) or not all(map(is_one_expression, values.values())):
+                self._log.add("R914", pair.span, f"`{word}` of a step, and no single task that takes arguments")
+                continue
+            scope = NameScope(facts, ReadAt.INPUT, step)
+            for key, value in values.items():
+                found[key] = as_expression(renamed_text(value, scope) if isinstance(value, str) else value)
+            self._log.add("R211", pair.span, f"the values of `{word}` of a step stand where they are read")
+            step.body.pairs.remove(pair)
+        return found
+
     def _names(self, facts: PlaybookFacts, step: StepFacts) -> None:
+        given = self._given(facts, step)
         for pair in step.body.pairs:
             where = {"next": ReadAt.ARC, "when": ReadAt.OTHER, "loop": ReadAt.OTHER}.get(pair.key)
             if where:
@@ -147,13 +183,19 @@ class _Passes:
         previous: TaskFacts | None = None
         for task in step.tasks:
             for pair in task.body.pairs:
-                self._task_names(facts, step, task, previous, pair)
+                self._task_names(facts, step, task, previous, pair, given)
             previous = task
 
     def _task_names(
-        self, facts: PlaybookFacts, step: StepFacts, task: TaskFacts, previous: TaskFacts | None, pair: MapEntry
+        self,
+        facts: PlaybookFacts,
+        step: StepFacts,
+        task: TaskFacts,
+        previous: TaskFacts | None,
+        pair: MapEntry,
+        given: dict[str, str],
     ) -> None:
-        rule = NameScope(facts, ReadAt.RULE, step, task)
+        rule = NameScope(facts, ReadAt.RULE, step, task, given=given)
         if pair.key in _RULE_KEYS:
             self._rename(pair.value, rule)
         elif pair.key == "spec" and isinstance(pair.value, Map) and pair.value.pair("policy"):
@@ -161,7 +203,7 @@ class _Passes:
             assert policy is not None
             self._rename(policy, rule)
         else:
-            self._rename(pair.value, NameScope(facts, ReadAt.INPUT, step, task, previous))
+            self._rename(pair.value, NameScope(facts, ReadAt.INPUT, step, task, previous, given))
 
     def _rename(self, node: Draft, scope: NameScope) -> None:
         for leaf in leaves(node):

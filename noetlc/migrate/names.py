@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts
@@ -51,6 +51,7 @@ class NameScope:
         step: StepFacts | None = None,
         task: TaskFacts | None = None,
         previous: TaskFacts | None = None,
+        given: Mapping[str, str] | None = None,
     ) -> None:
         self._facts = facts
         self._where = where
@@ -59,6 +60,7 @@ class NameScope:
         if where is ReadAt.INPUT:
             self._task = previous
         self._base = _RESULT.get(where)
+        self._given = given or {}
         self.codes: list[str] = []
         self.reports: list[tuple[str, str]] = []
 
@@ -70,13 +72,27 @@ class NameScope:
 
     def path(self, path: tuple[str, ...]) -> tuple[int, str] | None:
         root = path[0]
+        if root in self._given:
+            return 1, self._given[root]
+        if root in ("input", "args") and path[1:2] and path[1] in self._given:
+            return 2, self._given[path[1]]
         handler = _HANDLERS.get(root)
         if handler and (root in _RESERVED or root not in self._facts.defined):
             return handler(self, path)
         step = self._facts.by_name.get(root)
-        if step and step.last and not step.has_loop and root not in self._facts.workload | self._facts.labels:
-            return self._after(path, 1, root, step.last, wrapped=False)
-        return None
+        if step is None or step.last is None or step.has_loop or root in self._facts.workload | self._facts.labels:
+            return None
+        base = self._own_result(step)
+        found = self._after(path, 1, base or root, step.last, wrapped=False)
+        return found or (self._found("R701", 1, base) if base else None)
+
+    def _own_result(self, step: StepFacts) -> str:
+        """Return where a step's own result is read before the step has ended; its name does not have it yet."""
+        if self._step is not step:
+            return ""
+        if self._where is ReadAt.AFTER or (self._where is ReadAt.RULE and len(step.tasks) == 1):
+            return self._base or ""
+        return ""
 
     def constant(self, path: tuple[str, ...], value: str) -> str:
         if path[:2] in (("outcome", "status"), ("output", "status")) or (
@@ -204,6 +220,9 @@ class NameScope:
             return self._found("R705", 2, "execution_id")
         return None
 
+    def _status_code(self, path: tuple[str, ...]) -> tuple[int, str] | None:
+        return self._found("R708", 1, "outcome.http.status") if self._where is ReadAt.RULE else None
+
     def _loop_index(self, path: tuple[str, ...]) -> tuple[int, str] | None:
         return self._found("R706", 1, "iter.index")
 
@@ -244,6 +263,7 @@ _HANDLERS: dict[str, _Handler] = {
     "vars": NameScope._vars,
     "job": NameScope._job,
     "loop_index": NameScope._loop_index,
+    "status_code": NameScope._status_code,
     "token": NameScope._token,
     "env": NameScope._env,
 }

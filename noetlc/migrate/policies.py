@@ -12,9 +12,11 @@ from noetlc.migrate.document import (
     MapEntry,
     Seq,
     SeqItem,
+    inherited,
     mapping,
     scalar,
     sequence,
+    split_layout,
     template,
 )
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts
@@ -23,9 +25,11 @@ from noetlc.migrate.templates import expression_in, joined
 from noetlc.syntax.span import Span
 
 ERROR = "outcome.status == 'error'"
+SUCCESS = "outcome.status == 'ok'"
 _DIGITS = re.compile(r"(\d+)\D")
 _PATCHES = frozenset({"set_ctx", "set_iter", "set_vars", "set_shared", "set_prev", "set"})
 _DIRECTIVE_KEYS = _PATCHES | {"do", "attempts", "backoff", "delay", "to"}
+_ATTEMPTS = ("max_attempts", "attempts", "count")
 _REDUCERS = frozenset({"sum", "min", "max", "count", "any", "all", "first", "last", "append", "extend", "merge"})
 _REDUCER_WORDS = {"add": "sum", "increment": "sum", "incr": "sum", "concat": "extend", "set": "last", "replace": "last"}
 
@@ -43,6 +47,9 @@ class PolicyRewriter:
         evaluated = body.pair("eval")
         if evaluated and isinstance(evaluated.value, Seq):
             self._eval(body, evaluated, evaluated.value)
+        elif evaluated and isinstance(evaluated.value, Leaf) and evaluated.value.is_alias:
+            self._log.add("R401", evaluated.span, "`eval` is `spec.policy.rules`; the rules stand at the anchor")
+            self._as_rules(body, evaluated)
         rules = rules_of(body)
         if rules is not None:
             for item in list(rules.items):
@@ -55,20 +62,24 @@ class PolicyRewriter:
 
     def _eval(self, body: Map, pair: MapEntry, rules: Seq) -> None:
         self._log.add("R401", pair.span, "`eval` is `spec.policy.rules`")
-        at = body.pairs.index(pair)
-        body.pairs.remove(pair)
-        if not body.pair("spec"):
-            body.pairs.insert(at, MapEntry("spec", Map([], flow=body.flow)))
-        policy = spec_of(body).nested("policy")
-        pair.key = "rules"
-        policy.pairs.append(pair)
+        self._as_rules(body, pair)
         for item in rules.items:
             if isinstance(item.value, Map):
                 self._entry(item.value)
         rules.items.sort(key=lambda item: isinstance(item.value, Map) and item.value.pair("else") is not None)
-        if not handles_errors(rules):
-            self._log.add("R402", pair.span, "an error that no rule matched failed the task: a last rule says so")
-            rules.items.append(SeqItem(error_rule()))
+        if complete(rules):
+            self._log.add("R402", pair.span, "an error that no rule matched failed the task: a rule says so")
+
+    def _as_rules(self, body: Map, pair: MapEntry) -> None:
+        """Put the value of `eval` under `spec.policy.rules`."""
+        at = body.pairs.index(pair)
+        body.pairs.remove(pair)
+        rules = MapEntry("rules", pair.value, pair.layout)
+        if not body.pair("spec"):
+            outer, rules.layout = split_layout(pair.layout)
+            spec = inherited(body, "spec") or Map([], flow=body.flow)
+            body.pairs.insert(at, MapEntry("spec", spec, outer))
+        spec_of(body).nested("policy").pairs.append(rules)
 
     def _entry(self, entry: Map) -> None:
         """`{expr, do, …}` becomes `{when, then: {do, …}}`."""
@@ -241,8 +252,7 @@ class PolicyRewriter:
         more = _attempts_left(then) if rules.items else ""
         rule = mapping(("when", template(joined("and", ERROR, more, condition or ""))), ("then", then))
         rules.items.insert(0, SeqItem(rule))
-        if not handles_errors(rules):
-            rules.items.append(SeqItem(error_rule()))
+        complete(rules)
 
     def _task_set(self, task: TaskFacts) -> None:
         """`set` on a task writes names when the task has succeeded."""
@@ -256,17 +266,19 @@ class PolicyRewriter:
                 self._task_patch(task, pair, pair.value)
 
     def _task_patch(self, task: TaskFacts, pair: MapEntry, patch: Map) -> None:
+        """Write the patch in every rule that a success can take; in a last one where there is none."""
         task.body.pairs.remove(pair)
         rules = policy_rules(task.body)
-        last = rules.values[-1] if rules.items else None
-        if isinstance(last, Map) and last.pair("else") and (then := then_of(last)):
-            self._scoped(then, patch, pair)
-            return
-        then = mapping(("do", "continue"))
-        self._scoped(then, patch, pair)
-        if not handles_errors(rules):
-            rules.items.append(SeqItem(error_rule()))
-        rules.items.append(SeqItem(else_rule(then)))
+        if not any(isinstance(rule, Map) and rule.pair("else") for rule in rules.values):
+            if not handles_errors(rules):
+                rules.items.append(SeqItem(error_rule()))
+            rules.items.append(SeqItem(else_rule(mapping(("do", "continue")))))
+        thens = [then for rule in rules.values if isinstance(rule, Map) and (then := _success_of(rule))]
+        for then in thens[:-1]:
+            again = Map([MapEntry(entry.key, entry.value) for entry in patch.pairs], flow=patch.flow)
+            self._scoped(then, again, MapEntry(pair.key, again))
+        if thens:
+            self._scoped(thens[-1], patch, pair)
 
     def _set_prev(self, task: TaskFacts, rules: Seq) -> None:
         """A value that replaces `_prev` is returned by a task of its own."""
@@ -323,6 +335,13 @@ def then_of(rule: Map) -> Map | None:
     return (otherwise or rule).map("then")
 
 
+def _success_of(rule: Map) -> Map | None:
+    """Return what a rule does after a success; None for a rule that is for errors, or that does not go on."""
+    guard, then = rule.leaf("when"), then_of(rule)
+    for_errors = guard is not None and ERROR in guard.value_text
+    return then if then and not for_errors and then.text("do") in ("", "continue", "jump", "break", "skip") else None
+
+
 def handles_errors(rules: Seq) -> bool:
     """Return whether the rules decide about every error."""
     for rule in rules.values:
@@ -331,6 +350,19 @@ def handles_errors(rules: Seq) -> bool:
             if rule.pair("else") or (guard and expression_in(guard.value_text) == ERROR):
                 return True
     return False
+
+
+def complete(rules: Seq) -> bool:
+    """End rules as the older language did: what no rule matched fails if it is an error, and continues if not.
+
+    Return whether a rule for errors was needed.
+    """
+    needed = not handles_errors(rules)
+    if needed:
+        rules.items.append(SeqItem(error_rule()))
+    if not any(isinstance(rule, Map) and rule.pair("else") for rule in rules.values):
+        rules.items.append(SeqItem(else_rule(mapping(("do", "continue"), flow=True))))
+    return needed
 
 
 def _attempts_left(then: Map) -> str:
@@ -343,7 +375,7 @@ def _attempts_left(then: Map) -> str:
 def retry_then(settings: Map, log: RewriteLog, span: Span | None) -> Map:
     """Return the `then` of a retry, from the settings of another dialect."""
     then = mapping(("do", "retry"), flow=True)
-    then.put("attempts", _first(settings, "max_attempts", "attempts", "count") or scalar(3))
+    then.put("attempts", _first(settings, *_ATTEMPTS) or scalar(3))
     delay = _first(settings, "initial_delay", "delay", "delay_seconds")
     backoff, computed = _backoff(settings, delay)
     then.put("backoff", Leaf(backoff, backoff))
@@ -355,6 +387,12 @@ def retry_then(settings: Map, log: RewriteLog, span: Span | None) -> Map:
     if settings.pair("jitter"):
         log.add("R305", span, "`jitter` is removed")
     return then
+
+
+def attempts_of(settings: Map) -> str:
+    """Return how often a retry may run its task, as an expression; empty where it does not say."""
+    found = _first(settings, *_ATTEMPTS, "max_pages")
+    return _number(found) if isinstance(found, Leaf) else ""
 
 
 def _first(settings: Map, *names: str) -> Draft | None:

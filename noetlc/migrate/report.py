@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
+from noetlc.finding import Finding
 from noetlc.migrate.constructs import CONSTRUCTS, Rewrite
 from noetlc.migrate.dialect import TITLES
+from noetlc.migrate.lines import lines_before
 from noetlc.migrate.migration import Migration
 from noetlc.syntax.span import Source
 from noetlvm.record import Record
+
+_NO_SUCH_KEY = "P020"
+"""What a construct that has no counterpart is to lint."""
 
 
 class MigrationStatus(StrEnum):
@@ -59,6 +64,23 @@ def remark_on(change: Rewrite, source: Source) -> Remark:
     """Return a change as it is reported."""
     line = source.position(change.span.start).line
     return Remark(change.code, line, change.message, change.construct.meaning)
+
+
+WORSE = Remark(
+    "R916", 1, "the result would have more errors than the file, which is left as it is", "correct these first"
+)
+
+
+def remarks_on(migration: Migration, errors: Sequence[Finding], result: Source) -> Iterator[Remark]:
+    """Yield the errors of a result at the lines of the original, without those that a change already reports."""
+    before = Source(result.path, migration.before)
+    reported = {remark_on(change, before).line for change in migration.open_changes}
+    lines = lines_before(migration)
+    for error in errors:
+        line = result.position(error.span.start).line
+        old = lines[line - 1] if line <= len(lines) else before.line_count
+        if error.code != _NO_SUCH_KEY or old not in reported:
+            yield Remark(error.code, old, f"{error.message} (line {line} of the result)", error.help)
 
 
 def summary(reports: Sequence[FileReport]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from noetlc.migrate.constructs import RewriteLog
-from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, template
+from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, split_layout, template
 from noetlc.migrate.facts import StepFacts
 from noetlc.migrate.policies import as_template
 from noetlc.migrate.templates import escaped, expression_in, joined, negated, paths_read
@@ -32,7 +32,13 @@ class RouteRewriter:
         body = self._step.body
         pair = body.pair("next")
         mode = self._next_mode()
-        if pair is not None and not self._is_router(pair.value):
+        if pair is not None and self._is_router(pair.value):
+            self._arcs(pair.value)
+        elif pair is not None and isinstance(pair.value, Leaf) and pair.value.raw == "[]":
+            self._log.add("R501", pair.span, "a `next` that leads nowhere is removed")
+            body.pairs.remove(pair)
+            return
+        elif pair is not None:
             self._log.add("R501", pair.span, "`next` is a router with `arcs`")
             self._router(pair, pair.value)
         if pair is not None and mode and isinstance(pair.value, Map):
@@ -44,6 +50,16 @@ class RouteRewriter:
     @staticmethod
     def _is_router(value: Draft) -> bool:
         return isinstance(value, Map) and (value.pair("arcs") is not None or value.pair("spec") is not None)
+
+    def _arcs(self, value: Draft) -> None:
+        """Bring the words of arcs that stand in a router already to v10."""
+        arcs = value.seq("arcs") if isinstance(value, Map) else None
+        for arc in arcs.values if arcs else ():
+            if isinstance(arc, Map):
+                arc_shape(arc, self._log)
+                guard = arc.leaf("when")
+                if guard is not None:
+                    as_template(guard, self._log)
 
     def _next_mode(self) -> MapEntry | None:
         spec = self._step.body.map("spec")
@@ -73,7 +89,8 @@ class RouteRewriter:
             for item, guarded in zip(entries, simple, strict=True):
                 item.value = guarded or item.value
             arcs = value if isinstance(value, Seq) else Seq(entries)
-            pair.value = mapping(MapEntry("arcs", arcs), flow=value.flow)
+            pair.layout, inner = split_layout(pair.layout)
+            pair.value = mapping(MapEntry("arcs", arcs, inner), flow=value.flow)
             return
         routes = [self._route(item.value) for item in entries]
         pair.value = router(self, routes, self._log, pair)
@@ -118,7 +135,7 @@ class RouteRewriter:
         return "event.name == 'loop.done'" if self._step.has_loop else "event.name == 'step.done'"
 
     def guard(self, arc: Map) -> None:
-        """A failed step went nowhere: an arc that does not read `event` holds on success only."""
+        """A failed step went nowhere: an arc that does not test for failure holds on success only."""
         guard = arc.leaf("when")
         if guard is None or guard.value is True or expression_in(guard.value_text) in ("true", "True"):
             if self.success:
@@ -126,13 +143,13 @@ class RouteRewriter:
                 arc.put("when", template(self.success), after="step")
             return
         as_template(guard, self._log)
-        if self.success and isinstance(guard.value, str) and not reads_event(guard.value):
-            self._log.add("R502", guard.span, "an arc that does not read `event` was not taken after a failure")
+        if self.success and isinstance(guard.value, str) and not tests_for_failure(guard.value):
+            self._log.add("R502", guard.span, "an arc that does not test for failure was not taken after one")
             wrap(guard, self.success)
 
     def guarded(self, condition: str) -> str:
-        """Return a condition that does not hold after a failure, unless it reads `event`."""
-        if not self.success or reads_event(f"{{{{ {condition} }}}}"):
+        """Return a condition that does not hold after a failure, unless it tests for one."""
+        if not self.success or tests_for_failure(f"{{{{ {condition} }}}}"):
             return condition
         return joined("and", self.success, condition)
 
@@ -144,11 +161,13 @@ def router(rewriter: RouteRewriter, routes: list[CaseRoute], log: RewriteLog, so
     before: list[str] = []
     for route in routes:
         condition = "" if route.otherwise else route.condition
+        guard = rewriter.guarded(condition)
+        if guard != condition:
+            log.add("R502", source.span, "an arc that does not test for failure was not taken after one")
         if several:
-            condition = joined("and", condition, *(negated(other) for other in before))
+            guard = joined("and", guard, *(negated(other) for other in before))
             before += [route.condition] if route.condition else []
         for arc in route.arcs:
-            guard = rewriter.guarded(condition)
             if guard:
                 arc.put("when", template(guard), after="step")
             arcs.append(arc)
@@ -206,9 +225,9 @@ def condition_of(guard: Leaf | None, log: RewriteLog) -> str:
     return expression_in(guard.value_text) or guard.value_text
 
 
-def reads_event(text: str) -> bool:
-    """Return whether a template reads the boundary event."""
-    return any(path[0] == "event" for path in paths_read(text))
+def tests_for_failure(text: str) -> bool:
+    """Return whether a guard distinguishes success from failure itself; what reads the result alone does not."""
+    return any(path[0] == "event" and path[1:2] != ("result",) for path in paths_read(text))
 
 
 def wrap(guard: Leaf, condition: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlc.migrate.constructs import RewriteLog
-from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, sequence
+from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, inherited, mapping, scalar, sequence
 from noetlc.migrate.facts import STEP_KEYS, tasks_of
 from noetlvm.language.tool_kinds import find_kind
 
@@ -11,7 +11,7 @@ API_VERSION = "noetl.io/v2"
 _STEP_WORDS = STEP_KEYS | frozenset(
     {"when", "case", "vars", "set", "set_ctx", "output", "sink", "pipe", "catch", "finally", "on_no_match", "bind"}
 )
-_STEP_INPUTS = ("args", "input", "with")
+STEP_INPUTS = ("args", "input", "with")
 _FURTHER_SPELLINGS: dict[str, dict[str, str]] = {
     "python": {"input": "args", "with": "args"},
     "workbook": {"with": "args"},
@@ -182,27 +182,23 @@ def _piped_tool(step: Map, pair: MapEntry, tool: Map, log: RewriteLog) -> None:
 
 
 def _step_inputs(step: Map, log: RewriteLog) -> None:
-    """Values that a step gives its tool go to the tasks that take arguments."""
-    tool = step.get("tool")
-    if not isinstance(tool, Map | Seq):
+    """Values that a step gives its tool go to the task that takes arguments; its own count before them."""
+    takers = [task for _, task in tasks_of(step.get("tool")) if task.text("kind") in _ARGUMENTS]
+    if len(takers) != 1:
         return
-    for word in _STEP_INPUTS:
+    task, name = takers[0], _ARGUMENTS[takers[0].text("kind")]
+    for word in STEP_INPUTS:
         pair = step.pair(word)
-        if pair is None or not isinstance(pair.value, Map):
-            continue
-        takers = [task for _, task in tasks_of(tool) if _takes_arguments(task)]
-        if len(takers) != 1:
-            log.add("R914", pair.span, f"`{word}` of a step, and no single task that takes arguments")
+        own = task.get(name)
+        if pair is None or not isinstance(pair.value, Map) or not (own is None or isinstance(own, Map)):
             continue
         step.pairs.remove(pair)
-        pair.key = _ARGUMENTS[takers[0].text("kind")]
-        takers[0].pairs.append(pair)
-        log.add("R211", pair.span, f"`{word}` of a step is `{pair.key}` of its tool")
-
-
-def _takes_arguments(task: Map) -> bool:
-    name = _ARGUMENTS.get(task.text("kind"))
-    return name is not None and not task.pair(name)
+        log.add("R211", pair.span, f"`{word}` of a step is `{name}` of its tool")
+        if isinstance(own, Map):
+            own.pairs.extend(given for given in pair.value.pairs if not own.pair(given.key))
+        else:
+            pair.key = name
+            task.pairs.append(pair)
 
 
 def _step_output(step: Map, log: RewriteLog) -> None:
@@ -219,6 +215,10 @@ def shape_task(task: Map, log: RewriteLog) -> None:
     """Bring a task's kind, input names and settings to v10."""
     _unwrap(task, log)
     kind = task.text("kind")
+    named = task.pair("name")
+    if kind == "workbook" and named and not task.pair("task"):
+        log.add("R301", named.span, "`name` of `workbook` is `task`")
+        named.key = "task"
     for pair in list(task.pairs):
         new = _spellings(kind).get(pair.key, "")
         if new.startswith(_SPEC):
@@ -289,7 +289,7 @@ def spec_of(task: Map) -> Map:
     """Return a task's `spec`, as a block where the task is one, so that rules have room."""
     pair = task.pair("spec")
     if pair is None:
-        spec = Map([], flow=task.flow)
+        spec = inherited(task, "spec") or Map([], flow=task.flow)
         task.put("spec", spec)
         return spec
     if isinstance(pair.value, Map) and pair.value.flow and not task.flow:

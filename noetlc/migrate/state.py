@@ -1,30 +1,28 @@
-"""State, storage and credentials: `vars`, `set_ctx` on steps and arcs, `sink`, names of credentials."""
+"""State and storage: `vars`, `set_ctx` on steps and arcs, `sink`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
 from noetlc.migrate.constructs import RewriteLog
 from noetlc.migrate.document import (
-    Draft,
     Leaf,
     Map,
     MapEntry,
     Seq,
     SeqItem,
+    is_empty,
     leaves,
     mapping,
     scalar,
     sequence,
     template,
 )
-from noetlc.migrate.facts import PlaybookFacts, StepFacts, steps_of, tasks_of
+from noetlc.migrate.facts import PlaybookFacts, StepFacts, leads_back, reads, steps_of, tasks_of, written_keys
 from noetlc.migrate.shapes import else_rule, free_label, insert_first, keep_result, labelled, task_list
-from noetlc.migrate.templates import paths_read, renamed_text, strings_in
+from noetlc.migrate.templates import renamed_text
 
 _STEP_STATE = ("vars", "set_ctx", "set")
-_CREDENTIAL_KINDS = {"postgres": "postgres_credential", "http": "bearer_token"}
-_NAME_KEYS = ("credential", "name", "key", "source", "keychain")
 
 
 # ---- sinks
@@ -126,31 +124,83 @@ class _OneStepLater:
 
 
 def arc_state(root: Map, step: StepFacts, log: RewriteLog) -> None:
-    """An arc that sets state leads to a step that writes it, and from there to the target."""
-    router = step.body.map("next")
-    arcs = router.seq("arcs") if router else None
-    for arc in arcs.values if arcs else ():
-        pair = (arc.pair("set") or arc.pair("set_ctx")) if isinstance(arc, Map) else None
-        if not isinstance(arc, Map) or pair is None or not isinstance(pair.value, Map):
+    """What an arc sets becomes its `args` where only the target reads it; else a step in between writes it."""
+    between: list[Map] = []
+    for arc in _arcs(step.body):
+        pair = arc.pair("set") or arc.pair("set_ctx")
+        if pair is None or not isinstance(pair.value, Map):
             continue
-        arc.pairs.remove(pair)
-        log.add("R506", pair.span, f"`{pair.key}` on an arc is written by a step in between")
         for entry in pair.value.pairs:
             entry.key = entry.key.rpartition(".")[2]
-        target = arc.text("step")
-        name = free_step(root, f"{step.name}_to_{target}")
-        names = {f"given_{entry.key}": entry.value for entry in pair.value.pairs}
-        args = arc.nested("args")
-        for given, value in names.items():
-            args.put(given, value)
-        values = mapping(*((entry.key, template(f"args.given_{entry.key}")) for entry in pair.value.pairs))
-        arc.put("step", scalar(name))
-        between = mapping(
-            ("step", name),
-            ("tool", sequence(labelled("state", _writer(values)))),
-            ("next", mapping(("arcs", sequence(mapping(("step", target), flow=True))))),
-        )
-        insert_step(root, step.body, between)
+        target = _step_named(root, arc.text("step"))
+        if target is not None and _only_reader(root, target, frozenset(pair.value.keys())):
+            log.add("R506", pair.span, f"`{pair.key}` on an arc is `args`: only `{arc.text('step')}` reads it")
+            _as_args(arc, pair, pair.value, target)
+            continue
+        log.add("R506", pair.span, f"`{pair.key}` on an arc is written by a step in between")
+        name = free_step(root, f"{step.name}_to_{arc.text('step')}")
+        between.append(_step_between(arc, pair, pair.value, name))
+    for made in reversed(between):
+        insert_step(root, step.body, made)
+
+
+def _arcs(step: Map) -> list[Map]:
+    router = step.map("next")
+    arcs = router.seq("arcs") if router else None
+    return [arc for arc in arcs.values if isinstance(arc, Map)] if arcs else []
+
+
+def _step_named(root: Map, name: str) -> Map | None:
+    return next((step for step in steps_of(root) if step.text("step") == name), None)
+
+
+def _only_reader(root: Map, target: Map, keys: frozenset[str]) -> bool:
+    """Return whether `target`, and nothing else, reads some keys of `ctx`, which only arcs to it write."""
+    for step in steps_of(root):
+        if step is not target and any(_reads_ctx(path, keys) for path in reads(step)):
+            return False
+        if keys & set(written_keys(step.get("tool"), "set_ctx")):
+            return False
+        for arc in _arcs(step):
+            written = {key.rpartition(".")[2] for word in ("set", "set_ctx") for key in written_keys(arc, word)}
+            if written & keys and arc.text("step") != target.text("step"):
+                return False
+    return any(_reads_ctx(path, keys) for path in reads(target)) and not root.map("workbook")
+
+
+def _reads_ctx(path: tuple[str, ...], keys: frozenset[str]) -> bool:
+    return path == ("ctx",) or (path[0] == "ctx" and path[1] in keys) or path[0] in keys
+
+
+def _as_args(arc: Map, pair: MapEntry, values: Map, target: Map) -> None:
+    given = arc.map("args")
+    if given is None:
+        pair.key = "args"
+    else:
+        arc.pairs.remove(pair)
+        given.pairs.extend(values.pairs)
+    names = values.keys()
+    for leaf in leaves(target):
+        for key in names:
+            if leaf.is_template and f"ctx.{key}" in leaf.raw:
+                path = re.compile(rf"(?<![\w.])ctx\.{re.escape(key)}\b")
+                leaf.raw, leaf.value = path.sub(f"args.{key}", leaf.raw), path.sub(f"args.{key}", leaf.value_text)
+
+
+def _step_between(arc: Map, pair: MapEntry, values: Map, name: str) -> Map:
+    """Lead an arc to a new step that writes what it set, and from there to its target."""
+    target = arc.text("step")
+    arc.pairs.remove(pair)
+    args = arc.nested("args")
+    for entry in values.pairs:
+        args.put(f"given_{entry.key}", entry.value)
+    patch = mapping(*((entry.key, template(f"args.given_{entry.key}")) for entry in values.pairs))
+    arc.put("step", scalar(name))
+    return mapping(
+        ("step", name),
+        ("tool", sequence(labelled("state", _writer(patch)))),
+        ("next", mapping(("arcs", sequence(mapping(("step", target), flow=True))))),
+    )
 
 
 def free_step(root: Map, wanted: str) -> str:
@@ -185,82 +235,33 @@ def root_vars(facts: PlaybookFacts, log: RewriteLog) -> None:
     if changing and (entry_step is None or entry_step.has_loop):
         log.add("R909", pair.span, "the first step is a loop: its variables cannot be set before it")
         return
+    workload = root.pair("workload")
+    if fixed and workload is not None and not isinstance(workload.value, Map) and not is_empty(workload.value):
+        log.add("R909", pair.span, "`workload` is no mapping of its own: `vars` cannot be added to it")
+        return
     if fixed:
         log.add("R103", pair.span, "`vars` that nothing writes are `workload`")
-    workload = root.map("workload")
-    if workload is None and not root.pair("workload") and fixed:
+    if workload is None and fixed:
         pair.key = "workload"
         pair.value.pairs = fixed
     else:
         root.pairs.remove(pair)
-        known = workload.keys() if workload else []
-        if fixed and workload is not None:
-            workload.pairs.extend(entry for entry in fixed if entry.key not in known)
+    if workload is not None and fixed:
+        if not isinstance(workload.value, Map):
+            workload.value = Map([], flow=pair.value.flow)
+        known = workload.value.keys()
+        workload.value.pairs.extend(entry for entry in fixed if entry.key not in known)
     if changing and entry_step is not None:
         log.add("R104", pair.span, "`vars` that something writes are set in `ctx` by a first task")
-        then = mapping(("do", "continue"), ("set_ctx", mapping(*changing)))
-        policy = mapping(("policy", mapping(("rules", sequence(else_rule(then))))))
-        insert_first(entry_step.body, "init_vars", mapping(("kind", "noop"), ("spec", policy)))
+        again = leads_back(facts, entry_step)
+        insert_first(entry_step.body, "init_vars", _first_values(mapping(*changing), once=again))
 
 
-# ---- credentials
-
-
-def declare_credentials(root: Map, log: RewriteLog) -> None:
-    """Declare every credential that a task may name."""
-    keychain = root.seq("keychain")
-    declared = {entry.text("name") for entry in keychain.values if isinstance(entry, Map)} if keychain else set()
-    needed: dict[str, str] = {}
-    for step in steps_of(root):
-        for _, task in tasks_of(step.get("tool")):
-            kind = _CREDENTIAL_KINDS.get(task.text("kind"), "secret_manager")
-            for name in _credential_names(root, task, log):
-                needed.setdefault(name, kind)
-    missing = {name: kind for name, kind in needed.items() if name.strip() and name not in declared}
-    if not missing:
-        return
-    pair = root.pair("keychain")
-    log.add("R107", pair.span if pair else None, f"`keychain` declares {', '.join(f'`{name}`' for name in missing)}")
-    entries = [SeqItem(mapping(("name", name), ("kind", kind), flow=True)) for name, kind in missing.items()]
-    if keychain is not None:
-        keychain.items.extend(entries)
-    elif pair is None:
-        root.insert(MapEntry("keychain", Seq(entries)), after="metadata")
-    else:
-        pair.value = Seq(entries)
-
-
-def _credential_names(root: Map, task: Map, log: RewriteLog) -> Iterator[str]:
-    for leaf in leaves(task):
-        if isinstance(leaf.value, str) and "keychain." in leaf.value:
-            yield from (path[1] for path in paths_read(leaf.value) if path[0] == "keychain" and len(path) > 1)
-    auth = task.get("auth")
-    for leaf in _auth_leaves(auth):
-        if not isinstance(leaf.value, str):
-            continue
-        if not leaf.is_template:
-            yield leaf.value
-            continue
-        names = set(_default_names(root, leaf.value))
-        if not names and not any(path[0] == "keychain" for path in paths_read(leaf.value)):
-            log.add("R908", leaf.span, f"`auth: {leaf.value}` is only known at run time")
-        yield from sorted(names)
-
-
-def _auth_leaves(auth: Draft | None) -> Iterator[Leaf]:
-    if isinstance(auth, Leaf):
-        yield auth
-    elif isinstance(auth, Map):
-        yield from (pair.value for pair in auth.pairs if pair.key in _NAME_KEYS and isinstance(pair.value, Leaf))
-
-
-def _default_names(root: Map, text: str) -> Iterator[str]:
-    """Yield the names that a template over the workload can give: its literals and the defaults it reads."""
-    yield from strings_in(text)
-    workload = root.map("workload")
-    for path in paths_read(text):
-        node: Draft | None = workload
-        for key in path[1:] if path[0] == "workload" else path:
-            node = node.get(key) if isinstance(node, Map) else None
-        if isinstance(node, Leaf) and isinstance(node.value, str) and not node.is_template:
-            yield node.value
+def _first_values(values: Map, *, once: bool) -> Map:
+    """Return a task that writes first values; `once`: its step may run again, and then they are there."""
+    if not once:
+        return _writer(values)
+    absent = template(f"ctx.{values.pairs[0].key} is not defined")
+    then = mapping(("do", "skip"), ("set_ctx", values), flow=values.flow)
+    rules = sequence(mapping(("when", absent), ("then", then)), else_rule(mapping(("do", "skip"), flow=True)))
+    return mapping(("kind", "noop"), ("spec", mapping(("policy", mapping(("rules", rules))))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -95,6 +96,25 @@ def expression_in(text: str) -> str | None:
     return text[2:-2].strip("-+ \t\r\n")
 
 
+def is_one_expression(value: object) -> bool:
+    """Return whether a value is a literal, or a template that consists of one expression."""
+    if isinstance(value, str):
+        return expression_in(value) is not None or ("{{" not in value and "{%" not in value)
+    return not isinstance(value, dict | list)
+
+
+def as_expression(value: object) -> str:
+    """Return a value as an expression: the one that a template consists of, or a literal."""
+    if not isinstance(value, str):
+        return "none" if value is None else json.dumps(value)
+    inner = expression_in(value)
+    if inner is None:
+        return json.dumps(value, ensure_ascii=False) if "'" in value else f"'{value}'"
+    part = parse_template(f"{{{{ {inner} }}}}").parts[0]
+    simple = isinstance(part, t.Output) and isinstance(part.expression, t.Name | t.Getattr | t.Getitem | t.Const)
+    return inner if simple else f"({inner})"
+
+
 def escaped(text: str, style: str) -> str:
     """Return text as it is written inside a scalar of a style."""
     if style == "'":
@@ -117,18 +137,12 @@ def paths_read(text: str) -> Iterator[tuple[str, ...]]:
             waiting.extend(t.children(node))
 
 
-def strings_in(text: str) -> set[str]:
-    """Return the literal texts of a template's expressions."""
-    tree = parse_template(text)
-    return {node.value for node in t.walk(tree) if isinstance(node, t.Const) and isinstance(node.value, str)}
-
-
 def joined(operator: str, *conditions: str) -> str:
     """Join conditions; each operand keeps its meaning."""
     parts = [condition for condition in conditions if condition]
     if len(parts) == 1:
         return parts[0]
-    return f" {operator} ".join(_operand(part) for part in parts)
+    return f" {operator} ".join(_operand(part, operator) for part in parts)
 
 
 def negated(condition: str) -> str:
@@ -136,10 +150,11 @@ def negated(condition: str) -> str:
     return f"not ({condition})"
 
 
-def _operand(condition: str) -> str:
+def _operand(condition: str, operator: str) -> str:
     tree = parse_template(f"{{{{ {condition} }}}}")
     part = tree.parts[0] if len(tree.parts) == 1 else None
-    loose = not isinstance(part, t.Output) or isinstance(part.expression, t.Or | t.And | t.Cond | t.Tuple)
+    binds_less = (t.Or, t.Cond, t.Tuple) if operator == "and" else (t.Or, t.And, t.Cond, t.Tuple)
+    loose = not isinstance(part, t.Output) or isinstance(part.expression, binds_less)
     return f"({condition})" if loose else condition
 
 

@@ -52,6 +52,8 @@ class _Run:
         self.path: list[str] = []
         self.calls: list[str] = []
         self.failed = False
+        self.pages = 0
+        """Calls for a next page so far: the case at hand has one step that pages."""
 
     def run(self) -> Path:
         tokens: list[tuple[str, dict[str, Any]]] = [(self.first, {})]
@@ -166,11 +168,14 @@ class _Run:
     def case_tasks(self, name: str, step: dict[str, Any], event: str, scope: dict[str, Any]) -> dict[str, Any] | None:
         """Run the tasks of the `case` entries that hold after the step's own tool; return the error of one."""
         names = [event, "step.exit"] if event == "call.done" else [event]
+        matched = event == "call.error"  # `else` is for a success
         for entry in step.get("case") or []:
             for guard, then in _branches(entry):
-                if guard is None or "step.enter" in guard:
+                if "step.enter" in str(guard):
                     continue
-                if any(self.holds(guard, {**scope, "event": {"name": each}}) for each in names):
+                scopes = [{**scope, "event": {"name": each}} for each in names]
+                if not matched if guard is None else any(self.holds(guard, each) for each in scopes):
+                    matched = True
                     for label, task in _case_tasks(then):
                         outcome = self.call(name, label, task, None)
                         if outcome["status"] == "error":
@@ -196,7 +201,9 @@ class _Run:
     ) -> dict[str, Any]:
         """Top-down, first match wins; `else` when nothing matched; by default an error fails."""
         own = task.get("retry") or {}
-        if outcome["status"] == "error" and scope["_attempt"] < own.get("max_attempts", 1):
+        code = (outcome.get("http") or {}).get("status")
+        wanted = self.holds(own.get("retry_when", True), {**scope, "status_code": code})
+        if outcome["status"] == "error" and wanted and scope["_attempt"] < own.get("max_attempts", 1):
             return {"do": "retry", "attempts": own["max_attempts"]}  # the tool itself, before any rule
         rules = task.get("eval") or []
         for rule in rules:
@@ -217,14 +224,17 @@ class _Run:
     ) -> dict[str, Any] | None:
         if task.get("_catch"):
             for condition in task["_catch"] if outcome["status"] == "error" else []:
-                if self.holds(condition["when"], scope):
-                    return condition
+                does: dict[str, Any] = condition.get("else", condition)
+                if self.holds(condition.get("when", True), scope):
+                    return does.get("then") or does
             return None
         name = "call.done" if outcome["status"] == "success" else "call.error"
         scope = {**scope, "event": {"name": name}, "error": outcome["error"]}
         for entry in step.get("case") or []:
             for guard, then in _branches(entry):
                 acts = {key: value for key, value in then.items() if key in ("set", "retry", "collect", "fail")}
+                if outcome["status"] == "error" and not _tests(guard) and not acts.keys() & {"retry", "fail"}:
+                    continue
                 if acts and (guard is None or self.holds(guard, scope)):
                     found = self.act(acts, task, scope)
                     handled = outcome["status"] == "error" and found["do"] == "continue"
@@ -244,7 +254,9 @@ class _Run:
             return {"do": "fail"}
         retry = acts.get("retry")
         if retry and "params" in retry:
-            return {"do": "jump", "to": task["_label"]}
+            self.pages += 1
+            more = self.pages < retry.get("max_attempts", _STEPS_MAX)
+            return {"do": "jump", "to": task["_label"]} if more else {"do": "continue"}
         if retry:
             return {"do": "retry", "attempts": retry["max_attempts"]}
         return {"do": "continue"}
@@ -254,25 +266,17 @@ class _Run:
     def route(
         self, step: dict[str, Any], status: str, scope: dict[str, Any], args: dict[str, Any]
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Return the tokens. A failed step goes only where a guard asks for the event."""
-        old_event = {_DONE: "call.done", _FAILED: "call.error"}[status]
-        for entry in step.get("case") or []:
-            for guard, then in _branches(entry):
-                if "next" not in then and "step" not in then:
-                    continue
-                names = [old_event, *(["step.exit", scope["event"]["name"]] if status == _DONE else [])]
-                met = [
-                    self.holds(guard, {**scope, "event": {**scope["event"], "name": name}}) for name in names if guard
-                ]
-                if (guard is None and status == _DONE) or (guard is not None and any(met)):
-                    return self.tokens(then.get("next", then), scope, args)
+        """Return the tokens. A failed step goes only where a guard tests for failure."""
+        taken = self.case_route(step, status, scope)
+        if taken is not None:
+            return self.tokens(taken, scope, args)
         arcs = step.get("next") or []
         arcs = arcs if isinstance(arcs, list) else [arcs]
         inclusive = (step.get("spec") or {}).get("next_mode") == "inclusive"
         found: list[tuple[str, dict[str, Any]]] = []
         for arc in arcs:
             guard, target = _arc(arc)
-            if status == _FAILED and "event" not in str(guard):
+            if status == _FAILED and not _tests(guard):
                 continue
             if guard is None or self.holds(guard, scope):
                 found += self.tokens(target, scope, args)
@@ -281,6 +285,20 @@ class _Run:
         if status == _FAILED and not found:
             self.failed = True
         return found
+
+    def case_route(self, step: dict[str, Any], status: str, scope: dict[str, Any]) -> Any:
+        """Return where the first entry of `case` that leads somewhere leads to; None if there is none."""
+        for entry in step.get("case") or []:
+            for guard, then in _branches(entry):
+                if ("next" not in then and "step" not in then) or (status == _FAILED and not _tests(guard)):
+                    continue
+                names = ["call.error"] if status == _FAILED else ["call.done", "step.exit"]
+                scopes = [
+                    {**scope, "event": {**scope["event"], "name": name}} for name in (*names, scope["event"]["name"])
+                ]
+                if guard is None or any(self.holds(guard, each) for each in scopes):
+                    return then.get("next", then)
+        return None
 
     def tokens(self, target: Any, scope: dict[str, Any], args: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         if isinstance(target, list):
@@ -331,6 +349,11 @@ def _wrapped(result: Any) -> Any:
     return _Wrapped({"data": result, **result}) if isinstance(result, dict) and "data" not in result else result
 
 
+def _tests(guard: Any) -> bool:
+    """Return whether a guard tests the event or the error: nothing else is for a failed step."""
+    return re.search(r"\b(event\.(?!result)|error|_err)", str(guard or "")) is not None
+
+
 def _number(value: Any) -> int:
     return value if isinstance(value, int) else int(re.match(r"\d+", value)[0])  # type: ignore[index]
 
@@ -345,7 +368,9 @@ def _tasks(step: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         tool = {"kind": tool}
     if isinstance(tool, dict):
         label = "call" if _pages(step) else "task_1"
-        found = [(tool.get("name", label), {**tool, "_label": tool.get("name", label)})]
+        if tool["kind"] != "workbook":  # there it names the task of the workbook
+            label = tool.get("name", label)
+        found = [(label, {**tool, "_label": label})]
     else:
         found = [next(iter(entry.items())) for entry in tool or []]
     found = [one for label, task in found for one in ((label, task), *_sinks(task, f"{label}_sink"))]

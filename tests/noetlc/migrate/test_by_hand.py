@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from noetlc.migrate.constructs import CONSTRUCTS, Effect
@@ -83,7 +85,9 @@ vars: { count: 0 }
     "R914": """\
   - step: start
     input: { n: 1 }
-    tool: { kind: http, url: "https://api.example.com/{{ n }}" }
+    tool:
+      - one: { kind: python, code: result = n }
+      - two: { kind: python, code: result = n + 1 }
 """,
     "R915": """\
   - step: start
@@ -124,3 +128,12 @@ def test_a_second_migration_changes_nothing(code: str) -> None:
 )
 def test_what_is_no_playbook_stays_as_it_is(text: str) -> None:
     assert migrate_text(text).after == text
+
+
+def test_every_row_of_the_page_names_a_case_that_exists() -> None:
+    root = Path(__file__).parents[3]
+    named = {"test_by_hand.py[" + code + "]" for code in CASES}
+    named |= {file.stem for file in (root / "conformance" / "migrate").glob("*.yaml")}
+    rows = [line for line in (root / "docs" / "migrate.md").read_text("utf-8").splitlines() if line.startswith("| R")]
+    assert [row.split()[1] for row in rows if row.split("`")[-2] not in named] == []
+    assert {row.split()[1] for row in rows} == CONSTRUCTS.keys()

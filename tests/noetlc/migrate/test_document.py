@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,146 @@ def test_untouched_lines_stay_byte_for_byte() -> None:
         'n: "{{ outcome.result }}"',
     ]
     assert len(after.splitlines()) == len(kept)
+
+
+HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: x, path: x}\nworkflow:\n"
+
+LAYOUTS = {
+    "comments stay before and beside their construct": (
+        """\
+- step: start
+  tool:
+    - one:
+        kind: noop
+
+        # what becomes of it
+        eval:   # rules
+          # always
+          - else: {do: break}
+  # where it leads
+  next:   # arcs
+    # the only one
+    - step: finish   # the end
+- step: finish
+""",
+        """\
+- step: start
+  tool:
+    - one:
+        kind: noop
+
+        # what becomes of it
+        spec:
+          policy:
+            rules:   # rules
+              # always
+              - else: { then: {do: break} }
+  # where it leads
+  next:
+    arcs:   # arcs
+      # the only one
+      - step: finish   # the end
+        when: "{{ event.name == 'step.done' }}"
+- step: finish
+""",
+    ),
+    "an anchor stays beside its key, and an alias of rules or arcs finds its place": (
+        """\
+- step: start
+  tool:
+    - one: {kind: noop, eval: &rules [{else: {do: continue}}]}
+    - two: {kind: noop, eval: *rules}
+  next: &arcs
+    - step: finish
+- step: other
+  tool: {kind: noop}
+  next: *arcs
+- step: finish
+""",
+        """\
+- step: start
+  tool:
+    - one: {kind: noop, spec: { policy: { rules: &rules [{else: { then: {do: continue} }}] } }}
+    - two: {kind: noop, spec: { policy: { rules: *rules } }}
+  next:
+    arcs: &arcs
+      - step: finish
+        when: "{{ event.name == 'step.done' }}"
+- step: other
+  tool: {kind: noop}
+  next: { arcs: *arcs }
+- step: finish
+""",
+    ),
+    "a `spec` from a merge key is not lost": (
+        """\
+- step: start
+  tool:
+    - one: &one {kind: noop, spec: {timeout: 5}}
+    - two:
+        <<: *one
+        eval: [{else: {do: break}}]
+""",
+        """\
+- step: start
+  tool:
+    - one: &one {kind: noop, spec: {timeout: 5}}
+    - two:
+        <<: *one
+        spec:
+          timeout: 5
+          policy:
+            rules: [{else: { then: {do: break} }}]
+""",
+    ),
+    "quoted keys stay quoted": (
+        '- {"step": "start", "tool": {"kind": "noop"}, "next": [{"step": "finish"}]}\n- step: finish\n',
+        '- {"step": "start", "tool": {"kind": "noop"}, "next": { arcs: [{"step": "finish", '
+        "when: \"{{ event.name == 'step.done' }}\"}] }}\n- step: finish\n",
+    ),
+    "what has no counterpart stays as a comment": (
+        """\
+- step: start
+  tool: {kind: noop}
+  case:
+    - then:
+        result:
+          from: rows
+        next: finish
+- step: finish
+""",
+        """\
+# not migrated (R901):
+#   result:
+#     from: rows
+- step: start
+  tool: {kind: noop}
+  next:
+    arcs:
+      - step: finish
+        when: "{{ event.name == 'step.done' }}"
+- step: finish
+""",
+    ),
+    "a last line without a line break stays one": (
+        "- step: start\n  tool: {kind: noop}\n  next: [finish]\n- step: finish",
+        "- step: start\n  tool: {kind: noop}\n"
+        "  next: { arcs: [{ step: finish, when: \"{{ event.name == 'step.done' }}\" }] }\n- step: finish",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_rewritten_construct_is_laid_out_as_its_author_would(name: str) -> None:
+    before, after = LAYOUTS[name]
+    assert migrate_text(HEAD + before).after == HEAD + after
+
+
+def test_json_stays_json() -> None:
+    task = {"kind": "noop", "eval": [{"expr": "{{ outcome.status == 'success' }}", "do": "break"}]}
+    steps = [{"step": "start", "tool": [{"one": task}], "next": [{"step": "finish"}]}, {"step": "finish"}]
+    playbook = {"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "x", "path": "x"}}
+    text = json.dumps(playbook | {"workflow": steps})
+    migrated = json.loads(migrate_text(text).after)
+    assert [*migrated] == [*playbook, "workflow"]
+    assert [*migrated["workflow"][0]["next"]] == ["arcs"]

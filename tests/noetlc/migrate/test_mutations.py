@@ -73,7 +73,7 @@ def test_what_an_older_construct_hid_is_corrected_first() -> None:
     )
     report = migrate_bytes("x.yaml", text.encode(), AS_V10)
     assert (report.status, report.migration.changed) == (MigrationStatus.HAND, False)
-    assert {remark.code for remark in report.errors} == {"P021", "P102"}
+    assert {remark.code for remark in report.errors} == {"R916", "P021", "P102"}
 
 
 def comments(text: str) -> list[str]:
