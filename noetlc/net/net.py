@@ -272,14 +272,21 @@ def build_net(name: str, path: str, steps: Sequence[StepSummary], entry: str, fi
     return Net(name, path, made, numbers[entry], None if final is None else numbers[final])
 
 
+_ROUTERS_CACHED = 4096
+_guards: dict[tuple[object, ...], list[Formula]] = {}
+_choices: dict[tuple[object, ...], tuple[Choice, ...]] = {}
+_labels: dict[str, str] = {}
+"""What is known of routers by the texts of their guards: these recur from step to step and from file to file."""
+
+
 class _Builder:
     """Builds the steps of one net. Routers with equal guards are computed once."""
 
     def __init__(self, numbers: dict[str, int]) -> None:
         self._numbers = numbers
-        self._guards: dict[tuple[object, ...], list[Formula]] = {}
-        self._choices: dict[tuple[object, ...], tuple[Choice, ...]] = {}
-        self._labels: dict[str, str] = {}
+        for cached in (_guards, _choices, _labels):
+            if len(cached) > _ROUTERS_CACHED:
+                cached.clear()
 
     def step(self, index: int, step: StepSummary) -> NetStep:
         endings = tuple(Boundary(event, self._router(step, event)) for event in step.events)
@@ -309,21 +316,21 @@ class _Builder:
 
     def _formulas(self, step: StepSummary, event: str) -> list[Formula]:
         key = self._key(step, event)
-        if key not in self._guards:
+        if key not in _guards:
             facts = event_facts(event, step.name, bool(step.loop_sizes))
-            self._guards[key] = [arc.guard(facts) for arc in step.arcs]
-        return self._guards[key]
+            _guards[key] = [arc.guard(facts) for arc in step.arcs]
+        return _guards[key]
 
     def _router(self, step: StepSummary, event: str) -> tuple[Choice, ...]:
         key = (*self._key(step, event), step.inclusive)
-        if key not in self._choices:
-            self._choices[key] = choices(self._formulas(step, event), step.inclusive)
-        return self._choices[key]
+        if key not in _choices:
+            _choices[key] = choices(self._formulas(step, event), step.inclusive)
+        return _choices[key]
 
     def _label(self, arc: ArcSummary) -> str:
-        if arc.text and arc.text not in self._labels:
-            self._labels[arc.text] = text(arc.guard(NO_FACTS))
-        return self._labels[arc.text] if arc.text else ""
+        if arc.text and arc.text not in _labels:
+            _labels[arc.text] = text(arc.guard(NO_FACTS))
+        return _labels[arc.text] if arc.text else ""
 
     def _arcs(self, source: int, step: StepSummary, endings: tuple[Boundary, ...]) -> tuple[NetArc, ...]:
         alive = {arc for ending in endings for choice in ending.choices for fired in choice for arc in fired}
