@@ -54,7 +54,7 @@ KIND_CHARS_MAX = 100
 """An error's kind: a word. One that is longer is replaced by `tool`."""
 
 LOOP_RESULTS_BYTES = 1024 * 1024
-"""What iterations of a loop that goes on gave and wrote, encoded, as far as state holds it; then it is put aside."""
+"""Encoded results and patches of a running loop that state may hold; beyond that they go to the result store."""
 
 LOOP_RESULTS_STORED = 10_000
 """Results that are put aside at once, at most: an event names them by number."""

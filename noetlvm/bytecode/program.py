@@ -97,7 +97,7 @@ class Transition(Record):
 
     name: str
     admit: ExpressionCode | None
-    """A guard made of all admission rules; None: everybody is let in."""
+    """A guard made of all admission rules; None: every token is admitted."""
     drops_denied: bool
     """`on_deny: drop`: a token that is not admitted is consumed instead of waiting."""
     loops: tuple[LoopHeader, ...]
@@ -109,7 +109,7 @@ class Transition(Record):
     inclusive: bool
     arcs: tuple[ArcCode, ...]
     settings: dict[str, Value]
-    """What else the runtime may obey: lifecycle, emit, tracing and so on, as it was written."""
+    """Other settings of the runtime, as they were written: lifecycle, emit, tracing."""
 
 
 class KeychainEntry(Record):
@@ -121,14 +121,14 @@ class KeychainEntry(Record):
 
 
 class PlaybookCode(Record):
-    """One playbook's net and what surrounds it."""
+    """One playbook: its net, metadata, settings and workload."""
 
     name: str
     path: str
     metadata: dict[str, Value]
     """The rest of `metadata`."""
     executor: dict[str, Value]
-    """profile, version, limits and other settings, as they were written, without what the compiler used up."""
+    """`profile`, `version`, limits and other settings, as they were written, except those that the compiler applied."""
     entry_step: str
     final_step: str | None
     no_next_is_error: bool

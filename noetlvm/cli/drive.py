@@ -163,7 +163,7 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
 def print_ending(
     reader: StoreReader, ending: Ending, folder: Path | None, options: str, *, as_json: bool, quiet: bool
 ) -> None:
-    """Print how an execution ended: as one JSON object, as text, or nothing if all is well and nobody wants to know."""
+    """Print how an execution ended: as one JSON object, as text, or nothing for a success with `--quiet`."""
     if type(ending.result) is Reference and not quiet:
         print(f"the result is stored: `noetlvm result {ending.execution_id}{options}` prints it", file=sys.stderr)
     if as_json:
@@ -198,5 +198,5 @@ def exit_code(endings: Sequence[Ending]) -> int:
 
 
 def _was_refused(ending: Ending) -> bool:
-    """Return whether it never began, for want of a credential."""
+    """Return whether it never began because a credential is missing."""
     return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])

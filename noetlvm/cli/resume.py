@@ -1,4 +1,4 @@
-"""`noetlvm resume`: goes on with executions that a crash, Ctrl-C or a pause left unfinished."""
+"""`noetlvm resume`: continues executions that a crash, Ctrl-C or a pause left unfinished."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def resume(
     as_json: EndingJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Go on with an execution after a crash, Ctrl-C or a pause; without one, with all that are unfinished.
+    """Continue an execution after a crash, Ctrl-C or a pause; without an identifier, all that are unfinished.
 
     On a server it resumes an execution that was paused, or all of them, and waits for their end; what a crash left
     goes on there by itself.

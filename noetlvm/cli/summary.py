@@ -18,7 +18,7 @@ _INPUT_CHARS = 300
 
 
 class FirstFailure(NamedTuple):
-    """The first failure that nobody handled."""
+    """The first unhandled failure."""
 
     step: str
     iteration: str

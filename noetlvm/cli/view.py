@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a live table on a terminal, lines elsewhere, or nothing. All to standard error."""
+"""What a run shows while it lasts: a live table on a terminal, lines elsewhere, or nothing. All to standard error."""
 
 from __future__ import annotations
 

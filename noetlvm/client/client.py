@@ -92,7 +92,7 @@ class Client:
         return self.call(calls.start(path, version, bundle, payload or {}, ctx or {}, key))
 
     def execution(self, id: str) -> Json:
-        """Return how an execution stands."""
+        """Return the status of an execution."""
         return self.call(calls.execution(id))
 
     def ending(self, id: str) -> Json:

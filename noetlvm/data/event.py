@@ -90,7 +90,7 @@ def _traced(data: dict[str, Any], trace_id: str) -> dict[str, Any]:
 
 
 def status(event: Event) -> Status:
-    """Return how an event's entity stands once it has happened: as the catalogue says, or as the event itself does."""
+    """Return the status of an event's entity after the event: the catalogue's, or derived from its data."""
     kind = EVENTS[event.name]
     if kind.status is not None:
         return kind.status

@@ -51,7 +51,7 @@ _LONG_AGO = float("-inf")
 _LOG = logging.getLogger("noetlvm")
 
 _TICKS_IN_A_ROW = 16
-"""Ticks before everything else in the event loop gets a turn, where nothing is known to wait for one."""
+"""Ticks that run back to back before yielding to the event loop, when no task is known to wait."""
 
 
 class Engine:
@@ -160,7 +160,7 @@ class Engine:
             self.server.write()
 
     async def run(self, *, listens: bool = False) -> None:
-        """Run everything until it has ended, was stopped, or waits for a control that nobody listens for."""
+        """Run everything until it has ended, was stopped, or is paused with no one to resume it."""
         listener = asyncio.get_running_loop().create_task(self._listen()) if listens else None
         try:
             await self._drive(listener is not None)
@@ -189,7 +189,7 @@ class Engine:
         return sum(run.is_busy for run in self._runs.values())
 
     def ending(self, execution_id: str) -> Ending:
-        """Return how an execution ended, or how it stands."""
+        """Return the ending of an execution, or its current status."""
         return self.server.ending(execution_id)
 
     # ---- the loop

@@ -1,4 +1,4 @@
-"""Calls of filters, tests, functions and methods by name: who is meant, and whether the arguments fit.
+"""Calls of filters, tests, functions and methods by name: lookup, and whether the arguments fit.
 
 Every implementation takes the fuel, then the piped, tested or receiving value (null for a function), then arguments.
 """

@@ -48,7 +48,7 @@ _KINDS: tuple[tuple[type[BaseException], ErrorKind], ...] = (
 
 
 def from_python(error: BaseException, at: int | None) -> ExpressionError:
-    """Return the error that stands for one of Python's; one of our own only learns its place."""
+    """Convert one of Python's errors; an `ExpressionError` only gets its place."""
     if isinstance(error, ExpressionError):
         if error.at is None:
             error.at = at

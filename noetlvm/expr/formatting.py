@@ -42,7 +42,7 @@ def _widths(template: str) -> Iterator[tuple[str | None, ...]]:
 
 
 def _after_key(template: str, at: int) -> int:
-    """Return where a place goes on after its `(key)`, in which parentheses may nest."""
+    """Return the end of a placeholder's `(key)`, in which parentheses may nest."""
     if not template.startswith("(", at):
         return at
     depth = 0

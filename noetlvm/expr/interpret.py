@@ -50,7 +50,7 @@ Scope = dict[str, Data]
 
 
 class Price(NamedTuple):
-    """What code pays before it runs."""
+    """Fuel that code is charged before it runs."""
 
     steps: int
     bytes: int

@@ -32,7 +32,7 @@ MARGIN_MAX = 80
 
 
 def translate(expression: ExpressionCode) -> Callable[[Scope, Fuel], Data] | None:
-    """Return a function of a scope and fuel, or None if the code has no structure that Python has."""
+    """Return a function of a scope and fuel, or None if the code cannot be written as Python's blocks."""
     try:
         return _Translation(expression).function()
     except (UnstructuredError, RecursionError):
@@ -83,7 +83,7 @@ class _Translation:
                 at += 1
 
     def jump(self, at: int, end: int, target: int) -> int:
-        """A jump that no block accounts for can only begin the next round."""
+        """A jump outside of any known block can only begin the next round of a for block."""
         if at != end - 1:
             raise UnstructuredError
         self._continue(target)
@@ -205,7 +205,7 @@ class _Translation:
     def _meet(
         self, one: list[str], after_one: list[StackEntry], other: list[str], after_other: list[StackEntry]
     ) -> None:
-        """Let both sides leave what they differ in in the same variables."""
+        """Assign the values in which both sides differ to the same variables."""
         margin = " " * (self._writer.margin + 2)
         self._writer.stack = []
         for left, right in zip(after_one, after_other, strict=True):

@@ -1,4 +1,4 @@
-"""How each instruction that only goes on to the next is written in Python: what it pops, and the text that it pushes.
+"""How each instruction without a jump is written in Python: what it pops, and the text that it pushes.
 
 What is cheap and cannot fail is written out. All else is a call of the operation that the interpreter calls too.
 """
@@ -367,4 +367,4 @@ STRAIGHT: dict[OpcodeName, Callable[..., None]] = {
     "ITER": _iterate,
     "UNPACK": _unpack,
 }
-"""How each instruction is written that leads to the next one."""
+"""How each instruction without a jump is written."""

@@ -21,7 +21,7 @@ from noetlvm.record import Record, changed
 TEXTS_RECENT = 512
 """Compiled texts that are remembered: expressions that differ in their values only, as most guards do, share one."""
 SHORT = 64
-"""Items of a list, or characters of a text, up to which Python compares at no cost to speak of; pieces of a text."""
+"""Items of a list, characters of a text or pieces of a text up to which a comparison is not charged."""
 
 
 def _is_short(value: object) -> bool:
@@ -33,7 +33,7 @@ class UnstructuredError(Exception):
 
 
 class StatementNeededError(Exception):
-    """The code at hand cannot be a Python expression."""
+    """Code that cannot be written as one Python expression."""
 
 
 class StackEntry(Record):
@@ -53,7 +53,7 @@ class StackEntry(Record):
     chain: str | None = None
     """For `(a and b)`, `and`: so that a further operand nests no deeper."""
     is_data: bool = False
-    """It is what a name holds, or a field of that: nothing inside it is undefined."""
+    """It is the value of a name or of a field: it contains nothing undefined."""
 
     @property
     def is_short(self) -> bool:
@@ -73,7 +73,7 @@ class Text:
         self.pieces: list[tuple[str, str]] = []
         """Variables and constants, each with the text of its length."""
         self.is_list = False
-        """The pieces are in a list of that name, for want of knowing them all."""
+        """Pieces are appended to the list variable of this name, because their number is known only at run time."""
 
 
 def entries_of(arguments: tuple[str | StackEntry, ...]) -> list[StackEntry]:

@@ -1,4 +1,4 @@
-"""The values of expressions: what is undefined, what things weigh, how they read as text, what is true.
+"""The values of expressions: undefined values, sizes, conversion to text, truth.
 
 Values are null, booleans, numbers, text, lists, tuples and mappings, as JSON has them, and `Undefined`. Whatever goes
 through nested data does it by `measure`, which pays for every node and refuses bottomless nesting; data that shares its
@@ -28,7 +28,7 @@ TEXT_BYTES = 56
 
 
 class Undefined:
-    """What a name or field is that does not exist. False, empty, and equal only to its like, as in Jinja2."""
+    """Value of a name or field that does not exist: false, empty, and equal only to another one, as in Jinja2."""
 
     __slots__ = ("name",)
 

@@ -1,6 +1,6 @@
 """`command`: secrets that a program prints. No shell reads the command; time and output are bounded.
 
-The program's own complaints go nowhere, for they may quote the secret.
+The program's standard error is discarded, because it may quote the secret.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Redactor:
         return _rebuilt(value, iter(masked[: len(values)]), iter(masked[len(values) :]))
 
     def _masked(self, texts: list[bytes]) -> list[bytes | None] | None:
-        """Return each text as it may be seen, None if it may be seen as it is; or None if all may."""
+        """Return the masked form of each text, None for one without a secret; or None if no text has one."""
         stream = _BETWEEN.join(texts)
         plain = _plain(stream)
         found = self._distinct_spans(plain) if self._may_hold(plain) else []
@@ -119,7 +119,7 @@ class Redactor:
         return _cut_all(texts, _merged(spans)) if spans else None
 
     def _may_hold(self, plain: bytes) -> bool:
-        """Return whether looking for clues is worth while."""
+        """Return whether a value can contain a secret at all, by a cheap test."""
         if len(plain) > _SIFTED_BYTES:
             return True
         aligned = memoryview(plain)[: len(plain) // _BLOCK * _BLOCK].cast("I")
@@ -154,7 +154,7 @@ class Redactor:
 
 
 def forms(secret: str) -> set[bytes]:
-    """Return what a secret becomes on its way through a playbook."""
+    """Return the encodings of a secret that tools and templates produce."""
     data = _bytes(secret)
     encoded = {*_base64_forms(data), data.hex().encode(), data.hex().upper().encode()}
     escaped = {_bytes(text) for text in _escaped(secret, data)}

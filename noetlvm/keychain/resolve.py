@@ -60,7 +60,7 @@ _ENVIRONMENT = ProviderChoice("environment", {})
 
 
 class MissingEntryError(Exception):
-    """An entry cannot be had. The message names it, and where it was looked for."""
+    """An entry cannot be resolved. The message names it and the places that were searched."""
 
 
 class Keychain(NamedTuple):
@@ -112,7 +112,7 @@ def _entry(credential: KeychainEntry, shape: SecretForm, options: Options) -> An
 
 
 def _found(name: str, fields: tuple[str, ...], places: tuple[ProviderChoice, ...]) -> Any:
-    """Return what the first place that has the entry has."""
+    """Return the entry from the first place that has it."""
     visited = []
     try:
         for place in places:

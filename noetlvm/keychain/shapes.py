@@ -20,12 +20,12 @@ class SecretForm(NamedTuple):
     """None: one text, or whatever the source has."""
     needs: tuple[str, ...] = ()
     public: frozenset[str] = frozenset()
-    """Parts that are no secret: taking `localhost` out of every result would help nobody."""
+    """Parts that are no secret: masking `localhost` in every result would protect nothing."""
     other_names: Mapping[str, str] = {}
     single: str = ""
-    """The part that a mere text is."""
+    """The part that a single text stands for."""
     is_url: bool = False
-    """A mere text is a URL that holds the parts."""
+    """A single text is a URL that holds the parts."""
 
 
 _POSTGRES_NAMES = {

@@ -1,4 +1,4 @@
-"""What a place to look for secrets is. Sources look; what is found gets its form elsewhere."""
+"""What a place to look for secrets is. A source only looks up; `shapes` gives what it finds its form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every event an execution can record: its names, who reports it, what it is about, what it carries and how it stands.
+"""Every event an execution can record: its names, who reports it, its entity, its data and its status.
 
 Names and meaning only. How an event changes state is the business of the machine that folds it.
 """
@@ -42,7 +42,7 @@ class Entity(StrEnum):
 
 
 class Status(StrEnum):
-    """How the entity stands once the event has happened (formal §10.1)."""
+    """Status of the entity after the event (formal §10.1)."""
 
     IN_PROGRESS = "in_progress"
     SUCCESS = "success"

@@ -116,7 +116,7 @@ def _fail(state: State, failure: dict[str, Any]) -> None:
 
 
 def _failure_position(failure: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
-    """Order failures by step run and iteration, so that no schedule shows (S65)."""
+    """Order failures by step run and iteration, so that the order is the same under every schedule (S65)."""
     return failure.get("run", 0), indices(failure.get("iteration") or "")
 
 
@@ -200,7 +200,7 @@ def _take_failure(state: State, event: Event, run: Run) -> None:
 
 
 def _touch(state: State, number: int, path: str, thread: Thread | None) -> None:
-    """Remember what a thread needed before the change that follows."""
+    """Note what a thread needed before the change that follows."""
     state.touched.setdefault((number, path), thread.offer if thread else None)
 
 
@@ -367,7 +367,7 @@ def _iteration_done(state: State, event: Event) -> None:
 
 
 def held_bytes(loop: LoopRun, index: int, data: dict[str, Any]) -> int:
-    """Return about how much an iteration that ends adds to the state of its loop."""
+    """Estimate the bytes that an ended iteration adds to the state of its loop."""
     return rough_bytes(data.get("result")) + rough_bytes(data.get("ctx") or loop.patches.get(index))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from noetlvm.machine.state import FrameState
 
 _INSTRUCTIONS_IN_A_ROW = 4
-"""Instructions between two looks at the time: each may evaluate an expensive template."""
+"""Instructions between two checks of the time: each may evaluate an expensive template."""
 
 
 class Frame:
@@ -120,7 +120,7 @@ class Frame:
         reported = {"result": None, **outcome, "meta": meta}
         error = reported.get("error")
         if error:
-            # Secrets go before the rest does: what a cut leaves of one may not be known as one.
+            # Redact before cutting: the remainder of a secret that was cut would not be recognised.
             reported["error"] = error | {"message": shortened(self._scope.offload.redacted(error["message"]))}
         try:
             recorded = self._small(reported)
@@ -203,7 +203,7 @@ class Frame:
         self._rounds_moved = True
 
     def forget_outcome(self) -> None:
-        """Take the task for a success without a result, whatever its tool did (S17)."""
+        """Treat the task as a success without a result, whatever its tool returned (S17)."""
         meta = self._recorded.get("meta")
         self._answered = _without_meta(self._recorded)
         self._recorded = {"status": "ok", "meta": meta} if meta else {"status": "ok"}
@@ -320,7 +320,7 @@ class Frame:
             return {}
 
     def _ended_before(self) -> Ended:
-        """End again as the last event said, which only its ending did not follow."""
+        """End as the last event says: the log has the task's end but not the pipeline's."""
         if self.pc == DONE:
             return self.finish()
         return self._failed(failure("policy", f"the task `{self.label}` failed"), "")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from noetlvm.machine.instructions import Perform
 
 BUNDLES_RECENT = 16
-"""Loaded bundles that are remembered: a server loads one at every start of it."""
+"""Loaded bundles in the cache: a server needs one at every start of an execution."""
 
 Names = dict[str, Any]
 Evaluation = Callable[[Names, Fuel], Any]
@@ -111,7 +111,7 @@ class Evaluator:
         self.address = address
         constant = None if setting.is_checked else _constant(expression)
         self.run: Evaluation = constant or self._first
-        """The function itself, for those who call it often."""
+        """The function itself, for callers in a loop."""
 
     def __call__(self, names: Names, fuel: Fuel) -> Any:
         return self.run(names, fuel)

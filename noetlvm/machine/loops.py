@@ -153,7 +153,7 @@ def _merge(key: str, reducer: str | None, writes: list[tuple[int, Any]], read: C
 def _agreed(key: str, writes: list[tuple[int, Any]], read: Callable[[Any], Any]) -> Any:
     first, value = writes[0]
     for index, other in writes:
-        # Of two equal values one may be stored elsewhere, for want of room beside what else its iteration wrote.
+        # Of two equal values one may be a reference: its iteration wrote more than fits into an event.
         if other != value and read(other) != read(value):
             message = (
                 f"iterations {first} and {index} write different values to `ctx.{key}`; "

@@ -123,7 +123,7 @@ class Offload:
         return self._put(value, data, has_references)
 
     def store(self, value: Any) -> Reference:
-        """Return a reference to a value that is recorded already, so that it holds no secret; nobody reads it soon."""
+        """Return a reference to a value that is already recorded, and so holds no secret; it is not cached."""
         data = encode(value)
         key = sha256(data).hexdigest()
         self._blobs[key] = data
@@ -179,7 +179,7 @@ class Offload:
         return self.read(deeply_readable(value, self.load))
 
     def load(self, reference: Reference) -> Any:
-        """Return what a reference stands for. Raises ExpressionError if it cannot be had, or is not what was stored."""
+        """Load the value of a reference. Raises ExpressionError if it is missing or damaged."""
         found = self._loaded.get(reference.key)
         if found is not None:
             self._loaded.move_to_end(reference.key)
@@ -205,7 +205,7 @@ class Offload:
         return data
 
     def _keep(self, reference: Reference, value: Any) -> None:
-        """Keep a value in memory, and let go of those not read for longest."""
+        """Cache a value, and evict those that were not read for longest."""
         if reference.key in self._loaded:
             return
         self._loaded[reference.key] = value, reference

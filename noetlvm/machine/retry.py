@@ -42,7 +42,7 @@ class RetryPlan:
         return bool(self._lost)
 
     def _watch(self, event: Event) -> None:
-        """Note what an event does to tokens, before the state forgets them."""
+        """Note what an event does to tokens, before the state drops them."""
         data, state = event.data, self.state
         if event.name == "step.scheduled" and "token" in data:
             self._taken[event.run] = data["token"], state.tokens[data["token"]]

@@ -1,6 +1,6 @@
-"""Judgements about tokens: whether a gate admits one, which arcs fire, what the last events say.
+"""Decisions about tokens: whether a gate admits one, which arcs fire, how the execution ends.
 
-S30, S31, S32, S4, S34. They only judge; `decide` records what follows.
+S30, S31, S32, S4, S34. They record nothing; `decide` does.
 """
 
 from __future__ import annotations

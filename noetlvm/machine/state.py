@@ -137,7 +137,7 @@ class Thread:
         self.answer: dict[str, Any] | None = None
         """Outcome of that child."""
         self.suspended = False
-        """The worker left during a retry's wait; the command is opened again when that is over."""
+        """The worker left during a retry's wait; the command is opened again after it."""
 
     @property
     def offer(self) -> Offer:
@@ -386,7 +386,7 @@ class State:
         self.children: dict[Position, None] = {}
         """Threads that wait for a child."""
         self.untested: dict[int, None] = {}
-        """Tokens whose gate may have opened since it was last tested."""
+        """Tokens whose gate has to be tested again."""
         self.ctx_size: CtxSize | None = None
         self.touched: dict[Position, Offer | None] = {}
         """Threads that the events of this decision opened, changed or closed, and what each needed before."""

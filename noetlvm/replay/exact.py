@@ -149,7 +149,7 @@ def _was_rejected(event: Event) -> bool:
 
 
 def _without_places(value: Any) -> Any:
-    """Return data with errors that do not say where a template stands."""
+    """Return data whose errors have no place of a template."""
     if isinstance(value, list):
         return [_without_places(item) for item in value]
     if not isinstance(value, dict):

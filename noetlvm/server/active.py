@@ -22,7 +22,7 @@ from noetlvm.tools.call import Outcome, error, ok
 
 
 class Ending(NamedTuple):
-    """How an execution ended, or how it stands."""
+    """The ending of an execution, or its current status."""
 
     execution_id: str
     status: str
@@ -148,7 +148,7 @@ class Active:
         return opened, [QueuedCommand(id, *position, lease) for position, lease in self.closed.items()]
 
     def project(self, now: float) -> Execution:
-        """Return its row as it stands now."""
+        """Return its current row."""
         state, row = self.state, self.row
         succeeded, failed, rejected = state.counts
         counts = {"ok": succeeded, "failed": failed, "rejected": rejected, "failures": state.failure_count}

@@ -78,7 +78,7 @@ class Credentials:
 
 
 class UnresolvedError(Exception):
-    """A keychain entry cannot be had. The message names it, and where it was looked for (S44)."""
+    """A keychain entry cannot be resolved. The message names it and the places that were searched (S44)."""
 
 
 Resolve: TypeAlias = Callable[[tuple[KeychainEntry, ...]], Credentials]

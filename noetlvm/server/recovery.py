@@ -15,7 +15,7 @@ SNAPSHOT_EVENTS = 5_000
 
 _SNAPSHOT_SHARE = 4
 _UNFIT = (AttributeError, LookupError, TypeError, ValueError)
-"""What comes of an event that is not what its name says."""
+"""Errors that folding a malformed event can raise."""
 
 
 def recovered(reader: StoreReader, execution_id: str, bundle: str, until: int | None = None) -> State:
@@ -36,7 +36,7 @@ def folded(reader: StoreReader, execution_id: str, until: int | None = None) -> 
 
 
 def fold(reader: StoreReader, execution_id: str, state: State, until: int | None = None) -> None:
-    """Apply the events that a state does not know yet. Raises StoreError at one that cannot be."""
+    """Apply the events that a state does not contain yet. Raises StoreError for one that cannot be applied."""
     for recorded in reader.events(execution_id, state.seq, until):
         try:
             apply(state, recorded.event, recorded.timestamp)
@@ -63,7 +63,7 @@ BUNDLES_MAX = 100
 
 
 class BundleCache:
-    """Bundles of a store, read and verified once; the least recent are forgotten. Any thread may use it."""
+    """A cache of a store's bundles, each read and verified once, with the least recent evicted. Thread-safe."""
 
     def __init__(self, reader: CatalogueReader, most: int = BUNDLES_MAX) -> None:
         self._reader = reader

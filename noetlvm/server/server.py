@@ -243,7 +243,7 @@ class Server:
             self._deliver(request)
 
     def evict_idle(self, before: float) -> None:
-        """Forget executions that got no input since a time: the next input reads them from the store again.
+        """Evict executions that got no input since a time: the next input reads them from the store again.
 
         Their timers are rows, which every server looks for. Only where the store is shared: else nothing does.
         """
@@ -349,7 +349,7 @@ class Server:
             self._finish(active)
 
     def _finish(self, active: Active) -> None:
-        """Let the parent know how an execution ended."""
+        """Send the ending of an execution to its parent."""
         if active.row.parent and active.events:
             data = [active.execution_id, outcome_of(active.ending())]
             active.sent.append(ExecutionRequest(active.row.parent, "child_finished", data))
@@ -466,7 +466,7 @@ class Server:
         return self.store.write([append for _, append in batch.values()], self._new_bundles)
 
     def finish_write(self, batch: WriteBatch, conflicts: set[str]) -> None:
-        """Take note of what has become durable, and notify observers."""
+        """Update the executions of a durable batch, and notify observers."""
         self._unwritten = {}
         self._new_bundles = {}
         done: list[tuple[Callable[[bool], None], bool]] = []
@@ -560,7 +560,7 @@ class Server:
     # ---- executions
 
     def ending(self, execution_id: str) -> Ending:
-        """Return how an execution ended, or how it stands."""
+        """Return the ending of an execution, or its current status."""
         found = self.endings.get(execution_id)
         return found or self.active[execution_id].ending()
 
@@ -602,7 +602,7 @@ class Server:
         return self._create(program, program.playbooks[path], request)
 
     def _unfinished(self, request: ExecutionRequest) -> Active | None:
-        """Return the execution of a request, if this process may take it up. If it has ended, nobody needs the request.
+        """Return the execution of a request, if this process may take it up. If it has ended, the request is obsolete.
 
         A process that has the store for itself leaves what it was not given, but for what its own executions cancel.
         """
@@ -680,4 +680,4 @@ _EFFECTS: dict[type, Callable[[Server, Active, Any], bool]] = {
     CancelChild: Server._cancel_child,
     WakeAt: Server._wake_at,
 }
-"""What becomes of each effect; True: it is performed in this process too."""
+"""Handler of each effect; it returns True if a worker in this process performs the effect too."""

@@ -30,7 +30,7 @@ BURST_REQUESTS = 1_000
 """What one token may send: a burst, and then so many a second. Workers have one connection and are not counted."""
 WORKER_PATH = "/api/v1/worker/"
 CALLERS_MAX = 10_000
-"""Callers whose rate is remembered; the least recent is forgotten first."""
+"""Callers whose rate is in memory; the least recent is evicted first."""
 CHECKED_SECONDS = 2.0
 """How long a checked token is trusted before the store is read again: a revoked one works no longer than this."""
 

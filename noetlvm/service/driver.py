@@ -222,7 +222,7 @@ class Driver:
     # ---- commands
 
     def _assign(self, active: Active, work: OpenWork) -> tuple[str, float]:
-        """Choose who gets work in the transaction that opens it."""
+        """Choose the worker of a command in the transaction that opens it."""
         now = self.store.now()
         worker = self.hub.assign(active.execution_id, work, now)
         return worker, now + self.lease_seconds if worker else 0.0
@@ -384,7 +384,7 @@ class Driver:
             done(accepted=False)
 
     def _redacted(self, execution_id: str, events: list[Event]) -> list[Event]:
-        """Take secrets out that this server knows, in case that a worker did not."""
+        """Redact the secrets that this server knows, in case that a worker does not know them."""
         active = self.server.active.get(execution_id)
         redact = active.credentials.redact if active is not None else None
         return events if redact is None else [event._replace(data=redact(event.data)) for event in events]

@@ -125,7 +125,7 @@ def _row(request: Request, execution_id: str) -> Execution:
 
 @executions_router.get("/executions/{execution_id}", dependencies=[requires("read")], responses=documented(404, 422))
 def show_execution(request: Request, execution_id: str) -> ExecutionView:
-    """Say how an execution stands."""
+    """Show the status of an execution."""
     return ExecutionView.of(_row(request, execution_id))
 
 
@@ -133,7 +133,7 @@ def show_execution(request: Request, execution_id: str) -> ExecutionView:
     "/executions/{execution_id}/ending", dependencies=[requires("read")], responses=documented(404, 422)
 )
 def show_ending(request: Request, execution_id: str) -> EndingView:
-    """Say how an execution ended, or how it stands: status, ctx, result and failures."""
+    """Show the ending of an execution, or its current status: ctx, result and failures."""
     row = _row(request, execution_id)
     state = recovered(driver_of(request).store, row.execution_id, row.bundle)
     ending = Ending.of(row.execution_id, row.status, state)

@@ -84,7 +84,7 @@ class Started(BaseModel):
 
 
 class ExecutionView(BaseModel):
-    """How an execution stands."""
+    """Status of an execution."""
 
     execution_id: str
     path: str
@@ -130,7 +130,7 @@ class EventPage(BaseModel):
 
 
 class EndingView(BaseModel):
-    """How an execution ended or stands, as `noetlvm run --json` prints it."""
+    """The ending or the current status of an execution, as `noetlvm run --json` prints it."""
 
     execution_id: str
     status: str

@@ -98,7 +98,7 @@ class QueuedCommand(NamedTuple):
     not_before: float = 0.0
     """Time before which it is not claimed."""
     worker: str = ""
-    """Who holds it; empty: nobody. A command opened with a worker is claimed by it in the same transaction."""
+    """The worker that holds it; empty: none. A command opened with a worker is claimed in the same transaction."""
     until: float = 0.0
     """When the claim ends; 0 with a worker: the worker released it."""
     attempts: int = 0
@@ -196,7 +196,7 @@ class Dispatch(Protocol):
     """Commands and who holds them. Each call is a transaction of its own."""
 
     def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
-        """Assign commands of these pools that nobody holds and whose time has come, the oldest first, until a time."""
+        """Assign unclaimed commands of these pools whose time has come, the oldest first, until a time."""
 
     def renew(self, worker: str, held: Sequence[QueuedCommand], until: float) -> list[QueuedCommand]:
         """Extend a worker's claims; return those that it still holds."""
@@ -252,7 +252,7 @@ class ExecutionsReader(Protocol):
         before: str | None = None,
         limit: int | None = None,
     ) -> list[Execution]:
-        """Return executions, the latest first; `parent=""`: those that are nobody's children.
+        """Return executions, the latest first; `parent=""`: those without a parent.
 
         `before` is the last execution of the page before. Raises StoreError if that has been deleted meanwhile.
         """
@@ -331,4 +331,4 @@ class Store(StoreReader, Log, Dispatch, Catalogue, Executions, Tokens, Protocol)
     durability: Durability
 
     def now(self) -> float:
-        """Return the time of the store: one clock for everybody who shares it."""
+        """Return the time of the store: one clock for all processes that share it."""

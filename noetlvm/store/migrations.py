@@ -17,7 +17,7 @@ APPLICATION_ID = 0x4E6F4554
 """`NoET` in ASCII: distinguishes our files from others."""
 
 SEQ_BITS = 32
-"""Of the place of an event, those that hold its number; the rest holds the key of its execution."""
+"""Bits of an event's place that hold its number; the other bits hold the key of its execution."""
 
 Migration: TypeAlias = tuple[str | Callable[[sqlite3.Connection], None], ...]
 """Statements, and what SQL cannot do."""

@@ -299,7 +299,7 @@ class PostgresStore:
         ]
 
     def _note_returned(self, numbers: list[int]) -> None:
-        """Remember which requests were returned, and forget those that were acknowledged once there are many."""
+        """Note which requests were returned; once there are many, drop those that were acknowledged."""
         self._returned.update(numbers)
         if len(self._returned) > _RETURNED_MAX:
             pending = {number for (number,) in self._select("SELECT number FROM requests")}

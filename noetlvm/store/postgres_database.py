@@ -47,7 +47,7 @@ class PostgresDatabase:
             self.set_clock(row[0])
 
     def close(self) -> None:
-        """Close all connections. Doing it again has no effect."""
+        """Close all connections. Idempotent."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

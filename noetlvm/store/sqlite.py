@@ -71,8 +71,8 @@ _PAGE = 1_000
 
 _EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
 _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
-# Both return the key of the row, and nothing for an execution that lost a race. What an execution is stays as its first
-# append said: no column of an index but `due` is written again.
+# Both return the key of the row, and nothing for an execution that lost a race. Identity columns are written on insert
+# only: of the indexed columns, only `due` is ever updated.
 _INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING key"""
 # To write `ended` costs a page of an index, also where it stays as it is.

@@ -118,7 +118,7 @@ class WriterLock:
             raise StoreError(f"{self._path} was replaced while it was in use; nothing more is run or recorded")
 
     def release(self) -> None:
-        """Give the lock back; doing it again has no effect."""
+        """Release the lock. Idempotent."""
         if not self._is_held:
             return
         self._is_held = False

@@ -42,10 +42,10 @@ class Clock(Protocol):
         """Return seconds that only grow, since no particular moment."""
 
     async def sleep(self, seconds: float) -> None:
-        """Come back when that time has passed."""
+        """Return when that time has passed."""
 
     def rest(self, waiting: int) -> None:
-        """Note that nothing moves but so many tasks of the event loop, those that sleep among them."""
+        """Called when only so many tasks of the event loop are left, sleeping ones included."""
 
 
 class SystemClock:

@@ -66,7 +66,7 @@ class Pools:
         self._words: set[bytes] = set()
         """The bytes of instructions that were surveyed."""
         self._known: dict[bytes, Instruction] = {}
-        """Those of which instructions were made."""
+        """Those that have become instructions."""
 
     # -- sections
 
@@ -95,7 +95,7 @@ class Pools:
         return [Pipeline(code, counters) for counters, code in self._codes(Area.PIPELINE)]
 
     def check_all_used(self) -> None:
-        """Insist that there is nothing in a pool that nobody uses."""
+        """Refuse a pool with an entry that no code uses."""
         if self._constants_used < len(self.constants):
             self.reader.fail(MalformedCode.CONSTANT_UNUSED, f"the constant {self._constants_used} is never used")
         if self._expressions_used < len(self.expressions):
@@ -104,7 +104,7 @@ class Pools:
     # -- code
 
     def _codes(self, area: Area) -> Iterator[tuple[int, tuple[Instruction, ...]]]:
-        """Read a section of code: first what it will take, piece by piece, and only then the instructions."""
+        """Read a section of code: first the memory that each piece will take, then the instructions."""
         reader = self.reader
         seen: set[bytes] = set()
         pieces: list[_Piece] = []
@@ -126,7 +126,7 @@ class Pools:
         reader, words = self.reader, self._words
         if end - start > CODE_BYTES_MAX:
             reader.fail(MalformedCode.TOO_LONG, f"code has at most {CODE_BYTES_MAX} bytes, not {end - start}", start)
-        # As if each byte were an instruction; what they turn out not to be is given back.
+        # Charge as if each byte were an instruction; the surplus is refunded below.
         reader.spend((end - start) * INSTRUCTION_COST, "code")
         slots, at = reader.varint(start, end)
         if slots > SLOTS_MAX:
@@ -146,7 +146,7 @@ class Pools:
         return words
 
     def _instructions(self, piece: _Piece, area: Area) -> tuple[Instruction, ...]:
-        # The hot place of loading. Most instructions occurred before, and then nothing here is Python's own loop.
+        # The hot spot of loading. Most instructions have occurred before, and then no Python loop runs here.
         words = self._cut(piece.at, piece.end, area)
         known, at, reached = self._known, piece.at, 0
         for word in dict.fromkeys(words):
@@ -181,7 +181,7 @@ class Pools:
             )
         place = at + 1
         while True:
-            # One of the operands is cut off or too long, so this ends.
+            # One of the operands is cut off or too long, so that this call raises.
             _, place = reader.varint(place, end)
 
     # -- what a number stands for; `at` is where it is written

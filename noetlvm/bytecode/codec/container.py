@@ -38,7 +38,7 @@ SECTIONS: dict[str, int] = {
 """The number of every section. An odd one is optional: a reader that does not know it skips it."""
 
 REQUIRED = ("metadata", "constants", "net")
-"""What no bundle can do without; the others are missing where they would be empty."""
+"""Sections that every bundle has; any other is left out where it would be empty."""
 
 _CONTAINER = "container"
 _NAMES = {number: id for id, number in SECTIONS.items()}

@@ -27,7 +27,7 @@ def _signed(zigzag: int) -> int:
 
 
 _ALONG: Final = [None if byte & 0x81 else _signed(byte >> 1) for byte in range(256)]
-"""By how many columns a mark moves whose only byte this is; None for a longer one."""
+"""Columns that a one-byte mark moves, by its byte; None for a byte that begins a longer mark."""
 
 
 def decode_debug(reader: ByteReader, program: Program) -> DebugMap:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from noetlvm.bytecode.program import DebugMap
 
 _Head = tuple[str, str, dict[str, Value], dict[str, Value], str, str | None, bool]
-"""What the metadata say of a playbook, in the order of `Playbook`."""
+"""The fields of a playbook's metadata, in the order of `Playbook`."""
 
 
 def decode(data: bytes, *, debug: bool = True) -> Program:
@@ -73,7 +73,7 @@ class _Decoder:
         return Program(program.playbooks, self._debug(program)) if debug and DEBUG in self.payloads else program
 
     def _open(self, section: str) -> bool:
-        """Go on to a section, if it is there; the one before it must be done."""
+        """Go to a section, if the bundle has it; the section before it must have been read to its end."""
         if self.reader.section in self.payloads:
             self.reader.close()
         if section not in self.payloads:

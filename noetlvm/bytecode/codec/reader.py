@@ -1,6 +1,6 @@
-"""Reads msgpack values one by one, from bytes that nobody vouches for.
+"""Reads msgpack values one by one, from untrusted bytes.
 
-A library would build everything first and leave us objects without places. This reader states the type it expects, so
+A library would build everything first and return objects without offsets. This reader states the type it expects, so
 that every refusal names a byte; it takes only the shortest form of each value, so that equal values have equal bytes;
 and it counts what it makes before it makes it. It knows the values of the language and nothing of programs.
 """
@@ -38,7 +38,7 @@ VARINT_BYTES_MAX: Final = 6
 
 IN_CODE: Final = (MalformedCode.PADDED_OPERAND, MalformedCode.HUGE_OPERAND, MalformedCode.CUT_INSTRUCTION)
 IN_FRAME: Final = (MalformedCode.PADDED_VALUE, MalformedCode.OUT_OF_RANGE, MalformedCode.TRUNCATED)
-"""What is wrong with a LEB128 number that is padded, too large or cut off, by where it stands."""
+"""Codes for a LEB128 number that is padded, too large or cut off, by the kind of place it is in."""
 
 # Kinds of value, named as an error message names them.
 NULL, BOOLEAN, INTEGER, NEGATIVE, FLOAT = "null", "a boolean", "an integer", "a negative integer", "a float"
@@ -92,7 +92,7 @@ class ByteReader:
         self.section, self.start, self.at, self.end = section, start, start, end
 
     def close(self) -> None:
-        """Insist that everything was read."""
+        """Refuse a section with bytes that are left over."""
         if self.at != self.end:
             self.fail(
                 MalformedCode.LEFT_OVER, f"{self.end - self.at} bytes are left over; nothing may follow the last value"
@@ -245,7 +245,7 @@ class ByteReader:
     def _collection(self, count: int, what: str, per_value: int, depth: int = 0) -> int:
         if depth >= DEPTH_MAX:
             self.fail(MalformedCode.TOO_DEEP, f"lists and mappings nest at most {DEPTH_MAX} deep")
-        # Each value takes a byte at least, so a count beyond the bytes is a lie that needs no memory to find out.
+        # Each value takes at least one byte, so a count above the bytes that are left is refused before memory is used.
         if count * per_value > self.end - self.at:
             self.fail(
                 MalformedCode.TRUNCATED,

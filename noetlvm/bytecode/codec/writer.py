@@ -56,7 +56,7 @@ def text(item: object) -> bytes:
 
 
 def checked_text(item: object) -> str:
-    """Return what must be a text."""
+    """Return a value that must be a text. Raises EncodingError."""
     if type(item) is not str:
         raise EncodingError(f"a text is expected, not {item!r:.80}")
     return item

@@ -44,14 +44,14 @@ class _Iterator(NamedTuple):
     """An iterator on the stack."""
 
     height: int
-    """How many lie below it."""
+    """Number of values below it."""
     made_at: int
     runs: bool
     """NEXT has given an element on every path to here."""
 
 
 class _Shape(NamedTuple):
-    """What lies on the stack: so many, of them these iterators; and how many texts have been begun."""
+    """Shape of the stack: its depth, the iterators in it, and the number of open texts."""
 
     depth: int
     iterators: tuple[_Iterator, ...]
@@ -76,7 +76,7 @@ def prove(expression: ExpressionCode, effects: Effects) -> Proven:
 
 
 class _Proof:
-    """The walk. The shape before the current instruction is spread over three attributes."""
+    """The walk. Three attributes hold the shape before the current instruction."""
 
     def __init__(self, expression: ExpressionCode, effects: Effects) -> None:
         self.code = expression.code
@@ -211,7 +211,7 @@ class _Proof:
         self._push(1)
 
     def _slot(self, instruction: Instruction, taken: int) -> None:
-        """Not merely an effect: whether the slot exists depends on the expression."""
+        """Checked for each use, because whether the slot exists depends on the expression."""
         self._take(taken)
         self._push(instruction.opcode.pushes)
 

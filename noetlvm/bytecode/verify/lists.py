@@ -22,7 +22,7 @@ _OWN = -1
 """An own list that only the stack holds. A number from 0 on: the own list that the slot of this number holds."""
 
 _Tags: TypeAlias = "dict[int, int]"
-"""Height on the stack to what lies there; whatever is not an own list is left out."""
+"""Own lists on the stack, by their height; other values are left out."""
 
 _Losses: TypeAlias = "dict[int, list[int]]"
 """By slot: the instructions at which it loses an own list, in ascending order."""
@@ -50,7 +50,7 @@ class _State:
         return self.stack.get(self.depth - 1 - below_top)
 
     def share(self, tag: int | None) -> None:
-        """Take note that others hold this list now."""
+        """Record that a list now has an alias."""
         if tag is not None and tag != _OWN:
             self.forget(tag)
 
@@ -93,7 +93,7 @@ class _State:
             self.forget(slot)
 
     def holds(self, other: _State) -> bool:
-        """Return whether all that the other knows is known here."""
+        """Return whether this state implies the other."""
         return other.slots <= self.slots and other.stack.items() <= self.stack.items()
 
     def copy(self, depth: int) -> _State:
@@ -101,7 +101,7 @@ class _State:
 
 
 def check_appends(expression: ExpressionCode) -> None:
-    """Refuse an expression whose APPEND may change a list that others hold."""
+    """Refuse an expression whose APPEND may change an aliased list."""
     code = expression.code
     losses: _Losses = defaultdict(list)
     for slot, at in sorted(_Walk(code, {}, {}).run()):
@@ -184,7 +184,7 @@ class _Walk:
 
 
 def _use(instruction: Instruction, _at: int, state: _State) -> None:
-    """Whatever is taken may be held by others from now on; what is pushed is an ordinary value."""
+    """Values that are popped may be aliased from now on; those pushed are ordinary values."""
     taken = count_taken(instruction)
     if state.stack:
         for tag in [tag for height, tag in state.stack.items() if height >= state.depth - taken]:

@@ -124,7 +124,7 @@ LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
 
 
 class Plain:
-    """Names that were found to be plain in one verification. Meeting one again costs the same however long it is."""
+    """Names that were found to be plain in one verification, so that a long name is checked once."""
 
     __slots__ = ("_shape", "_texts")
 
@@ -143,7 +143,7 @@ class Plain:
 
 
 def first_repeated(names: Iterable[str]) -> int | None:
-    """Return the index of the first name that stands before already."""
+    """Return the index of the first duplicate name."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:

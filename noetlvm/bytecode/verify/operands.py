@@ -121,7 +121,7 @@ class CheckError(Exception):
 
 
 def _shortened(text: str) -> str:
-    """Names come from the bundle, and may be as long as it likes."""
+    """Bound a name that comes from the bundle and may have any length."""
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
 
 

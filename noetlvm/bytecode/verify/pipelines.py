@@ -1,7 +1,7 @@
 """Proves one pipeline: that each instruction finds its task in the state it needs, whichever way control came.
 
-Between tasks there is no task; ENTER begins one, CALL gives it an outcome, and a directive ends it. Control may go
-round as it likes: how often is for the machine to bound.
+Between tasks there is no task; ENTER begins one, CALL gives it an outcome, and a directive ends it. Control may form
+cycles; the machine bounds the number of rounds.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _after(code: tuple[Instruction, ...], at: int, task: _Task) -> Iterator[tupl
 
 
 def _arriving(code: tuple[Instruction, ...], target: int, task: _Task) -> _Task:
-    """A task may be entered from anywhere, so what was before an ENTER is no matter."""
+    """A task may be entered from anywhere, so the state before an ENTER does not count."""
     return _BETWEEN if code[target].opcode.name == "ENTER" else task
 
 

@@ -1,4 +1,4 @@
-"""Whether an expression may stand where it stands: which names it reads there, and what it must give.
+"""Whether an expression fits its position: the names that are visible there, and the type that it must return.
 
 The code itself is proven once for each expression, however often it is used.
 """
