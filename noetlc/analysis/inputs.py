@@ -41,7 +41,7 @@ def typed_tasks(model: Model) -> Iterator[tuple[TaskView, ToolKind]]:
 
 
 def inputs(view: TaskView) -> Iterator[MappingEntry]:
-    """Yield the inputs that are a kind's business."""
+    """Yield the inputs that a kind has to declare."""
     for entry in view.task.extra:
         if entry.key.text not in ON_ANY_TASK:
             yield entry
@@ -132,7 +132,7 @@ def old_inputs(model: Model, name: str) -> Iterator[MappingEntry]:
 
 
 def _may_take(kind_name: str, input_name: str) -> bool:
-    """Return whether a kind may have the input: one that nobody here knows, or a plugin's that takes any, may."""
+    """Return whether a kind may have the input: an unknown kind may, and a plugin's that takes any input."""
     kind = find_kind(kind_name) if kind_name else None
     if kind is None:
         return bool(kind_name)
@@ -140,7 +140,7 @@ def _may_take(kind_name: str, input_name: str) -> bool:
 
 
 def old_evals(model: Model) -> Iterator[MappingEntry]:
-    """Yield the `eval` of every task that has one; of a tool that nobody here knows, only if it looks like rules."""
+    """Yield the `eval` of every task that has one; for an unknown tool kind, only if it looks like rules."""
     for view in model.tasks:
         for entry in view.task.extra:
             if entry.key.text == "eval" and (not _may_take(view.kind, "eval") or _looks_like_rules(entry.value)):

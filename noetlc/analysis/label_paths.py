@@ -55,7 +55,7 @@ def _parts(node: Node) -> list[_Part]:
 
 
 def _item_name(item: Node, number: int) -> tuple[str, ...]:
-    """A list item goes by its own name; a labelled task needs none, because its label is the next key."""
+    """Return the name of a list item; a labelled task needs none, because its label is the next key."""
     if isinstance(item, Mapping):
         for key in ("step", "name"):
             value = item.get(key)

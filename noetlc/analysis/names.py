@@ -53,7 +53,7 @@ class NameUse(IdentityRecord):
     is_dynamic: bool = False
     """The field after the last of `fields` is computed: `ctx[key]`."""
     is_optional: bool = False
-    """The template is prepared for its absence: `default`, `is defined`, `get`."""
+    """The template handles its absence: `default`, `is defined`, `get`."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""From a program to its text form (`assembly_grammar`), for people to read, review and edit. Decides nothing.
+"""From a program to its text form (`grammar/assembly.lark`), for people to read, review and edit. Decides nothing.
 
 The text is complete: `assemble(disassemble(program))` is the program again. Only comments are added: what each
 instruction does, in the words of the instruction table.
@@ -81,7 +81,7 @@ class _Text:
     def __init__(self, entries: Iterator[DebugEntry] | None) -> None:
         self._entries = entries
         self._construct: str | None = None
-        """That of the address before, in the same step."""
+        """Construct of the address before, in the same step."""
 
     def playbook(self, playbook: PlaybookCode) -> Iterator[str]:
         yield _words(".playbook", _value(playbook.path), _value(playbook.name), *_flags(playbook, PLAYBOOK_FLAGS))
@@ -273,7 +273,7 @@ def _words(*words: str) -> str:
 
 
 def _indented(text: str, indent: str) -> str:
-    """Indent all lines. No string is harmed: JSON has no line breaks inside them."""
+    """Indent all lines. No string changes: JSON has no line breaks inside them."""
     return indent + text.replace("\n", "\n" + indent)
 
 

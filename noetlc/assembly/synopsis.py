@@ -121,7 +121,7 @@ def _filled(template: str, words: dict[str, str]) -> str:
 
 
 def _placed(found: re.Match[str], words: dict[str, str]) -> str:
-    """Return the value for a word, in parentheses where an operator would tear it apart."""
+    """Return the value for a word, in parentheses where an operator next to it binds tighter."""
     value = words.get(found[0], found[0])
     if " " not in value or value[0] in _WHOLE or value in COMPARISONS:
         return value

@@ -1,6 +1,6 @@
 """Puts scripts into the playbook: `script: {uri: ./count.py}` becomes the text of the file, a web address what it has.
 
-The bundle then holds what runs, whatever becomes of the file. An address that is a template or cannot be read here is
+The bundle then holds what runs, even if the file changes. An address that is a template or cannot be read here is
 left to the worker, which reads it when the task runs.
 """
 

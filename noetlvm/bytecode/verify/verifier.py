@@ -2,8 +2,8 @@
 
 `load`, the one way from bytes to a program that may run, applies it to every bundle.
 
-After it the machine can rely on the bundle: no missing name, target or value, no stack that runs empty, no secret on the
-server's side. It runs no code, changes nothing, and takes time in proportion to the program.
+After it the machine can rely on the bundle: no missing name, target or value, no stack that runs empty, no secret on
+the server's side. It runs no code, changes nothing, and takes time in proportion to the program.
 """
 
 from __future__ import annotations
