@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from noetlvm.cli.data_text import shortened
@@ -132,17 +132,36 @@ def _report(row: Execution, bundle: Bundle, found: list[Disagreement]) -> None:
         place = f" at {decision.difference.place}" if decision and decision.difference.place else ""
         print(f"{row.execution_id}: {what}{place}", file=sys.stderr)
         if decision:
-            print(
-                f"  recorded: {_line(decision.difference.expected)}\n  decided:  {_decided(decision)}", file=sys.stderr
-            )
+            print("\n".join(_compared(decision)), file=sys.stderr)
             for line in _course_lines(decision.course):
                 print(visible(line), file=sys.stderr)
     if not found:
         print(f"{row.execution_id}: {row.seq:,} events fold to what is recorded and are decided again: {row.status}")
 
 
-def _decided(decision: Divergence) -> str:
-    return _line(decision.difference.found) if decision.missing is None else _missing_line(decision.missing)
+def _compared(decision: Divergence) -> Iterator[str]:
+    """Yield what was recorded and what is decided; of two events of one name, only where they differ."""
+    expected, found = decision.difference.expected, decision.difference.found
+    if decision.missing is None and expected and found and expected.name == found.name:
+        recorded, decided = _differing(expected.data, found.data)
+        yield f"  recorded: {_line(expected, recorded)}"
+        yield f"  decided:  {_line(found, decided)}"
+        return
+    yield f"  recorded: {_line(expected)}"
+    yield f"  decided:  {_line(found) if decision.missing is None else _missing_line(decision.missing)}"
+
+
+def _differing(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two values without the fields that are equal in both."""
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping) or one == other:
+        return one, other
+    parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for key in dict.fromkeys([*one, *other]):
+        if key not in one or key not in other:
+            parts[key not in one][key] = (one if key in one else other)[key]
+        elif one[key] != other[key]:
+            parts[0][key], parts[1][key] = _differing(one[key], other[key])
+    return parts
 
 
 def _missing_line(missing: Missing) -> str:
@@ -166,12 +185,12 @@ def _course_lines(course: Course | None) -> Iterator[str]:
         yield f"  ctx:      {shortened(course.ctx, _SHOWN_CHARS)}"
 
 
-def _line(event: Event | None) -> str:
+def _line(event: Event | None, data: Any = None) -> str:
     if event is None:
         return "nothing"
     where = f" of run {event.run}" if event.run else ""
     where += f"[{event.iteration}]" if event.iteration else ""
-    return f"{event.name}{where} {shortened(event.data, _SHOWN_CHARS)}"
+    return f"{event.name}{where} {shortened(event.data if data is None else data, _SHOWN_CHARS)}"
 
 
 def _data(row: Execution, bundle: Bundle, found: list[Disagreement]) -> dict[str, Any]:

@@ -38,16 +38,31 @@ def place_cells(cells: Cells, rows: Sequence[Sequence[int]]) -> Coordinates:
     for row, least in zip(rows, offsets, strict=True):
         for cell, offset in zip(row, least, strict=True):
             x[cell] = offset - least[-1] / 2
-    above, below = _Pull(cells, cells.above), _Pull(cells, cells.below)
-    both = _Pull(cells, [up + down for up, down in zip(cells.above, cells.below, strict=True)])
+    uppers, lowers = _straight(cells, cells.above), _straight(cells, cells.below)
+    above, below = _Pull(cells, uppers), _Pull(cells, lowers)
+    both = _Pull(cells, [up + down for up, down in zip(uppers, lowers, strict=True)])
     numbered = list(zip(rows, offsets, strict=True))
     for _ in range(_ROUNDS if len(cells.sizes) < _LARGE else _ROUNDS_OF_LARGE):
         above.apply(numbered[1:], x)
         below.apply(numbered[-2::-1], x)
     for _ in range(2):
+        straighten(cells, rows, x)
         both.apply(numbered, x)
     straighten(cells, rows, x)
     return _with_rows(cells, rows, x)
+
+
+def _straight(cells: Cells, neighbours: Sequence[list[int]]) -> list[list[int]]:
+    """Return the neighbours that draw each cell: a box stands in line with the boxes of the next row that it leads to.
+
+    Lines that go on past that row, such as those to a step that handles every failure, would bend a long row of steps.
+    """
+    boxes = cells.boxes
+    found = []
+    for cell, near in enumerate(neighbours):
+        short = [one for one in near if one < boxes or any(far < boxes for far in neighbours[one])]
+        found.append(short if cell < boxes and short else near)
+    return found
 
 
 class _Pull:

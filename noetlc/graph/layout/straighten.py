@@ -14,7 +14,10 @@ def straighten(cells: Cells, rows: Sequence[Sequence[int]], x: list[float]) -> N
     """Move cells within the room that their neighbours leave, so that as many as possible line up."""
     left, right = _neighbours(cells, rows)
     spines = list(_spines(cells, rows))
+    labels = [cell for cell in range(cells.boxes, len(cells.sizes)) if cells.above[cell] and cells.sizes[cell].height]
     for _ in range(_PASSES):
+        for cell in labels:
+            _move([cell], cells, x, *_room(cell, cells, x, left, right))
         for spine in spines:
             _line_up(spine, cells, x, left, right)
 
@@ -60,11 +63,11 @@ def _line_up(spine: list[int], cells: Cells, x: list[float], left: list[int], ri
     for cell in spine:
         least, most = _room(cell, cells, x, left, right)
         if stretch and max(low, least) > min(high, most):
-            _move(stretch, x, low, high)
+            _move(stretch, cells, x, low, high)
             stretch, low, high = [], float("-inf"), float("inf")
         stretch.append(cell)
         low, high = max(low, least), min(high, most)
-    _move(stretch, x, low, high)
+    _move(stretch, cells, x, low, high)
 
 
 def _room(cell: int, cells: Cells, x: list[float], left: list[int], right: list[int]) -> tuple[float, float]:
@@ -80,7 +83,12 @@ def _room(cell: int, cells: Cells, x: list[float], left: list[int], right: list[
     return min(least, x[cell]), max(most, x[cell])
 
 
-def _move(stretch: list[int], x: list[float], low: float, high: float) -> None:
+def _move(stretch: list[int], cells: Cells, x: list[float], low: float, high: float) -> None:
+    """Put a stretch where it is, or, if it has no box, near to what it leads from."""
     wish = sum(x[cell] for cell in stretch) / len(stretch)
+    if all(cell >= cells.boxes for cell in stretch):
+        inside = set(stretch)
+        sources = [x[one] for cell in stretch for one in cells.above[cell] if one not in inside]
+        wish = sum(sources) / len(sources) if sources else wish
     for cell in stretch:
         x[cell] = min(max(wish, low), high)

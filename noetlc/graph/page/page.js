@@ -295,7 +295,7 @@
   }
 
   const COLOURED_MAX = 20000; // lines; each colour is an element
-  const YAML = /(?<key>^\s*(?:- +)*(?:[\w./-]+|"[^"]*"|'[^']*')(?=\s*:(?:\s|$)))|(?<text>"(?:[^"\\]|\\.)*"|'[^']*')|(?<template>\{\{.*?\}\}|\{%.*?%\})|(?<comment>(?:^|\s)#.*$)|(?<value>(?<=[\s,[:])(?:true|false|null|-?\d+(?:\.\d+)?)(?=[\s,\]}]|$))/g;
+  const YAML = /(?<key>^\s*(?:- +)*(?:[\w./-]+|"[^"]*"|'[^']*')(?=\s*:(?:\s|$))|(?<=[{,]\s*)[\w.-]+(?=:\s))|(?<text>"(?:[^"\\]|\\.)*"|'[^']*')|(?<template>\{\{.*?\}\}|\{%.*?%\})|(?<comment>(?:^|\s)#.*$)|(?<value>(?<=(?::\s|[[,]|^\s*-)\s*)(?:true|false|null|-?\d+(?:\.\d+)?)(?=\s*(?:[,\]}]|\s#|$)))/g;
 
   function colour(item, line) {
     let end = 0;

@@ -332,6 +332,7 @@ def test_replay_stops_at_a_call_with_inputs_that_the_log_does_not_have(
     assert (
         "`add` of `start` calls `python`, attempt 1: the log has the outcome of a call with other inputs" in answer.err
     )
+    assert 'recorded: task.started of run 1 {"inputs": {"args": {"n": 3}}}' in answer.err  # the code is the same
     monkeypatch.setenv("NOETLVM_INPUTS", "off")
     assert noetlvm("run", "calls.yaml", "--quiet").code == 0
     assert noetlvm("replay", "--bundle", "edited.yaml").code == 0

@@ -142,3 +142,13 @@ def test_the_number_of_cells_grows_with_the_picture_and_not_with_its_square() ->
         return sum(len(route.segments) for route in lay_out([Size(20, 20)] * count, links).routes)
 
     assert steps(1200) < 6 * steps(300)
+
+
+def test_steps_that_share_a_failure_handler_stand_in_one_line() -> None:
+    count, label = 12, Size(150, 16)
+    links = [Link(n, n + 1, label, Size(40, 16), "plain") for n in range(count)]
+    links += [Link(n, count + 1, label, Size(40, 16), "failure") for n in range(count)]
+    layout = lay_out([Size(200, 60)] * (count + 2), links)
+    chain = layout.boxes[:count]
+    assert max(box.x for box in chain) - min(box.x for box in chain) < 1
+    assert layout.boxes[count + 1].x < chain[0].x + 3 * 200  # the handler stands beside them, not far away

@@ -296,7 +296,7 @@ def test_the_svg_file_is_drawn_as_it_was_laid_out(browser: Chromium, tmp_path: P
 DESCRIBED = """\
 apiVersion: noetl.io/v2
 kind: Playbook
-metadata: {name: described, path: described}  # a remark
+metadata: {name: described, path: described, note: port 80 of 3}  # a remark
 workload: {count: 3}
 workflow:
   - step: start
@@ -344,6 +344,7 @@ def test_siblings_stand_in_the_order_of_their_guards(described: Chromium) -> Non
 def test_the_source_is_coloured(described: Chromium) -> None:
     coloured = "[...document.querySelectorAll('#source .{}')].map(one => one.textContent.trim())"
     assert "workload" in described.ask(coloured.format("key"))
+    assert described.ask(coloured.format("value")) == ["3"]
     assert "# a remark" in described.ask(coloured.format("comment"))
     assert '"{{ ctx.total }}"' in described.ask(coloured.format("template"))
     lines = described.ask("[...document.querySelectorAll('#source li')].map(one => one.textContent)")
