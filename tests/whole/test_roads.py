@@ -19,7 +19,7 @@ workflow:
     tool: { kind: noop }
 """
 ROADS = {
-    "YAML to finding": ("noetlc", "lint", "examples/mistakes.yaml", "--no-cache"),
+    "YAML to finding": ("noetlc", "lint", "{folder}/hello.yaml", "--no-cache"),
     "YAML to bundle": ("noetlc", "compile", "examples/hello.yaml", "-o", "{folder}/hello.nbc"),
     "Bundle to finished execution": ("noetlvm", "run", "{folder}/noop.yaml", "--db", "{folder}/runs.db"),
 }
@@ -30,6 +30,8 @@ MORE = 2
 @pytest.mark.parametrize("road", ROADS)
 def test_a_road_is_as_the_page_shows_it(road: str, tmp_path: Path) -> None:
     words = [word.format(folder=tmp_path) for word in ROADS[road]]
+    hello = (ROOT / "examples" / "hello.yaml").read_text(encoding="utf-8")
+    (tmp_path / "hello.yaml").write_text(hello.replace("workload.name", "workload.nam"), encoding="utf-8")
     if road.startswith("Bundle"):
         (tmp_path / "noop.yaml").write_text(NOOP, encoding="utf-8")
         bundle = str(tmp_path / "noop.nbc")
