@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import SUCCESS
 
 
 def disasm(
@@ -29,4 +30,4 @@ def disasm(
 
     program, _ = open_bundle(bundle)
     write_file(output, disassemble(program, source_lines=not no_source).encode())
-    return 0
+    return SUCCESS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import SUCCESS
 
 if TYPE_CHECKING:
     from noetlc.rules.rule import Rule
@@ -33,7 +34,7 @@ def explain(
 
     if name is not None and (meaning := _meaning(name.upper())):
         print(json_module.dumps({"code": name.upper(), "summary": meaning}) if json else f"{name.upper()}: {meaning}")
-        return 0
+        return SUCCESS
     rules = all_rules() if name is None else (_find(name),)
     if json:
         pages = [page_json(rule) for rule in rules]
@@ -43,7 +44,7 @@ def explain(
     else:
         text = "\n\n".join(page(rule) for rule in rules)
     print(text, end="")
-    return 0
+    return SUCCESS
 
 
 def _meaning(code: str) -> str:

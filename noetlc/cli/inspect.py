@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import SUCCESS
 
 
 def inspect(
@@ -29,4 +30,4 @@ def inspect(
 
     summary = summary_of(*open_bundle(bundle))
     print(json_module.dumps(summary, indent=2) + "\n" if json else table(summary), end="")
-    return 0
+    return SUCCESS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import FAILURE, SUCCESS
 
 
 def parse(
@@ -28,4 +29,4 @@ def parse(
         raise CommandError(f"there is no format `{format}`: use json or yaml")
     parsed = parse_file(path)
     print(parsed.as_json() if format == "json" else parsed.as_yaml(), end="")
-    return 1 if parsed.problems else 0
+    return FAILURE if parsed.problems else SUCCESS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from noetlvm.command_line.declared import Option
+from noetlvm.command_line.process import SUCCESS
 
 
 def schema(
@@ -24,4 +25,4 @@ def schema(
     from noetlc.schema import playbook_schema
 
     write_file(output, (json.dumps(playbook_schema(), indent=2, ensure_ascii=False) + "\n").encode())
-    return 0
+    return SUCCESS

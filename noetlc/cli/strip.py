@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import SUCCESS
 
 
 def strip(
@@ -29,4 +30,4 @@ def strip(
 
     _, data = open_bundle(bundle)
     write_file(output or bundle, without_debug(data))
-    return 0
+    return SUCCESS

@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import FAILURE, SUCCESS
 
 
 def verify(
@@ -32,4 +33,4 @@ def verify(
     else:
         for one in results:
             print(str(one), file=sys.stderr if one.error is not None else sys.stdout)
-    return 1 if any(one.error for one in results) else 0
+    return FAILURE if any(one.error for one in results) else SUCCESS

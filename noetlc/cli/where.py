@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import FAILURE, SUCCESS
 
 
 def where(
@@ -48,5 +49,5 @@ def where(
     if not found:
         known = [one.address for one in everything(program)]
         print(f"noetlc: nothing in {bundle} is called `{label}`.{suggestion(label, known)}", file=sys.stderr)
-        return 1
-    return 0
+        return FAILURE
+    return SUCCESS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from noetlvm.cli.database import database_path, find_execution, options_given, reading, results_of, writing
 from noetlvm.cli.remote import remote_client, uses_server
-from noetlvm.command_line.process import CommandError
+from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.store.interface import Action, LockedError
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def control_execution(text: str, action: Action, db: str | None, server: str | N
         _do(path, row, action)
     except LockedError:
         _send(path, row, action)
-        return 0
+        return SUCCESS
     print(f"{row.execution_id}: {_DONE[action]}", file=sys.stderr)
-    return 0
+    return SUCCESS
 
 
 def _control_remotely(text: str, action: Action, server: str | None) -> int:
@@ -44,7 +44,7 @@ def _control_remotely(text: str, action: Action, server: str | None) -> int:
     except ServiceError as error:
         raise CommandError(str(error)) from None
     print(f"{row['execution_id']}: the server will {action} it", file=sys.stderr)
-    return 0
+    return SUCCESS
 
 
 def _send(path: Path, row: Execution, action: Action) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from noetlvm.cli.remote import SERVER, TOKEN
 from noetlvm.cli.request import Keychain
 from noetlvm.command_line.declared import Argument, Option
-from noetlvm.command_line.process import CommandError
+from noetlvm.command_line.process import SUCCESS, CommandError
 
 if TYPE_CHECKING:
     from noetlvm.client.client import Client
@@ -64,9 +64,9 @@ def dev(
         try:
             _register_until_stopped(playbooks, url, token, [server, *workers], stopping)
         except KeyboardInterrupt:
-            return 0
+            return SUCCESS
         if stopping.is_requested:
-            return 0
+            return SUCCESS
     raise CommandError("a process has ended; its messages are above")
 
 

@@ -11,7 +11,7 @@ from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import find_execution, options_given, reading
 from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
-from noetlvm.command_line.process import CommandError
+from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.data.event import Event, Recorded, envelope
 from noetlvm.data.references import as_json
 from noetlvm.language.events import EVENTS
@@ -47,7 +47,7 @@ def events(
                 continue
             line = as_json(envelope(execution_id, row.trace_id, recorded)) if as_json_lines else _line(recorded)
             print(line, flush=follow)
-    return 0
+    return SUCCESS
 
 
 class _Filter:

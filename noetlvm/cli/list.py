@@ -11,6 +11,7 @@ from noetlvm.cli.database import reading, with_standing
 from noetlvm.cli.request import Database, Json, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.printed import duration
+from noetlvm.command_line.process import SUCCESS
 from noetlvm.data.event import moment
 from noetlvm.data.references import as_json
 
@@ -41,11 +42,11 @@ def list(
     if as_json_lines:
         for row in rows:
             print(as_json(row_data(row)))
-        return 0
+        return SUCCESS
     columns = ("execution", "playbook", "status", "started", "time", "steps")
     ids = short_ids([row.execution_id for row in rows])
     print_table(Table("Executions", columns, [(ids[row.execution_id], *_cells(row)) for row in rows]))
-    return 0
+    return SUCCESS
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from noetlvm.cli.request import (
     TokenFile,
 )
 from noetlvm.command_line.declared import Argument
-from noetlvm.command_line.process import CommandError
+from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.store.interface import LockedError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def resume(
         chosen = _chosen(reader, execution, options.given)
     if not chosen:
         print("noetlvm: nothing is unfinished", file=sys.stderr)
-        return 0
+        return SUCCESS
     try:
         return drive(options, lambda engine: [engine.resume(row.execution_id) for row in chosen])
     except LockedError:
@@ -111,4 +111,4 @@ def _request_resume(options: RunOptions, row: Execution) -> int:
 
     send_request(database_path(str(options.database)), row.execution_id, "resume")
     print(f"noetlvm: {row.execution_id} goes on, in the process that runs it", file=sys.stderr)
-    return 0
+    return SUCCESS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Argument, Option
-from noetlvm.command_line.process import CommandError
+from noetlvm.command_line.process import SUCCESS, CommandError
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import TokenStore
@@ -50,7 +50,7 @@ def _create(store: TokenStore, _id: str | None, scopes: list[str], as_json: bool
     except TokenError as error:
         raise CommandError(str(error)) from None
     print(json.dumps(created._asdict()) if as_json else created.token)
-    return 0
+    return SUCCESS
 
 
 def _list(store: TokenStore, _id: str | None, _scopes: list[str], as_json: bool) -> int:
@@ -58,14 +58,14 @@ def _list(store: TokenStore, _id: str | None, _scopes: list[str], as_json: bool)
         shown = {"id": row.id, "scopes": list(row.scopes), "created": row.created, "revoked": row.revoked}
         status = "revoked" if row.revoked else "valid"
         print(json.dumps(shown) if as_json else f"{row.id}  {status:8}  {','.join(row.scopes)}")
-    return 0
+    return SUCCESS
 
 
 def _revoke(store: TokenStore, id: str | None, _scopes: list[str], as_json: bool) -> int:
     if id is None or not store.revoke_token(id, store.now()):
         raise CommandError(f"there is no token `{id or ''}`; `noetlvm token list` lists them")
     print(json.dumps({"id": id, "revoked": True}) if as_json else f"{id}: revoked")
-    return 0
+    return SUCCESS
 
 
 _ACTIONS: dict[str, Callable[[TokenStore, str | None, list[str], bool], int]] = {

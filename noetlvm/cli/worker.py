@@ -7,6 +7,7 @@ from typing import Annotated
 
 from noetlvm.cli.request import Keychain, ServerUrl, TokenFile
 from noetlvm.command_line.declared import Option
+from noetlvm.command_line.process import SUCCESS
 
 
 class Transport(StrEnum):
@@ -80,4 +81,4 @@ def worker(
         asyncio.run(run())
     except RefusedError as error:
         raise CommandError(str(error)) from None
-    return 0
+    return SUCCESS

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.bytecode.program import KeychainEntry
+from noetlvm.command_line.process import SUCCESS
 from noetlvm.conformance.scripted import CLOCK, HOST, HostedTools, Part, SharedClock
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.language.placement import DEFAULT_POOL
@@ -112,7 +113,7 @@ def _work(arguments: Namespace) -> int:
         await worker.run()
 
     asyncio.run(run())
-    return 0
+    return SUCCESS
 
 
 def _arguments(words: Sequence[str] | None) -> Namespace:

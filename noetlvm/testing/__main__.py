@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from noetlvm.bridge import CompilationError
+from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS
 from noetlvm.machine.messages import Request
 from noetlvm.machine.requests import invalid_playbook
 from noetlvm.machine.requests import refused as refusal_events
@@ -56,20 +57,20 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if arguments.stage == "replay":
             _print(state_view(fold_log(read_log(_text(arguments.files[0]).splitlines()))))
-            return 0
+            return SUCCESS
         ran = run_given([_text(file) for file in arguments.files], _given(arguments.given))
     except CompilationError as problem:
         _print(refused(problem))
-        return 1
+        return FAILURE
     except ScriptError as error:
         print(error, file=sys.stderr)
-        return 2
+        return CANNOT_RUN
     if arguments.stage == "record":
         lines = list(write_log(ran.execution_id, ran.events, ran.times))
         print("\n".join(lines[: arguments.events]))
-        return 0
+        return SUCCESS
     _print(ran.to_data())
-    return 0 if ran.status == "success" else 1
+    return SUCCESS if ran.status == "success" else FAILURE
 
 
 def _arguments(words: Sequence[str] | None) -> Namespace:

@@ -129,3 +129,14 @@ def test_a_class_name_has_one_home() -> None:
     )
     found = {name for name, count in homes.items() if count > 1}
     assert not found, sorted(found)
+
+
+@pytest.mark.parametrize("folder", ["noetlc/cli", "noetlvm/cli"])
+def test_commands_return_named_exit_codes(folder: str) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in _files_of(folder)
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and type(node.value.value) is int
+    ]
+    assert not found, "\n".join(found)
