@@ -20,7 +20,8 @@ class UnknownSetting(Rule):
     summary = "A task's own `spec` has a key that its tool does not obey."
     why = (
         "The tool never reads it: the time limit that is ignored, the certificate that is checked after all. A `spec` "
-        "further out may have keys for tools of other kinds; the task's own is for this one."
+        "further out may have keys for tools of other kinds; the task's own is for this one. It is an error if the key "
+        "is almost a known one."
     )
     bad = """
     - step: fetch
@@ -32,7 +33,7 @@ class UnknownSetting(Rule):
       tool:
         - get: {kind: http, url: "https://example.com", spec: {timeout: 5}}
     """
-    covers = ("S6", "S38")
+    covers = ("S6", "S38", "S63")
     on_damaged = True
 
     def check(self, model: Model) -> Iterator[Finding]:
@@ -52,8 +53,8 @@ class UnknownSetting(Rule):
     def _unknown(self, kind: ToolKind, key: Scalar) -> Finding:
         known = [setting.name for setting in kind.settings]
         meant = nearest(key.text, known)
+        message = f"`{kind.name}` has no setting `{key.text}`"
         if meant:
             help = f"did you mean `{meant}`?"
-        else:
-            help = f"`{kind.name}` obeys " + ", ".join(f"`{name}`" for name in known)
-        return self.finding(key.span, f"`{kind.name}` has no setting `{key.text}`", help, fix=rewrite(key, meant))
+            return self.finding(key.span, message, help, fix=rewrite(key, meant), severity=Severity.ERROR)
+        return self.finding(key.span, message, f"`{kind.name}` obeys " + ", ".join(f"`{name}`" for name in known))

@@ -9,7 +9,7 @@ from noetlc.analysis.placement import RESULT, names_pool
 from noetlc.finding import Finding, Severity
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.rules.rule import Rule
-from noetlc.syntax import ast
+from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry
 from noetlc.syntax.tree import attributes, structs
 from noetlvm.language.tool_kinds import find_kind
@@ -81,6 +81,24 @@ class UnreadSetting(Rule):
                 is_reserved = isinstance(struct, ast.ExecutorSpec) and entry.key.text in RESERVED_SETTINGS
                 if not is_reserved and not _is_read(entry, own, struct):
                     yield from self._unread(entry, struct, elsewhere, own, is_certain)
+                elif own is settings:
+                    yield from self._unread_by_kind(entry, _TITLES[type(struct)])
+
+    def _unread_by_kind(self, entry: MappingEntry, title: str) -> Iterator[Finding]:
+        """Yield what a kind does not obey of the settings that a `spec` further out has under its name."""
+        kind = find_kind(entry.key.text)
+        if kind is None or kind.open or not kind.settings or not isinstance(entry.value, nodes.Mapping):
+            return
+        known = [setting.name for setting in kind.settings]
+        for inner in entry.value.entries:
+            name = inner.key.text
+            if name not in known:
+                meant = nearest(name, known)
+                obeyed = ", ".join(f"`{one}`" for one in known)
+                help = f"did you mean `{meant}`?" if meant else f"`{kind.name}` obeys {obeyed}"
+                message = f"nothing reads `{name}` under `{kind.name}` in {title}"
+                severity = Severity.ERROR if meant else Severity.WARNING
+                yield self.finding(inner.key.span, message, help, severity=severity)
 
     def _unread(
         self,

@@ -43,8 +43,8 @@ def fsck(
     """Check the events, rows, bundles and results of a database: sequence, checksums, references.
 
     Exits with 1 if anything is damaged that was not repaired. With --repair it rebuilds indexes, the list of
-    references and the number of an execution's last event, empties damaged counters, and removes damaged snapshots and
-    what belongs to no execution. Missing or damaged events, bundles and results are only reported.
+    references and what rows repeat of their logs, empties damaged counters, and removes damaged snapshots and what
+    belongs to no execution. Missing or damaged events, bundles and results are only reported.
 
     In a PostgreSQL store, servers go on during a check, and wait during a repair.
 

@@ -1,12 +1,12 @@
 """Finds what is damaged in the database of a store, and says which statements repair it. Only reads.
 
 Repaired is what follows from the rest: indexes, snapshots, the table of references, counters, leftovers of executions
-that do not exist, and the number of the last event. An event that is missing or damaged is not: nothing else holds it.
+that do not exist, and what a row repeats of its log. An event that is missing or damaged is not: nothing else holds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from noetlvm.bytecode.codec.container import bundle_id
@@ -14,7 +14,7 @@ from noetlvm.bytecode.program import BundleError
 from noetlvm.bytecode.verify.verifier import load
 from noetlvm.data.encoding import references_in
 from noetlvm.store.interface import DamagedError
-from noetlvm.store.rows import event_problem, first_sum, read_data, read_execution
+from noetlvm.store.rows import event_problem, first_sum, known_sum, read_data, read_execution
 
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 """SQL with `?` for each value, and the values."""
@@ -61,6 +61,33 @@ class _Row(NamedTuple):
 
     execution_id: str
     seq: int
+    columns: dict[str, Any]
+    """What must agree with its log."""
+
+
+_LOGGED = ("bundle", "path", "status", "ended", "parent", "trace")
+"""Columns of an execution's row that follow from its log."""
+
+
+def _requested(data: dict[str, Any], _at: float) -> dict[str, Any]:
+    own = {name: data[name] for name in ("bundle", "path") if name in data}
+    return own | {"status": "running", "ended": None, "parent": data.get("parent", ""), "trace": data.get("trace", "")}
+
+
+_SAID: dict[str, Callable[[dict[str, Any], float], dict[str, Any]]] = {
+    "playbook.execution.requested": _requested,
+    "execution.retried": lambda data, _at: {
+        "bundle": data["bundle"],
+        "status": "running",
+        "ended": None,
+        "parent": "",
+        "trace": "",
+    },
+    "execution.paused": lambda _data, _at: {"status": "paused"},
+    "execution.resumed": lambda _data, _at: {"status": "running"},
+    "playbook.processed": lambda data, at: {"status": data["status"], "ended": at},
+}
+"""What each event says of the row."""
 
 
 def damage_in(tables: CheckedTables) -> Iterator[Damage]:
@@ -103,7 +130,8 @@ def _of_executions(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Dam
                 continue
             repair = (("UPDATE executions SET counts = '{}' WHERE key = ?", (key,)),)
             yield Damage(str(problem).partition("; ")[0], "its counters are emptied", repair)
-        rows[key] = _Row(execution.execution_id, execution.seq)
+        columns = execution._asdict()
+        rows[key] = _Row(execution.execution_id, execution.seq, {name: columns[name] for name in _LOGGED})
         if execution.bundle and execution.bundle not in known:  # a refused request has none
             missing = f"the bundle {execution.bundle} of {execution.execution_id} is missing"
             yield Damage(missing, "the execution can be shown but not resumed")
@@ -123,7 +151,8 @@ def _of_events(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Damage]
 def _of_log(tables: CheckedTables, key: int, row: _Row, listed: set[str]) -> Iterator[Damage]:
     """Yield what is damaged in the events of one execution, and references of theirs that are not listed."""
     expected, sum_before = 1, first_sum(row.execution_id)
-    sound = True
+    sound = is_whole = True
+    said: dict[str, Any] = {}
     beyond: list[tuple[int, bool]] = []
     for event in tables.events(key):
         seq = event[0]
@@ -133,17 +162,32 @@ def _of_log(tables: CheckedTables, key: int, row: _Row, listed: set[str]) -> Ite
             sound = sound and is_next and not problem
             beyond.append((seq, sound))
         else:
+            is_whole = is_whole and is_next and not problem
             if not is_next:
                 yield Damage(f"{_span(expected, seq - 1)} of {row.execution_id} is missing", _BACKUP)
             if problem:
                 yield Damage(f"event {seq} of {row.execution_id} is damaged: {problem}", _BACKUP)
+            elif event[3] in _SAID:
+                said |= _SAID[event[3]](read_data(tables.name, "it", event[9]), event[2])
         if not problem:
             yield from _unlisted(tables, key, row, event[9], listed)
-        expected, sum_before = seq + 1, event[10]
+        expected, sum_before = seq + 1, known_sum(event[10])
     if expected <= row.seq:
         yield Damage(f"{_span(expected, row.seq)} of {row.execution_id} is missing", _BACKUP)
     if beyond:
         yield _beyond(tables, key, row, beyond)
+    elif is_whole and expected > row.seq:
+        yield from _of_row(key, row, said)
+
+
+def _of_row(key: int, row: _Row, said: dict[str, Any]) -> Iterator[Damage]:
+    """Yield what the row of an execution says and its log does not."""
+    for name, logged in said.items():
+        if row.columns[name] != logged:
+            what = f"the row of {row.execution_id} has the {name} {row.columns[name]!r}, and its log {logged!r}"
+            yield Damage(
+                what, "it gets that of its log", ((f"UPDATE executions SET {name} = ? WHERE key = ?", (logged, key)),)
+            )
 
 
 def _unlisted(tables: CheckedTables, key: int, row: _Row, data: bytes, listed: set[str]) -> Iterator[Damage]:

@@ -141,6 +141,21 @@ def next_sum(sum_before: int, row: Sequence[Any]) -> int:
     return crc32(row[9], crc32(_HEAD.pack(row[:9]), sum_before))
 
 
+def known_sum(found: Any) -> int | None:
+    """Return the checksum of a stored event; None: it has none, or what it has is none."""
+    return found if isinstance(found, int) else None
+
+
+def read_bundle(where: str, bundle: str, found: Sequence[Sequence[Any]]) -> bytes | None:
+    """Return the bytes of a bundle's row; None: there is none. Raises DamagedError."""
+    if not found:
+        return None
+    data = found[0][0]
+    if not isinstance(data, bytes):
+        raise DamagedError(f"{where}: the bundle {bundle} is damaged: its data are no bytes; {REMEDY}")
+    return data
+
+
 # ---- reading what may be damaged
 
 REMEDY = "`noetlvm fsck` checks everything"
@@ -168,7 +183,7 @@ def read_events(
             if problem:
                 raise DamagedError(f"{where}: event {expected} of {execution_id} is damaged: {problem}; {REMEDY}")
             yield recorded_event(row[:10])
-        expected, sum_before = expected + 1, row[10]
+        expected, sum_before = expected + 1, known_sum(row[10])
     if expected <= last:
         raise DamagedError(f"{where}: event {expected} of {last} of {execution_id} is missing; {REMEDY}")
 
@@ -176,7 +191,7 @@ def read_events(
 def event_problem(row: Sequence[Any], sum_before: int | None) -> str:
     """Return why the row of an event is not what was written; empty: it is. An old event may have no checksum."""
     *stored, found = row
-    if not _has_types(stored, _EVENT_TYPES):
+    if not _has_types(stored, _EVENT_TYPES) or not isinstance(found, int | None):
         return "a column has another type"
     if found is not None and sum_before is not None and next_sum(sum_before, stored) != found:
         return "its checksum differs"

@@ -39,7 +39,9 @@ from noetlvm.store.rows import (
     cursor_gone,
     encoded_batch,
     first_sum,
+    known_sum,
     next_sum,
+    read_bundle,
     read_data,
     read_events,
     read_execution,
@@ -217,8 +219,7 @@ class SqliteReader:
     # ---- catalogue
 
     def bundle(self, bundle: str) -> bytes | None:
-        found = self._select("SELECT data FROM bundles WHERE bundle = ?", bundle)
-        return found[0][0] if found else None
+        return read_bundle(str(self.path), bundle, self._select("SELECT data FROM bundles WHERE bundle = ?", bundle))
 
     def resolve(self, path: str, version: int | None = None) -> CatalogueEntry | None:
         which = "version = ?" if version else "? IS NULL"
@@ -558,7 +559,8 @@ def _summed(
         return
     found = append.known_seq and connection.execute(_SELECT_SUM, (base + append.known_seq,)).fetchone()
     # Where none was made, there is none to continue.
-    last = found[0] if found and found[0] is not None else first_sum(append.execution.execution_id)
+    last = known_sum(found[0]) if found else None
+    last = first_sum(append.execution.execution_id) if last is None else last
     for row in append.events:
         last = next_sum(last, row)
         yield base + row[0], *row[1:], last

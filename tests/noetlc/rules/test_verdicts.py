@@ -276,6 +276,22 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         playbook("  - step: start\n    spec: {timeout_s: 5}\n    tool: {kind: noop}\n"),
         ["error P323"],
     ),
+    "a setting almost of the tool": (
+        task("kind: http, url: 'https://example.com', spec: {timeot: 5}"),
+        ["error P121"],
+    ),
+    "a setting almost of a kind, further out": (
+        playbook(
+            "  - step: start\n    spec: {http: {timeot: 5}}\n    tool: {kind: http, url: 'https://example.com'}\n"
+        ),
+        ["error P323"],
+    ),
+    "a setting that a kind does not have, further out": (
+        playbook(
+            "  - step: start\n    spec: {http: {colour: 5}}\n    tool: {kind: http, url: 'https://example.com'}\n"
+        ),
+        ["warning P323"],
+    ),
     "an input under spec": (task("kind: http, spec: {url: 'https://example.com'}"), ["warning P121"]),
     "other spellings": (
         task("kind: http, endpoint: 'https://example.com', payload: {a: 1}, timeout: 5, verify_ssl: false"),

@@ -12,8 +12,9 @@ from noetlc.compile import PlaybookFile, compile_playbooks
 from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.data.references import Reference
 from noetlvm.store.fsck import Damage
-from noetlvm.store.interface import QueuedCommand, Snapshot
+from noetlvm.store.interface import DamagedError, QueuedCommand, Snapshot
 from noetlvm.store.sqlite import SqliteReader, SqliteStore
+from tests.noetlvm.engine.runs import Session
 from tests.noetlvm.store.records import append, event, execution
 
 PLAYBOOK = b"""
@@ -82,7 +83,9 @@ LOST = [
     (f"DELETE FROM events WHERE {X} = 5", "event 5 of x is missing"),
     ("UPDATE executions SET started = 'soon' WHERE key = 1", "the row of execution 'x' is damaged"),
     ("DELETE FROM executions WHERE key = 2", "the row of the execution with key 2 is missing"),
+    (f"UPDATE events SET sum = 1.5 WHERE {X} = 3", "event 3 of x is damaged: a column has another type"),
     ("UPDATE bundles SET data = x'00'", "is damaged: M001"),
+    ("UPDATE bundles SET data = 1.5", "is damaged: "),
     ("UPDATE bundles SET data = substr(data, 1, length(data) - 1)", "is damaged: M0"),
     ("DELETE FROM bundles", "of `p`, version 1, is missing"),
     ("DELETE FROM bundles", "of x is missing"),
@@ -122,6 +125,29 @@ def test_what_follows_from_the_rest_is_repaired(path: Path, statement: str, mess
     with closing(SqliteReader(path)) as reader:
         assert [recorded.seq for recorded in reader.events("x")] == [1, 2, 3, 4, 5]
         assert list(reader.references()) == ["ab" * 32]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("status", "'running'"), ("ended", "NULL"), ("ended", "1"), ("path", "'other'"), ("bundle", "'other'"),
+        ("parent", "'other'"), ("trace", "'other'"),
+    ],
+)  # fmt: skip
+def test_a_row_that_differs_from_its_log_gets_what_the_log_says(tmp_path: Path, column: str, value: str) -> None:
+    file = tmp_path / "runs.db"
+    with closing(SqliteStore(file)) as store:
+        Session(store=store).run("- step: start\n  tool: { kind: playbook, path: small }\n", PLAYBOOK.decode())
+    assert found(file) == []
+    change(file, f"UPDATE executions SET {column} = {value} WHERE parent <> ''")
+    assert any(f"has the {column} " in one.what and one.repair for one in found(file)), found(file)
+    assert repaired(file) == []
+
+
+def test_the_log_of_a_bundle_that_is_no_data_cannot_be_decided_again(path: Path) -> None:
+    change(path, "UPDATE bundles SET data = 1.5")
+    with closing(SqliteReader(path)) as reader, pytest.raises(DamagedError, match="its data are no bytes"):
+        reader.bundle(bundle_id(BUNDLE))
 
 
 def test_an_index_that_differs_from_its_table_is_built_anew(path: Path) -> None:
