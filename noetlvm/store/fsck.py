@@ -130,8 +130,8 @@ def _of_executions(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Dam
                 continue
             repair = (("UPDATE executions SET counts = '{}' WHERE key = ?", (key,)),)
             yield Damage(str(problem).partition("; ")[0], "its counters are emptied", repair)
-        columns = execution._asdict()
-        rows[key] = _Row(execution.execution_id, execution.seq, {name: columns[name] for name in _LOGGED})
+        logged = {name: getattr(execution, name) for name in _LOGGED}
+        rows[key] = _Row(execution.execution_id, execution.seq, logged)
         if execution.bundle and execution.bundle not in known:  # a refused request has none
             missing = f"the bundle {execution.bundle} of {execution.execution_id} is missing"
             yield Damage(missing, "the execution can be shown but not resumed")
@@ -150,7 +150,8 @@ def _of_events(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Damage]
 
 def _of_log(tables: CheckedTables, key: int, row: _Row, listed: set[str]) -> Iterator[Damage]:
     """Yield what is damaged in the events of one execution, and references of theirs that are not listed."""
-    expected, sum_before = 1, first_sum(row.execution_id)
+    expected = 1
+    sum_before: int | None = first_sum(row.execution_id)
     sound = is_whole = True
     said: dict[str, Any] = {}
     beyond: list[tuple[int, bool]] = []
