@@ -16,6 +16,7 @@ from typing import Any
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
+from noetlvm.expr.errors import ExpressionError
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
@@ -238,9 +239,11 @@ class RemoteWorker:
             work = from_data(command["work"])
             try:
                 self._begin(work, command["secrets"])
-            except (OSError, LookupError) as error:
+            except (OSError, LookupError, ExpressionError) as error:  # no server, or a lease that is lost by now
                 _LOG.warning("a command cannot begin here: %s", error)
-                self.give_up((work.execution_id, work.run, work.iteration), work.lease)
+                part = (work.execution_id, work.run, work.iteration)
+                self._offloads.pop(part, None)
+                self.give_up(part, work.lease)
 
     # ---- commands
 

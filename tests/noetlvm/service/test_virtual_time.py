@@ -10,6 +10,7 @@ from typing import Any
 from noetlvm.bridge import compile_texts
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
+from noetlvm.data.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.machine.decide import work_for
 from noetlvm.machine.loaded import Bundle
@@ -138,15 +139,20 @@ class DeafLink:
     async def receive(self) -> bytes:
         return encode(await self._outbound.get())
 
-    def get(self, _path: str) -> bytes:
+    def get(self, path: str) -> bytes:
+        if "/results/" in path:
+            raise LookupError("no command of this worker refers to such a result")
         return self._bundle.data
 
 
 BUNDLE = Bundle.of(compile_texts([HEAD + CHAIN]))
 
 
-def calls_of(*leases: int) -> list[str]:
-    """Return what became of the calls of a worker with one slot that gets one command under each of these leases."""
+def calls_of(*leases: int, answer: Outcome | None = None) -> list[str]:
+    """Return what became of the calls of a worker with one slot that gets one command under each of these leases.
+
+    The first command has the answer of a child.
+    """
     loop = SimulatedLoop()  # type: ignore[abstract]
     tools = SlowTools()
 
@@ -156,7 +162,8 @@ def calls_of(*leases: int) -> list[str]:
         active = driver.server.activate(await driver.start(BUNDLE, {}, {}))
         work = work_for(active.playbook, active.state, 1, "", Offload())
         assert work is not None
-        link = DeafLink(BUNDLE, *(work._replace(lease=lease) for lease in leases))
+        works = [work._replace(lease=lease) for lease in leases]
+        link = DeafLink(BUNDLE, works[0]._replace(answer=answer), *works[1:])
         worker = RemoteWorker(
             link, tools, id="w", pools=("default",), slots=1, clock=SimulatedClock(loop), jitter=lambda: 0.5
         )
@@ -178,3 +185,8 @@ def test_a_worker_stops_a_pipeline_whose_command_comes_again_under_a_new_lease()
 
 def test_a_command_that_comes_twice_runs_once() -> None:
     assert calls_of(1, 1) == ["began", "was cancelled"]
+
+
+def test_a_worker_outlives_a_command_whose_stored_result_it_cannot_read() -> None:
+    unreadable = ok(Reference("results", "0" * 64, 9_000, "text of 9000"))
+    assert calls_of(1, 2, answer=unreadable) == ["began", "was cancelled"]
