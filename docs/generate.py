@@ -12,8 +12,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from itertools import chain, pairwise
 from pathlib import Path
 from textwrap import dedent
 from typing import cast
@@ -464,6 +465,72 @@ def migrate_cases() -> dict[str, str]:
     return found
 
 
+LIMITS: dict[str, tuple[str, ...]] = {
+    "Reading a playbook": ("noetlc.syntax.input", "noetlc.canon.errors"),
+    "A bundle": ("noetlvm.bytecode.limits",),
+    "One evaluation of a template": ("noetlvm.expr.errors",),
+    "A run": ("noetlvm.limits",),
+}
+"""The modules of each section: limits are defined where they are checked."""
+
+_PRICES = ("_COST", "NODE_STEPS", "CALL_STEPS")
+"""Numbers that are no limits: what counts how much towards one."""
+
+_LIMITS_INTRO = """\
+# Limits
+
+Every limit is a constant of this name in the code. What exceeds one is refused with a message that says so. In a run,
+the task or the step fails with `error.kind: limit`, or `fuel` where the limit is on work.
+
+A playbook can set `max_payload_bytes` (smaller only), `max_transitions`, `max_step_runs` and `max_children` under
+`executor.spec.limits`.
+
+"""
+
+
+def limits_page() -> str:
+    page = _LIMITS_INTRO
+    for title, modules in LIMITS.items():
+        rows = [row for module in modules for row in limits_of(module)]
+        page += f"## {title}\n\n" + table(("limit", "value", "of what"), rows)
+    return page
+
+
+def limits_of(module: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and description of each number of a module that has a description."""
+    tree = ast.parse(Path(str(import_module(module).__file__)).read_text(encoding="utf-8"))
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef) and "Limits" in node.name)]
+    for assigned, described in chain.from_iterable(map(pairwise, bodies)):
+        target = assigned.targets[0] if isinstance(assigned, ast.Assign) else getattr(assigned, "target", None)
+        number = number_of(getattr(assigned, "value", None))
+        text = (
+            described.value.value
+            if isinstance(described, ast.Expr) and isinstance(described.value, ast.Constant)
+            else ""
+        )
+        if isinstance(target, ast.Name) and number is not None and text and not target.id.endswith(_PRICES):
+            shown = size(number) if "bytes" in target.id.lower() else f"{number:,}"
+            yield f"`{target.id}`", shown, " ".join(str(text).split())
+
+
+def number_of(value: ast.expr | None) -> int | None:
+    """Return the number that `8 * 1024 * 1024` or `4 << 20` is."""
+    if isinstance(value, ast.Constant):
+        return value.value if type(value.value) is int else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.LShift):
+        left, right = number_of(value.left), number_of(value.right)
+        if left is not None and right is not None:
+            return left << right if isinstance(value.op, ast.LShift) else left * right
+    return None
+
+
+def size(number: int) -> str:
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if number >= unit and number % unit == 0:
+            return f"{number // unit:,} {name}"
+    return f"{number:,} bytes"
+
+
 SIMULATION = """# Simulation
 
 `noetlvm sim --seeds A..B [--jobs N] [--for 8h] [--json]` runs the production servers, workers, dispatch and machine in
@@ -533,6 +600,7 @@ def simulation_page() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "limits.md": limits_page,
     "rules.md": rules_page,
     "tools.md": tools_page,
     "expressions.md": expressions_page,

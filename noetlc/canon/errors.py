@@ -12,6 +12,7 @@ TOO_LARGE = "P120"
 """The rule that reports calls inside calls: they multiply tasks and texts without bound."""
 
 INLINED_TASKS_MAX = 20_000
+"""Tasks that the workbook calls of one playbook become."""
 INLINED_CHARS_MAX = 4 * 1024 * 1024
 """Text of arguments, counted at every place that reads them."""
 CALLS_DEPTH_MAX = 64

@@ -23,8 +23,11 @@ class ReadLimits(Record, cached=True):
     """What one YAML document may cost; checked while reading, before memory is spent."""
 
     document_bytes_max: int = 8 * 1024 * 1024
+    """The file."""
     depth_max: int = 64
+    """Mappings and lists inside each other."""
     nodes_max: int = 1_000_000
+    """Scalars, lists and mappings."""
     alias_nodes_max: int = 100_000
     """Nodes that aliases and merge keys may add by repeating what an anchor holds."""
 
