@@ -15,6 +15,7 @@ from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
 from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
 from noetlvm.language.keychain_kinds import PLUGIN_KINDS as PLUGIN_CREDENTIALS
 from noetlvm.language.tool_kinds import PLUGIN_KINDS, Input, Setting, ToolKind, builtin_kinds, kind_names
+from noetlvm.limits import PROFILES
 
 Schema = dict[str, Any]
 
@@ -38,6 +39,12 @@ _FIXED = {"apiVersion": "noetl.io/v2", "kind": "Playbook"}
 _CONTROL: dict[str, tuple[str, ...]] = {"task_policy": ("rules",), "then": ("do",)}
 """Keys that lint reports with rules of their own; the schema simply requires them."""
 
+_WITHOUT_EFFECT: Schema = {
+    "kind": {"description": "Has no effect; the word is `profile`.", "not": {"enum": list(PROFILES)}},
+    "requires": {"description": "Has no effect."},
+}
+"""Keys of `executor` that are no error of lint."""
+
 Rules = dict[str, list[list[str]]]
 
 
@@ -49,6 +56,7 @@ def playbook_schema() -> Schema:
         definitions[name]["allOf"] = [_kind_condition(kind) for kind in builtin_kinds().values()]
         definitions[name]["properties"]["kind"] |= _one_of(_tool_kinds())
     definitions["credential"]["properties"]["kind"] |= _one_of({**FORMS, **PROVIDERS, **PLUGIN_CREDENTIALS}, more=True)
+    definitions["executor"]["properties"] |= _WITHOUT_EFFECT
     for key, value in _FIXED.items():
         definitions["playbook"]["properties"][key] |= {"const": value}
     return {
@@ -203,6 +211,8 @@ def _setting(item: Setting) -> Schema:
 def _input(item: Input) -> Schema:
     typed: Schema = {"enum": list(item.choices)} if item.choices else {"type": list(item.types)}
     schema: Schema = {"description": item.doc, "anyOf": [typed, _TEMPLATE]}
+    if item.choices and not any(choice.islower() for choice in item.choices):  # any case is accepted, one is offered
+        schema["anyOf"].append({"type": "string", "pattern": f"^({'|'.join(map(str.lower, item.choices))})$"})
     if item.default is not None:
         schema["default"] = item.default
     return schema

@@ -18,7 +18,8 @@ from noetlc.syntax.template_ast import Template
 from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.yaml_reader import Document
 from noetlvm.language.scopes import TemplatePosition
-from noetlvm.record import IdentityRecord
+from noetlvm.language.tool_kinds import find_kind
+from noetlvm.record import IdentityRecord, changed
 
 if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
@@ -190,7 +191,8 @@ class Model(IdentityRecord, cached=True):
     @cached_property
     def template_sites(self) -> tuple[tuple[Site, Template], ...]:
         """The sites that hold templates, with their parsed templates."""
-        return tuple((site, template) for site in self.sites if (template := site.template) is not None)
+        found = ((site, template) for site in self.sites if (template := site.template) is not None)
+        return tuple((site, _of_source(site, template) if template.problems else template) for site, template in found)
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
@@ -315,6 +317,17 @@ def _task_views(
             continue
         for name, body in ast.named_bodies(entry):
             yield from _task_views(owner, body, f"{label}.{name}.", (*blocks, entry))
+
+
+def _of_source(site: Site, template: Template) -> Template:
+    """Reduce a broken template in Python code to its first problem: the braces are most likely Python's own."""
+    kind = find_kind(site.task.kind) if site.task and site.input else None
+    declared = kind.input(site.input) if kind else None
+    if declared is None or declared.language != "python":
+        return template
+    first = template.problems[0]
+    help = "if the braces are Python's own, put `{% raw %}` before the code and `{% endraw %}` after it"
+    return changed(template, parts=(), problems=(changed(first, help=f"{help}; else {first.help}"),))
 
 
 def _all_sites(model: Model) -> Iterator[Site]:

@@ -81,6 +81,8 @@ def _excused(model: Model) -> dict[str, list[int]]:
             keys = ("kind",) if problem.key in SUGAR else (problem.key, problem.suggestion)
             if problem.object.endswith("_else"):  # `else: {do: fail}`: the `then` between is what was forgotten
                 keys = ("then",)
+            if problem.object == "verdict":  # `then: {do: continue}` in a gate: it says something else than `allow`
+                keys = ("allow",)
             if problem.key in OTHER_NAMES:  # the guard is there, under a name that is not its own
                 keys = ("when",)
             for key in filter(None, keys):

@@ -12,6 +12,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest
+from noetlvm.record import changed
 
 
 class UnknownInput(Rule):
@@ -44,9 +45,9 @@ class UnknownInput(Rule):
             known = [item.name for item in kind.inputs] + (["auth"] if kind.takes_auth else [])
             given = {entry.key.text for entry in view.task.extra}
             absent = [name for name in known if name not in given]
-            for entry in inputs(view):
-                if is_unknown(kind, entry.key.text) and entry.key.text not in PATCHES:
-                    yield self._unknown(kind, entry.key, known, absent)
+            unknown = [entry.key for entry in inputs(view) if is_unknown(kind, entry.key.text)]
+            found = [self._unknown(kind, key, known, absent) for key in unknown if key.text not in PATCHES]
+            yield from _merged(kind, found)
 
     def _unknown(self, kind: ToolKind, key: Scalar, known: list[str], absent: list[str]) -> Finding:
         meant = nearest(key.text, absent)
@@ -69,3 +70,14 @@ class UnknownInput(Rule):
             help = f"`{kind.name}` takes " + (", ".join(f"`{name}`" for name in known) or "no inputs")
         message = f"`{kind.name}` has no input `{key.text}`"
         return self.finding(key.span, message, help, severity=severity, fix=rewrite(key, meant))
+
+
+def _merged(kind: ToolKind, found: list[Finding]) -> Iterator[Finding]:
+    """Yield the errors, and all inputs of a task that no table knows as one warning."""
+    strange = [finding for finding in found if finding.severity is Severity.WARNING]
+    yield from (finding for finding in found if finding.severity is not Severity.WARNING)
+    if len(strange) > 1:
+        first, *others = (finding.message.rpartition(" ")[2] for finding in strange)
+        yield changed(strange[0], message=f"`{kind.name}` has no input {first}, nor {', '.join(others)}")
+    else:
+        yield from strange

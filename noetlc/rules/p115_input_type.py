@@ -8,9 +8,10 @@ from noetlc.analysis.inputs import fits, inputs, typed_tasks
 from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlc.syntax.nodes import MappingEntry, Scalar
+from noetlc.syntax.nodes import MappingEntry, Node, Scalar, plain, scalars
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
+from noetlvm.language.auth_use import ShapeError, read_auth
 from noetlvm.language.tool_kinds import Input
 from noetlvm.nearest import did_you_mean
 
@@ -47,10 +48,22 @@ class InputType(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for view, kind in typed_tasks(model):
+            auth = view.task.get_extra("auth")
+            if auth is not None and kind.takes_auth and kind.input("auth") is None:
+                yield from self._auth(auth)
             for entry in inputs(view):
                 declared = kind.input(entry.key.text)
                 if declared is not None:
                     yield from self._check(entry, declared)
+
+    def _auth(self, auth: Node) -> Iterator[Finding]:
+        if any(scalar.is_template for scalar in scalars(auth)):
+            return
+        try:
+            read_auth(plain(auth))
+        except ShapeError as problem:
+            place = auth.span if isinstance(auth, Scalar) else Span(auth.span.start, auth.span.start + 1)
+            yield self.finding(place, f"`auth`: {problem}", "write `auth: <name of a keychain entry>`")
 
     def _check(self, entry: MappingEntry, declared: Input) -> Iterator[Finding]:
         value = entry.value

@@ -60,7 +60,7 @@ class UnreadPatch(Rule):
             for _, then in thens(view.task):
                 for patch, entry in patches(then):
                     key = entry.key.text
-                    if patch == "set_ctx" and key not in read and key not in reported:
+                    if patch == "set_ctx" and key.isidentifier() and key not in read and key not in reported:
                         reported.add(key)
                         meant = nearest(key, read - model.definitions.ctx)
                         help = f"did you mean `{meant}`, which is read?" if meant else "read it somewhere, or remove it"

@@ -125,9 +125,9 @@ class AdmitRule(Struct):
 
     @property
     def allows(self) -> bool:
-        """Whether it lets a token in, as `then` or `else` says."""
+        """Whether it lets a token in, as `then` or `else` says; one without `allow` is reported as such."""
         then = self.else_.then if self.else_ else self.then
-        return then is not None and then.allow is not None and then.allow.value is True
+        return then is not None and (then.allow is None or then.allow.value is True)
 
 
 class Admit(Struct):

@@ -172,12 +172,21 @@ class ParsedPlaybook(Record):
 
 
 def parse_playbook(root: Node) -> ParsedPlaybook:
-    """Parse a document's root node as a playbook."""
+    """Parse a document's root node as a playbook. A section without a value is as good as none."""
+    if isinstance(root, Mapping):
+        root = changed(root, entries=tuple(entry for entry in root.entries if not _is_empty_section(entry)))
     walk = _Walk()
     if not walk.value(root):
         walk.wrong_type(root, "playbook", "", walk.parser.expected())
         return ParsedPlaybook(None, tuple(walk.problems))
     return ParsedPlaybook(walk.parser.finish(), tuple(walk.problems))
+
+
+_OPTIONAL = frozenset({"executor", "keychain", "workbook", "workload"})
+
+
+def _is_empty_section(entry: MappingEntry) -> bool:
+    return entry.key.text in _OPTIONAL and isinstance(entry.value, Scalar) and entry.value.value is None
 
 
 def describe(node: Node) -> str:

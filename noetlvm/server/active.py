@@ -189,7 +189,8 @@ def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any], *, is
     if playbook is None:
         known = ", ".join(sorted(program.playbooks))
         wanted = f"`{child.path}`" if child.version is None else f"`{child.path}` of version {child.version}"
-        return error("playbook", f"no playbook {wanted} is registered, or in the bundle, which has: {known}")
+        reason = f"no playbook {wanted} is registered, or in the bundle, which has: {known}"
+        return error("playbook", f"{reason}; name its file after that of the playbook that runs it")
     version = playbook.metadata.get("version")
     if child.version is not None and not is_registered and str(version) != str(child.version):
         return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")

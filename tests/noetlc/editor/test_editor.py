@@ -94,6 +94,8 @@ def test_an_editor_shows_a_text_for_a_key(editor: Editor, text: str, expected: s
         TASK % "postgres" + '      auth: "{{ workload.db }}"\n      query: SELECT 1\n',
         f"{STEP}    tool:\n      - get: {{kind: http, url: x}}\n      - {{name: b, kind: noop}}\n",
         f"{STEP}    next: {{arcs: [{{step: end}}]}}\n  - step: end\n    tool: {{kind: noop}}\n",
+        TASK % "http" + "      url: x\n      method: post\n",
+        f"{HEAD}executor: {{kind: noetl_runtime, requires: {{tools: [http]}}}}\nworkflow: []\n",
     ],
 )
 def test_an_editor_reports_nothing_of_a_right_playbook(editor: Editor, text: str) -> None:

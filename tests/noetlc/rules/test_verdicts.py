@@ -219,6 +219,24 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         playbook((FORK_WITH_GATE % ("", DENY)).replace(" is defined", "")),
         [],
     ),
+    "braces of Python": (task("kind: python, code: \"result = f'{{1: {x}}}' + '{%s}' % 3\""), ["error P201"]),
+    "a directive in a gate": (
+        playbook(
+            "  - step: start\n    spec: {policy: {admit: {rules: [{else: {then: {do: continue}}}]}}}\n"
+            "    tool: {kind: noop}\n"
+        ),
+        ["error P304"],
+    ),
+    "inputs that no table knows": (
+        task("kind: http, url: 'https://example.com', frobnicate: 1, twist: 2"),
+        ["warning P114"],
+    ),
+    "a dotted key": (
+        task("kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {a.b: 1}}}}]}}"),
+        ["error P316"],
+    ),
+    "auth that is a list": (task("kind: http, url: 'https://example.com', auth: [a, b]"), ["error P115"]),
+    "sections without a value": (task("kind: noop", "workload:\nkeychain:\nexecutor:\nworkbook:\n"), []),
     "a template of Go": (task('kind: shell, command: [docker, ps, --format, "{{.Names}}"]'), ["error P201"]),
     # What is no mistake.
     "a body that is a mapping": (task('kind: http, method: POST, url: "https://example.com", body: {a: 1}'), []),
@@ -377,6 +395,7 @@ HELPS = {
     "a loop over an expression without braces": 'in: "{{ workload.items }}"',
     "a keychain entry without kind": "form of the secret",
     "a template of Go": "{% raw %}",
+    "braces of Python": "{% raw %}",
     "an event's name of another engine": "step.done",
     "command_0 of several statements": "start.statements[0]",
     "command_0 under data": "start",

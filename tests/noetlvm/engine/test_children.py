@@ -68,7 +68,7 @@ def test_a_failed_child_is_an_error_of_the_task() -> None:
 def test_a_playbook_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
     ending = Session(echo).run(PARENT)
     message = ending.failures[0]["error"]["message"]
-    assert message == "no playbook `child` is registered, or in the bundle, which has: parent"
+    assert message.startswith("no playbook `child` is registered, or in the bundle, which has: parent; name its file")
 
 
 @pytest.mark.parametrize(
