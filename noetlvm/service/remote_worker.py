@@ -33,6 +33,8 @@ MARGIN = 0.15
 """Work stops before its lease ends, by this share of it."""
 RETRY_SECONDS = (0.1, 5.0)
 """Shortest and longest wait before the connection is tried again."""
+RETURN_SECONDS = 1.0
+"""How long a command stays that cannot begin or continue here."""
 BUNDLES_MAX = 100
 SECRET_SETS_MAX = 100
 RESULTS_BYTES = 8 * 1024 * 1024
@@ -240,10 +242,8 @@ class RemoteWorker:
             try:
                 self._begin(work, command["secrets"])
             except (OSError, LookupError, ExpressionError) as error:  # no server, or a lease that is lost by now
-                _LOG.warning("a command cannot begin here: %s", error)
-                part = (work.execution_id, work.run, work.iteration)
-                self._offloads.pop(part, None)
-                self.give_up(part, work.lease)
+                self._offloads.pop((work.execution_id, work.run, work.iteration), None)
+                self._return_later(work, error)
 
     # ---- commands
 
@@ -291,8 +291,13 @@ class RemoteWorker:
         """Return the command of a pipeline that this worker cannot continue, for instance because a result is gone."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            _LOG.warning("a command cannot continue here: %s", error)
-            self.give_up((work.execution_id, work.run, work.iteration), work.lease)
+            self._return_later(work, error)
+
+    def _return_later(self, work: Work, error: BaseException) -> None:
+        """Return a command after a moment: the next try may fail in the same way, and each is an event of the log."""
+        _LOG.warning("a command cannot continue here: %s", error)
+        part = (work.execution_id, work.run, work.iteration)
+        asyncio.get_running_loop().call_later(RETURN_SECONDS, self.give_up, part, work.lease)
 
     def _stop(self, part: Part, lease: int) -> None:
         run = self._runs.get(part)

@@ -19,7 +19,7 @@ from noetlvm.machine.payload import Offload
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.driver import Driver
-from noetlvm.service.remote_worker import LEASE_SECONDS, RemoteWorker
+from noetlvm.service.remote_worker import LEASE_SECONDS, RETURN_SECONDS, RemoteWorker
 from noetlvm.sim.loop import WORLD, Process, SimulatedLoop
 from noetlvm.sim.ports import SimulatedClock
 from noetlvm.store.memory import MemoryStore
@@ -120,6 +120,8 @@ class DeafLink:
     def __init__(self, bundle: Bundle, *works: Work) -> None:
         self._bundle = bundle
         self._outbound: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.returned: dict[int, float] = {}
+        """When leases came back."""
         for seconds, work in enumerate(works):
             command = {"work": to_data(work), "secrets": {}}
             asyncio.get_running_loop().call_later(seconds, lambda command=command: self._answer(commands=[command]))
@@ -133,8 +135,11 @@ class DeafLink:
         yield self
 
     async def send(self, data: bytes) -> None:
-        for report in decode(data).get("reports", ()):
+        message = decode(data)
+        for report in message.get("reports", ()):
             self._answer(answers=[[report["number"], True]])
+        now = asyncio.get_running_loop().time()
+        self.returned |= {lease["lease"]: now for lease in message.get("released", ())}
 
     async def receive(self) -> bytes:
         return encode(await self._outbound.get())
@@ -148,13 +153,17 @@ class DeafLink:
 BUNDLE = Bundle.of(compile_texts([HEAD + CHAIN]))
 
 
-def calls_of(*leases: int, answer: Outcome | None = None) -> list[str]:
-    """Return what became of the calls of a worker with one slot that gets one command under each of these leases.
+def calls_of(*leases: int) -> list[str]:
+    """Return what became of the calls of a worker with one slot that gets one command under each of these leases."""
+    return calls_and_returns(*leases)[0]
 
-    The first command has the answer of a child.
-    """
+
+def calls_and_returns(*leases: int, answer: Outcome | None = None) -> tuple[list[str], dict[int, float]]:
+    """Return the same, and when leases came back; the first command has the answer of a child."""
     loop = SimulatedLoop()  # type: ignore[abstract]
     tools = SlowTools()
+
+    returned: dict[int, float] = {}
 
     async def test() -> None:
         driver = Driver(VirtualStore(loop), MemoryResults(), no_credentials)
@@ -169,10 +178,11 @@ def calls_of(*leases: int, answer: Outcome | None = None) -> list[str]:
         )
         loop.spawn(WORLD, worker.run())
         await asyncio.sleep(LEASE_SECONDS)
+        returned.update(link.returned)
 
     with loop:
         ended(loop, test())
-        return list(tools.calls)
+        return list(tools.calls), returned
 
 
 def test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed() -> None:
@@ -189,4 +199,6 @@ def test_a_command_that_comes_twice_runs_once() -> None:
 
 def test_a_worker_outlives_a_command_whose_stored_result_it_cannot_read() -> None:
     unreadable = ok(Reference("results", "0" * 64, 9_000, "text of 9000"))
-    assert calls_of(1, 2, answer=unreadable) == ["began", "was cancelled"]
+    calls, returned = calls_and_returns(1, 2, answer=unreadable)
+    assert calls == ["began", "was cancelled"]
+    assert returned[1] >= RETURN_SECONDS  # it may come again at once, and fail again
