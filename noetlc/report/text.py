@@ -6,7 +6,6 @@ characters. Nothing from a playbook reaches the terminal uncleaned.
 
 from __future__ import annotations
 
-import textwrap
 import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -97,6 +96,8 @@ def _wrapped(text: str, report: Report, indent: int) -> str:
     """Break a text into lines of the terminal's width; the first one starts after `indent` cells."""
     if report.width is None or indent + len(text) <= _columns(report):
         return text
+    import textwrap  # only a terminal needs it
+
     lines = textwrap.wrap(text, _columns(report) - indent, break_on_hyphens=False)
     return f"\n{' ' * indent}".join(lines)
 
