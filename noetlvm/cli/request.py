@@ -29,6 +29,11 @@ LatestExecution = Annotated[
     Argument(metavar="[EXECUTION]", help="Identifier, or enough of its beginning or end. [default: the latest]"),
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
+SetValues = Annotated[
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
+]
+PayloadFile = Annotated[str | None, Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")]
+CtxFile = Annotated[str | None, Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")]
 Keychain = Annotated[
     list[str] | None,
     Option(

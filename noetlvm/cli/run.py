@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 from noetlvm.cli.database import writing
 from noetlvm.cli.drive import RunOptions, drive
 from noetlvm.cli.request import (
+    CtxFile,
     Database,
     Durability,
     DurabilityLevel,
     EndingJson,
     Keychain,
     MaxParallel,
+    PayloadFile,
     Quiet,
+    SetValues,
     first_ctx,
     request_payload,
 )
-from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import did_you_mean
 
@@ -35,15 +38,9 @@ def run(
     files: Annotated[
         list[str], Argument(metavar="FILE...", help="A .nbc; or a playbook, and then those that it runs.")
     ],
-    set: Annotated[
-        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
-    ] = None,
-    payload: Annotated[
-        str | None, Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")
-    ] = None,
-    ctx: Annotated[
-        str | None, Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")
-    ] = None,
+    set: SetValues = None,
+    payload: PayloadFile = None,
+    ctx: CtxFile = None,
     keychain: Keychain = None,
     db: Database = None,
     max_parallel: MaxParallel = None,

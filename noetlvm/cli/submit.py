@@ -6,7 +6,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from noetlvm.cli.request import EndingJson, Quiet, ServerUrl, TokenFile, first_ctx, request_payload
+from noetlvm.cli.request import (
+    CtxFile,
+    EndingJson,
+    PayloadFile,
+    Quiet,
+    ServerUrl,
+    SetValues,
+    TokenFile,
+    first_ctx,
+    request_payload,
+)
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 
@@ -28,15 +38,9 @@ def submit(
             metavar="FILE...|PATH", help="A .nbc; or a playbook, and then those that it runs; or a registered playbook."
         ),
     ],
-    set: Annotated[
-        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
-    ] = None,
-    payload: Annotated[
-        str | None, Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")
-    ] = None,
-    ctx: Annotated[
-        str | None, Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")
-    ] = None,
+    set: SetValues = None,
+    payload: PayloadFile = None,
+    ctx: CtxFile = None,
     version: Annotated[int | None, Option(min=1, metavar="N", help="Version of a registered playbook.")] = None,
     key: Annotated[str | None, Option(metavar="KEY", help="Starts once, however often it is submitted.")] = None,
     server: ServerUrl = None,
