@@ -78,6 +78,9 @@ def migrate(
     if explain is not None:
         if not single:
             raise CommandError("--explain takes one file")
+        lines = found[0].migration.before.count("\n") + 1
+        if explain > lines:
+            raise CommandError(f"--explain {explain}: {found[0].path} has {lines} lines")
         print(reports.explain(found[0], explain), end="")
         return SUCCESS
     if diff:
@@ -138,7 +141,8 @@ def _file(target: Target, settings: Settings) -> FileReport | str | None:
         return f"{target.path}: cannot be read: {error.strerror or error}"
     if not target.named and not looks_like_playbook(data):
         return None
-    return migrate_bytes(target.path, data, settings)
+    report = migrate_bytes(target.path, data, settings)
+    return None if report.migration.other_kind and not target.named else report
 
 
 def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
@@ -161,7 +165,7 @@ def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
     in_v10 = settings._replace(dialect=DialectChoice.V10)
     errors = _errors(Source(path, migration.after), in_v10)
     remarks = tuple(remarks_on(migration, errors, Source(path, migration.after)) if errors else ())
-    if len(errors) > len(_errors(Source(path, text), in_v10)):
+    if errors and len(errors) > len(_errors(Source(path, text), in_v10)):
         return FileReport(path, changed(migration, after=text), (WORSE, *remarks))
     return FileReport(path, migration, remarks)
 
@@ -178,11 +182,11 @@ def _errors(source: Source, settings: Settings) -> list[Finding]:
 def _write(found: Sequence[FileReport]) -> list[str]:
     problems = []
     for each in found:
-        if not each.migration.changed:
-            continue
         data = each.migration.after.encode("utf-8")
         if each.path == STDIN_NAME:
             sys.stdout.buffer.write(data)
+            continue
+        if not each.migration.changed:
             continue
         try:
             write_atomically(each.path, data)

@@ -298,7 +298,7 @@ _ROWS = (
         "R904",
         "`exports`, `on_no_match`, `bind`",
         "nothing",
-        "write the values with `set_ctx`; write a last rule or arc without condition",
+        "each has a way of its own, which the report names",
         Effect.HAND,
     ),
     Construct("R905", "`env.X`", "nothing", "declare a keychain entry, or pass the value with `--set`", Effect.HAND),

@@ -13,12 +13,16 @@ _SPELLINGS = frozenset({"R301", "R302", "R705", "R706"})
 """Constructs that mean the same in canonical v10: the compiler reads both spellings."""
 
 
+_LONG = 2000
+
+
 @lru_cache(maxsize=8)
 def migration_of(text: str) -> Migration:
     """Return the migration of a text; several rules use the same one."""
     return migrate_text(text)
 
 
+@lru_cache(maxsize=8)
 def fix_by_migration(text: str) -> Fix | None:
     """Return the fix that migrates a whole file; None where nothing would change."""
     migration = migration_of(text)
@@ -35,10 +39,9 @@ def line_edits(migration: Migration) -> list[Edit]:
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [
         Edit(Span(starts[i1], starts[i2]), "".join(new[j1:j2]))
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+        for tag, i1, i2, j1, j2 in _matcher(old, new).get_opcodes()
         if tag != "equal"
     ]
 
@@ -47,9 +50,8 @@ def lines_before(migration: Migration) -> list[int]:
     """Return, for each line of the result, the 1-based line of the original that it comes from."""
     old = [line.strip() for line in _lines(migration.before)]
     new = [line.strip() for line in _lines(migration.after)]
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     found: list[int] = []
-    for _, i1, i2, j1, j2 in matcher.get_opcodes():
+    for _, i1, i2, j1, j2 in _matcher(old, new).get_opcodes():
         found += [min(i1 + offset, max(i1, i2 - 1)) + 1 for offset in range(j2 - j1)]
     return found
 
@@ -71,6 +73,11 @@ def span_before(migration: Migration, span: Span, before: Source, after: Source,
         return Span(start + column - 1 + moved, start + column - 1 + moved + (span.end - span.start))
     first = start + len(old_text) - len(old_text.lstrip())
     return Span(first, start + len(old_text))
+
+
+def _matcher(old: list[str], new: list[str]) -> difflib.SequenceMatcher[str]:
+    """Compare lines; in a long file, those that it repeats often are not compared, for that takes quadratic time."""
+    return difflib.SequenceMatcher(None, old, new, autojunk=len(new) > _LONG)
 
 
 def _lines(text: str) -> list[str]:

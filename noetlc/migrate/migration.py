@@ -46,6 +46,8 @@ class Migration(Record):
     changes: tuple[Rewrite, ...] = ()
     problem: str = ""
     """Why the text could not be migrated at all."""
+    other_kind: str = ""
+    """What the document is, if not a playbook: it is left alone."""
 
     @property
     def changed(self) -> bool:
@@ -71,6 +73,8 @@ def migrate_document(text: str, document: Document) -> Migration:
     root = DocumentReader(text).read(document.root)
     if not isinstance(root, Map):
         return Migration(text, text, recognised, problem="it is not a playbook")
+    if root.text("kind") not in ("", "Playbook"):
+        return Migration(text, text, recognised, other_kind=root.text("kind"))
     log = RewriteLog()
     _Passes(text, root, recognised.dialect, log).run()
     after = _written(text, root)
@@ -103,8 +107,6 @@ class _Passes:
         self._log = log
 
     def run(self) -> None:
-        if self._root.text("kind") not in ("", "Playbook"):
-            return
         shape_document(self._root, self._log)
         for body in steps_of(self._root):
             sinks_to_tasks(body, self._log)

@@ -120,7 +120,7 @@ def _file_data(report: FileReport) -> dict[str, Any]:
     changes = [(change, remark_on(change, source)) for change in report.migration.changes]
     return {
         "path": report.path,
-        "dialect": report.migration.recognised.dialect.value,
+        "dialect": None if report.migration.problem else report.migration.recognised.dialect.value,
         "status": report.status.value,
         "changed": report.migration.changed,
         "problem": report.migration.problem or None,
@@ -153,7 +153,8 @@ def as_markdown(reports: Sequence[FileReport]) -> str:
     for report in reports:
         codes = Counter(change.code for change in report.migration.changes)
         listed = ", ".join(f"{code} ({count})" if count > 1 else code for code, count in sorted(codes.items()))
-        lines.append(f"| `{report.path}` | {report.migration.recognised.dialect} | {report.status} | {listed} |")
+        dialect = report.migration.problem or report.migration.recognised.dialect
+        lines.append(f"| `{report.path}` | {dialect} | {report.status} | {listed} |")
     waiting = [report for report in reports if report.remarks]
     if waiting:
         lines += ["", "## Needs a hand"]

@@ -24,6 +24,11 @@ _LEFT_ALONE = frozenset({"attach"})
 """Inputs that take another form than their spelling does: the compiler converts them."""
 _ARGUMENTS = {"python": "args", "workbook": "args", "playbook": "workload", "postgres": "params", "duckdb": "params"}
 _SPEC = "spec."
+_INSTEAD = {
+    "exports": "print the values, and write them with `set_ctx` in a rule of the task",
+    "on_no_match": "write a last arc without a condition, or set `executor.spec.no_next_is_error`",
+    "bind": "write the values with `set_ctx` in a rule of the task",
+}
 
 
 def shape_document(root: Map, log: RewriteLog) -> None:
@@ -100,7 +105,7 @@ def shape_step(step: Map, log: RewriteLog, *, older: bool) -> None:
     for word in ("on_no_match", "bind"):
         pair = step.pair(word)
         if pair:
-            log.add("R904", pair.span, f"`{word}` has no counterpart")
+            log.add("R904", pair.span, f"`{word}` has no counterpart: {_INSTEAD[word]}")
 
 
 def _loop(step: Map, log: RewriteLog) -> None:
@@ -229,7 +234,7 @@ def shape_task(task: Map, log: RewriteLog) -> None:
     _settings(task, kind, log)
     exports = task.pair("exports")
     if exports and kind == "shell":
-        log.add("R904", exports.span, "`exports` has no counterpart")
+        log.add("R904", exports.span, f"`exports` has no counterpart: {_INSTEAD['exports']}")
     if kind and find_kind(kind) is None:
         log.add("R913", task.span, f"no tool of kind `{kind}` is installed")
 

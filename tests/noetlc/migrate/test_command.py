@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from noetlc.lint.check import check_source
+from noetlc.migrate import lines
+from noetlc.settings import DialectChoice, Settings
+from noetlc.syntax.span import Source
+
 if TYPE_CHECKING:
     from tests.commands import Command
 
@@ -89,7 +94,7 @@ def test_the_markdown_report_has_a_summary_and_what_needs_a_hand(noetlc: Command
     answer = noetlc("migrate", ".", "--report", "markdown")
     assert answer.out.startswith("# Migration\n\n3 files: ")
     assert "| `b.yaml` | eval | migrated |" in answer.out
-    assert "- line 7, R904: `on_no_match` has no counterpart." in answer.out
+    assert "- line 7, R904: `on_no_match` has no counterpart: write a last arc" in answer.out
 
 
 def test_explain_says_what_becomes_of_a_line(noetlc: Command, folder: Path) -> None:
@@ -168,3 +173,49 @@ def test_single_words_of_another_dialect_are_fixed_by_migration(
     assert code in {row["code"] for row in found}
     assert noetlc("lint", "x.yaml", "--dialect", "v10", "--fix", "--unsafe-fixes", "--select", code).code == 0
     assert noetlc("lint", "x.yaml").code == 0
+
+
+def test_standard_input_that_is_canonical_is_written_as_it_is(noetlc: Command) -> None:
+    assert (
+        noetlc("migrate", "-", "--write", stdin=CANONICAL.encode()).out == f"{CANONICAL}1 file: 1 already canonical\n"
+    )
+
+
+def test_documents_of_other_kinds_in_a_folder_are_left_alone(noetlc: Command, folder: Path) -> None:
+    (folder / "e.yaml").write_text("apiVersion: noetl.io/v2\nkind: Subscription\nvars: { x: 1 }\n", encoding="utf-8")
+    (folder / "f.yaml").write_bytes(b"apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: \xff }\n")
+    found = json.loads(noetlc("migrate", ".", "--report", "json").out)["files"]
+    assert [(each["path"], each["dialect"]) for each in found] == [
+        ("a.yaml", "v10"),
+        ("b.yaml", "eval"),
+        ("c.yaml", "eval"),
+        ("f.yaml", None),
+    ]
+
+
+def test_a_line_that_the_file_does_not_have_is_not_explained(noetlc: Command, folder: Path) -> None:
+    answer = noetlc("migrate", "b.yaml", "--explain", "9999")
+    assert (answer.code, "b.yaml has" in answer.err) == (2, True)
+
+
+def test_errors_of_a_result_are_reported_once_and_at_the_lines_of_the_file(noetlc: Command, folder: Path) -> None:
+    older = OLDER.replace(
+        "workflow:\n", "workflow:\n  - step: before\n    on_no_match: fail\n    tool: {kind: noopp}\n"
+    )
+    (folder / "g.yaml").write_text(older, encoding="utf-8")
+    answer = noetlc("migrate", "g.yaml", "--check")
+    codes = [line.split()[1] for line in answer.out.splitlines() if line.startswith("  g.yaml:")]
+    assert "R904" in codes
+    assert "P020" not in codes
+
+
+def test_one_migration_is_the_fix_of_every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = "{{ kind: noop, eval: [{{ else: {{ do: break }} }}] }}"
+    step = "  - step: s{0}\n    tool: [{{ t: " + task + " }}]\n    next: [start]\n"
+    text = CANONICAL + "".join(step.format(number) for number in range(30))
+    compared: list[int] = []
+    line_edits = lines.line_edits
+    monkeypatch.setattr(lines, "line_edits", lambda migration: compared.append(1) or line_edits(migration))
+    findings = check_source(Source("x.yaml", text), Settings(dialect=DialectChoice.V10)).findings
+    assert sum(finding.fix is not None for finding in findings) >= 60
+    assert len(compared) <= 1
