@@ -130,10 +130,10 @@ _GUARD = "when: \"{{ event.name == 'step.done' }}\""
             "  next:\n    - step: finish\n      args: {a: 1}\n",
             f"  next:\n    arcs:\n      - step: finish\n        {_GUARD}\n        args: {{a: 1}}\n",
         ),
-        ("  next:\n  - step: finish\n", f"  next:\n    arcs:\n      - step: finish\n        {_GUARD}\n"),
+        ("  next:\n  - step: finish\n", f"  next:\n    arcs:\n    - step: finish\n      {_GUARD}\n"),
         (
             "  next:  # where to\n    # the end\n    - step: finish  # last\n\n    - step: start\n  # after\n",
-            f"  next:  # where to\n    # the end\n    arcs:\n      - step: finish  # last\n        {_GUARD}\n\n"
+            f"  next:\n    arcs:  # where to\n      # the end\n      - step: finish  # last\n        {_GUARD}\n\n"
             f"      - step: start\n        {_GUARD}\n  # after\n",
         ),
         (
