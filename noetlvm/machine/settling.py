@@ -146,7 +146,8 @@ class Settling:
         if is_admitted:
             self._enter(number, step)
         elif step.drops_denied:
-            self._reject(number, step, reason="denied", **denial(step.admit, names))
+            why = denial(step.admit, names) | self._never_admitted(number, token)
+            self._reject(number, step, reason="denied", **why)
         elif token.is_denied:
             del self._state.untested[number]
         else:

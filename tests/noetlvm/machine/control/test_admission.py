@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from noetlvm.data.event import Event
 from noetlvm.machine.messages import Work
 from tests.noetlvm.machine.control.drive import Drive, Hand, Play, ok
@@ -97,3 +99,13 @@ def test_a_gate_opens_while_the_step_that_wrote_to_ctx_still_runs() -> None:
     (work,) = drive.ready
     drive.take(drive.control.report(*work[:3], drive.play(drive.control.work(work))[:1]))  # type: ignore[operator]
     assert drive.steps() == ["start", "work", "waits"]
+
+
+@pytest.mark.parametrize("on_deny", ["", "on_deny: drop, "])
+def test_an_entry_token_that_is_never_admitted_fails_the_execution(on_deny: str) -> None:
+    rules = "rules: [{ else: { then: { allow: false } } }]"
+    drive = Drive(
+        f"- step: start\n  spec: {{ policy: {{ admit: {{ {on_deny}{rules} }} }} }}\n  tool: {{ kind: noop }}\n"
+    ).run()
+    assert drive.state.status == "failed"
+    assert drive.state.failures[0]["error"]["kind"] == "admission"

@@ -188,7 +188,7 @@ def test_without_a_delay_there_is_no_wait() -> None:
     assert "wait_s" not in ran.events[0].data
 
 
-@pytest.mark.parametrize("delay", ["soon", True, [1], float("nan")])
+@pytest.mark.parametrize("delay", ["soon", True, [1], float("nan"), float("inf"), "1e999"])
 def test_a_delay_that_is_no_number_fails_the_task(delay: object) -> None:
     rule = retry(", attempts: 5, delay: '{{ ctx.delay }}'")
     ran = run(pipeline_of(rules(rule)), error(), within=scope(ctx={"delay": delay}))
