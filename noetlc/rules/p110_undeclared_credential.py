@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from noetlc.analysis.credentials import NamedEntry, entries_read, implied_keychain, named_entries
 from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
+from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.span import Span
 from noetlvm.nearest import did_you_mean
+
+_PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 class UndeclaredCredential(Rule):
@@ -79,8 +82,24 @@ class UndeclaredCredential(Rule):
             f"no `keychain` declares `{first.name}`{others}: it is looked up as a `{first.form}`",
             f"declare it: `keychain: [{listed}{', …' if more > 2 else ''}]`",
             severity=Severity.WARNING,
-            fix=migration_fix(model),
+            fix=_declared(model, implied),
         )
+
+
+def _declared(model: Model, implied: list[NamedEntry]) -> Fix | None:
+    """Return the fix that writes the keychain which the canonical form has, before the first section after it."""
+    keys = model.playbook.keys
+    after = min((keys[key] for key in ("executor", "workload", "workflow", "workbook") if key in keys), default=None)
+    if after is None or model.source.position(after.start).column != 1:
+        return None
+    lines = [f"  - {{ name: {used.name}, kind: {used.form} }}" for used in implied if _PLAIN.fullmatch(used.name)]
+    text = "\n".join(["keychain:", *lines, ""])
+    is_whole = len(lines) == len(implied)
+    return (
+        Fix("declare what the tasks name", (Edit(Span(after.start, after.start), text),), safe=True)
+        if is_whole
+        else None
+    )
 
 
 def _times(count: int) -> str:

@@ -479,7 +479,10 @@ MECHANICAL = [
 ]
 
 
-@pytest.mark.parametrize("name", ["other spellings", "other spellings of SQL", "job.uuid", "an input under spec"])
+SPELLED = ["other spellings", "other spellings of SQL", "job.uuid", "an input under spec"]
+
+
+@pytest.mark.parametrize("name", [*SPELLED, "credentials without a keychain"])
 def test_safe_fixes_leave_nothing_of_another_spelling(name: str) -> None:
     fixed = fix_text(VERDICTS[name][0], findings, unsafe=False)
     assert shown(fixed.text) == []
