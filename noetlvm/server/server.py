@@ -522,7 +522,8 @@ class Server:
     def refresh(self, active: Active) -> None:
         """Read an execution again if another server has moved it on and nothing of it waits here."""
         row = self.store.execution(active.execution_id)
-        if row is not None and row.seq != active.row.seq and active not in self._unwritten:
+        waits = active.inbox or active in self._unwritten
+        if row is not None and row.seq != active.row.seq and not waits:
             self._read_again(active, row)
 
     def _reload(self, active: Active) -> None:

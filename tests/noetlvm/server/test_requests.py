@@ -57,6 +57,27 @@ def test_a_start_that_is_delivered_again_after_the_end_is_acknowledged() -> None
     assert server.active == {}
 
 
+def test_a_start_that_waits_while_another_server_starts_the_same_execution_is_no_second_start() -> None:
+    store = RepeatingStore()
+    first, second = (
+        Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+        for _ in range(2)
+    )
+    bundle = Bundle.of(compile_texts([CHILD]))
+    first.start(bundle, {})
+    decided(first)  # the store has the bundle
+    wanted = (ExecutionRequest("both", "start", ["tests/child", list(Request("both", bundle.id, {}))], 7),)
+    store.again = wanted
+    first.collect_requests()
+    store.again = wanted
+    second.collect_requests()
+    decided(second)
+    first.refresh(first.active["both"])  # it claims a command that the other has opened
+    decided(first)
+    names = [recorded.event.name for recorded in store.events("both")]
+    assert names.count("playbook.execution.requested") == 1
+
+
 PARENT = """
 apiVersion: noetl.io/v2
 kind: Playbook
