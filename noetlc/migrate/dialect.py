@@ -40,6 +40,7 @@ _STEP_MARKS = {
     "input": Dialect.IO,
     "output": Dialect.IO,
 }
+_LOOP_MARKS = ("collection", "element")
 _TASK_MARKS = {
     "eval": Dialect.EVAL,
     "input": Dialect.IO,
@@ -97,6 +98,8 @@ def _marks(root: Node | None) -> Iterator[tuple[Dialect, str]]:
     executor = root.get("executor")
     if isinstance(executor, Mapping) and executor.get("kind") is not None:
         yield Dialect.EVAL, "`executor.kind`"
+    if isinstance(root.get("workbook"), Sequence):
+        yield Dialect.EVAL, "`workbook` as a list"
     workflow = root.get("workflow")
     for step in workflow.items if isinstance(workflow, Sequence) else ():
         if isinstance(step, Mapping):
@@ -108,6 +111,10 @@ def _step_marks(step: Mapping) -> Iterator[tuple[Dialect, str]]:
         word, value = entry.key.text, entry.value
         if word in _STEP_MARKS:
             yield _STEP_MARKS[word], f"`{word}` on a step"
+            if word == "case" and isinstance(value, Sequence):
+                yield from [(Dialect.CASE, "its entries")] * len(value.items)
+        elif word == "loop" and isinstance(value, Mapping):
+            yield from ((Dialect.EVAL, f"`loop.{old}`") for old in _LOOP_MARKS if value.get(old) is not None)
         elif word == "next":
             yield from _next_marks(value)
         elif word == "spec" and isinstance(value, Mapping) and value.get("next_mode") is not None:

@@ -219,3 +219,14 @@ def test_one_migration_is_the_fix_of_every_finding(monkeypatch: pytest.MonkeyPat
     findings = check_source(Source("x.yaml", text), Settings(dialect=DialectChoice.V10)).findings
     assert sum(finding.fix is not None for finding in findings) >= 60
     assert len(compared) <= 1
+
+
+@pytest.mark.parametrize(
+    "name", ["case-several-targets", "older-workbook-task-by-name", "case-negated-result-after-failure"]
+)
+def test_a_short_file_of_another_dialect_gets_one_finding_too(name: str) -> None:
+    text = (CASES / f"{name}.yaml").read_text("utf-8")
+    text = text.replace("tool: { kind: workbook", "loop: { collection: [1], element: n }\n    tool: { kind: workbook")
+    findings = check_source(Source("x.yaml", text)).findings
+    assert [finding.code for finding in findings] == ["P900"]
+    assert "noetlc migrate" in findings[0].help
