@@ -192,7 +192,7 @@ class Model(IdentityRecord, cached=True):
     def template_sites(self) -> tuple[tuple[Site, Template], ...]:
         """The sites that hold templates, with their parsed templates."""
         found = ((site, template) for site in self.sites if (template := site.template) is not None)
-        return tuple((site, _of_source(site, template) if template.problems else template) for site, template in found)
+        return tuple((site, _reduced(site, template) if template.problems else template) for site, template in found)
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
@@ -319,15 +319,20 @@ def _task_views(
             yield from _task_views(owner, body, f"{label}.{name}.", (*blocks, entry))
 
 
-def _of_source(site: Site, template: Template) -> Template:
-    """Reduce a broken template in Python code to its first problem: the braces are most likely Python's own."""
+def _reduced(site: Site, template: Template) -> Template:
+    """Reduce a broken template to the problem from which others follow.
+
+    In Python code the braces are most likely Python's own. A statement that does not work defines names that the rest
+    of the text reads.
+    """
     kind = find_kind(site.task.kind) if site.task and site.input else None
     declared = kind.input(site.input) if kind else None
-    if declared is None or declared.language != "python":
-        return template
-    first = template.problems[0]
-    help = "if the braces are Python's own, put `{% raw %}` before the code and `{% endraw %}` after it"
-    return changed(template, parts=(), problems=(changed(first, help=f"{help}; else {first.help}"),))
+    if declared is not None and declared.language == "python":
+        first = template.problems[0]
+        help = "if the braces are Python's own, put `{% raw %}` before the code and `{% endraw %}` after it"
+        return changed(template, parts=(), problems=(changed(first, help=f"{help}; else {first.help}"),))
+    statement = next((problem for problem in template.problems if problem.kind == "statement"), None)
+    return changed(template, parts=(), problems=(statement,)) if statement else template
 
 
 def _all_sites(model: Model) -> Iterator[Site]:

@@ -219,6 +219,10 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         playbook((FORK_WITH_GATE % ("", DENY)).replace(" is defined", "")),
         [],
     ),
+    "a statement that does not work": (
+        task("kind: shell, command: '{% macro f(x) %}{{ x }}{% endmacro %}{{ f(1) }}'"),
+        ["error P207"],
+    ),
     "braces of Python": (task("kind: python, code: \"result = f'{{1: {x}}}' + '{%s}' % 3\""), ["error P201"]),
     "a directive in a gate": (
         playbook(
