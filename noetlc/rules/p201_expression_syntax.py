@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from noetlc.finding import Severity
+from collections.abc import Iterator
+
+from noetlc.analysis.model import Model
+from noetlc.finding import Edit, Finding, Fix, Severity
 from noetlc.rules.rule import TemplateProblemRule
+from noetlc.syntax.span import Span
+from noetlc.syntax.template_mistakes import go_stretch
+from noetlvm.record import changed
 
 
 class ExpressionSyntax(TemplateProblemRule):
@@ -45,3 +51,19 @@ class ExpressionSyntax(TemplateProblemRule):
     """
     covers = ("formal §3.1", "S12")
     kinds = frozenset({"syntax", "unclosed", "block", "string"})
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        of_go = {
+            model.place(site, template.problems[0].span): model.place(site, stretch)
+            for site, template in model.template_sites
+            if template.problems and (stretch := go_stretch(template.text))
+        }
+        for finding in super().check(model):
+            stretch = of_go.get(finding.span)
+            yield changed(finding, fix=_as_text(stretch)) if stretch else finding
+
+
+def _as_text(stretch: Span) -> Fix:
+    marks = ((stretch.start, "{% raw %}"), (stretch.end, "{% endraw %}"))
+    edits = tuple(Edit(Span(place, place), mark) for place, mark in marks)
+    return Fix("mark it as text with `{% raw %}`", edits, safe=False)

@@ -24,6 +24,8 @@ _SHOWN_MAX = 30
 _RAW = "put `{% raw %}` before and `{% endraw %}` after it"
 _GO = re.compile(r"\{\{-?\s*(?:\.(?![\d.])|(?:if|index|json|len|printf?|println|range|with)\s+[.$])[^{}]*\}\}")
 """A mark that begins with a field (`.Names`), or with a word of Go before a field or a variable."""
+_GO_MARK = re.compile(r"\{\{-?\s*(?:[.$]|(?:else|end|if|index|json|len|printf?|println|range|with)\b)")
+_MARK = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 class Slip(NamedTuple):
@@ -109,6 +111,16 @@ def unclosed_mark(text: str, opening: Opening, end: TemplateToken) -> TemplatePr
     if end.terminal == Trouble.SINGLE_CLOSE and text[: end.span.start].rstrip().endswith("}"):
         return TemplateProblem("unclosed", end.span, message, "write `} }}`: the first `}` ends the mapping")
     return TemplateProblem("unclosed", end.span, message, f"write `{wanted}`")
+
+
+def go_stretch(text: str) -> Span | None:
+    """Return the part of a text that is a template of Go; None if none is, or if other templates stand within it."""
+    found = _GO.search(text)
+    marks = list(_MARK.finditer(text, found.start())) if found else []
+    of_go = [mark for mark in marks if _GO_MARK.match(mark[0])]
+    if not of_go or marks[: len(of_go)] != of_go:
+        return None
+    return Span(of_go[0].start(), of_go[-1].end())
 
 
 def go_template(text: str) -> TemplateProblem | None:

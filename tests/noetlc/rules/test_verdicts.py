@@ -476,6 +476,7 @@ MECHANICAL = [
     "data of an SQL result",
     "a workbook that is a list",
     "a task of the workbook by name",
+    "a template of Go",
     "command_0 of several statements",
     "command_0 under data",
     "status_code of outcome.http",
