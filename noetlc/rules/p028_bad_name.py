@@ -15,6 +15,7 @@ _STEP = re.compile(r"[^\W\d][\w-]*(/(?!(admit|tool|in|when|args)(/|\Z))[^\W\d][\
 """Parts may follow a slash, but for those that addresses have after a step's name."""
 _VARIABLE = re.compile(r"[^\W\d]\w*\Z")
 _LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
+_ONE_LINE = re.compile(r"[^\x00-\x1f\x7f]*\Z")
 
 
 class BadName(Rule):
@@ -48,6 +49,8 @@ class BadName(Rule):
                     f"use underscores: `{_mended(name.text)}`",
                     severity=Severity.WARNING,
                 )
+            elif pattern is _ONE_LINE and not pattern.match(name.text):
+                yield self.finding(name.span, f"{what} has a control character", "write it on one line, without tabs")
             elif not pattern.match(name.text):
                 hyphen = "" if pattern is _VARIABLE else " or hyphens"
                 yield self.finding(
@@ -59,6 +62,10 @@ class BadName(Rule):
 
 
 def _names(model: Model) -> Iterator[tuple[str, Scalar | None, re.Pattern[str]]]:
+    metadata = model.playbook.metadata
+    if metadata is not None:
+        yield "the name of a playbook", metadata.name, _ONE_LINE
+        yield "the path of a playbook", metadata.path, _ONE_LINE
     for credential in model.playbook.keychain or ():
         yield "a keychain name", credential.name, _WORD
     for step in model.steps:

@@ -8,7 +8,7 @@ from noetlc.analysis.model import Model
 from noetlc.analysis.placement import named_pools
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.language.placement import POOL_CHARS_MAX
+from noetlvm.language.placement import POOL_CHARS_MAX, has_control
 
 
 class PoolName(Rule):
@@ -40,6 +40,8 @@ class PoolName(Rule):
                 message = f"a worker pool is a text, and `{pool.text}` is none"
             elif len(pool.value) > POOL_CHARS_MAX:
                 message = f"the name of a worker pool has up to {POOL_CHARS_MAX} characters, and this has more"
+            elif has_control(pool.value):
+                message = "the name of a worker pool has a control character"
             else:
                 continue
             yield self.finding(pool.span, message, "write a name that workers are started with, such as `gpu`")

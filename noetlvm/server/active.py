@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, Recorded
+from noetlvm.language.placement import has_control
 from noetlvm.limits import ARGS_BYTES_MAX, runtime_objection
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.loops import deep_merge
@@ -207,6 +208,9 @@ def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[st
     if objection:
         return f"{objection}; update noetlvm, or change `executor.version`"
     offload = Offload(playbook.limits.max_payload_bytes)
+    pools = [step.pool for step in playbook.steps.values() if has_control(step.pool)]
+    if pools:
+        return f"the name of a worker pool has a control character: {pools[0]!r}"
     odd = [key for key in ctx if not isinstance(key, str) or not key.isidentifier()]
     if odd:
         return f"the keys of `ctx` are plain names, and `{odd[0]}` is none"

@@ -11,11 +11,13 @@ live on different servers, and a crash in between loses nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from typing import Any, TypeAlias
 
 from noetlvm.data.event import Recorded
+from noetlvm.language.placement import has_control
 from noetlvm.machine.decide import decide
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
@@ -75,6 +77,8 @@ TURN_SECONDS = 0.05
 
 _CHILDREN_COUNTED_HERE = 100
 """Children of one request that a server starts before it reads again how many there are."""
+
+_VERSION = re.compile(r"[0-9]{1,9}")
 
 _COUNTS_CACHED = 1_000
 """Requests whose children are counted in memory."""
@@ -403,8 +407,8 @@ class Server:
     def _registered(self, child: Child) -> Bundle | None:
         """Return the bundle that is registered for a child's path: the latest, or the version that its task names."""
         version = "" if child.version is None else str(child.version)
-        if version and not version.isdecimal():
-            return None
+        if has_control(child.path) or (version and not _VERSION.fullmatch(version)):
+            return None  # there is none, and a database may refuse to look for it
         entry = self.store.resolve(child.path, int(version) if version else None)
         return None if entry is None else self._bundle(entry.bundle)
 

@@ -118,6 +118,11 @@ class BodyLimits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # PostgreSQL takes no such text
+            await self._refuse(
+                404 if "\0" in scope["path"] else 400, "nothing has a NUL character in its name", scope, receive, send
+            )
+            return
         headers = dict(scope["headers"])
         announced = headers.get(b"content-length", b"0")
         bytes_max = MESSAGE_BYTES_MAX if _is_worker(scope, headers) else self._bytes_max

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from noetlvm.service.problems import Diagnostic
 from noetlvm.store.interface import PAGE_ROWS, CatalogueEntry, Execution
@@ -12,10 +13,25 @@ from noetlvm.store.interface import PAGE_ROWS, CatalogueEntry, Execution
 PAGE_MAX = 1_000
 """Rows that one page may have."""
 
-PlaybookPath = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+PlaybookPath = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ContentId = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Cursor = Annotated[str, StringConstraints(max_length=500)]
 PageSize = Annotated[int, Field(ge=1, le=PAGE_MAX)]
 DEFAULT_PAGE = PAGE_ROWS
+
+
+def _finite(value: Any) -> Any:
+    """Refuse numbers that Python's reader of JSON accepts though JSON has none."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, float) and not isfinite(one):
+            raise ValueError("NaN and Infinity are no JSON; write null, or a text")
+        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    return value
+
+
+JsonMapping = Annotated[dict[str, Any], AfterValidator(_finite)]
 
 
 class Message(BaseModel):
@@ -61,18 +77,17 @@ class StartRequest(Message):
     """Starts an execution, of a registered playbook or of a bundle."""
 
     path: PlaybookPath | None = None
-    version: int | None = Field(None, ge=1, description="Without it, the latest.")
-    bundle: str | None = Field(None, max_length=100, description="Content id, instead of path and version.")
-    payload: dict[str, Any] = Field({}, description="Merged over the workload's defaults.")
-    ctx: dict[str, Any] = Field({}, description="What ctx begins with.")
+    version: int | None = Field(None, ge=1, le=2**31 - 1, description="Without it, the latest.")
+    bundle: ContentId | None = Field(None, description="Content id, instead of path and version.")
+    payload: JsonMapping = Field({}, description="Merged over the workload's defaults.")
+    ctx: JsonMapping = Field({}, description="What ctx begins with.")
 
 
 class RetryRequest(Message):
     """Continues a failed execution as a new one."""
 
-    bundle: str | None = Field(
+    bundle: ContentId | None = Field(
         None,
-        max_length=100,
         description="Content id of another bundle, which must decide the same on what happened so far.",
     )
 

@@ -17,13 +17,13 @@ from fastapi import APIRouter, Path, Request, Response, WebSocket, WebSocketDisc
 from pydantic import BaseModel, ConfigDict, Field
 
 from noetlvm.data.encoding import decode, encode, references_in
-from noetlvm.data.event import Event
 from noetlvm.language.placement import DEFAULT_POOL, POOL_CHARS_MAX
 from noetlvm.service.access import Caller, TokenAccess, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Part
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
+from noetlvm.service.reported_events import NUMBER_MAX, reported_event
 from noetlvm.service.server_link import MESSAGE_BYTES_MAX, UNAUTHORIZED
 from noetlvm.store.interface import StoreError
 
@@ -34,6 +34,8 @@ RESULT = "application/octet-stream"
 MALFORMED = 4400
 """Code that closes a WebSocket."""
 
+Identifier = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=500)]
+Number = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
 ResultKey = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 
 
@@ -66,10 +68,10 @@ class ReportModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     number: int = Field(ge=0)
-    execution_id: str
-    run: int = Field(ge=1)
-    iteration: str
-    lease: int = Field(ge=1)
+    execution_id: Identifier
+    run: Number
+    iteration: Identifier
+    lease: Number
     events: list[list[Any]]
 
 
@@ -78,10 +80,10 @@ class LeaseModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    execution_id: str
-    run: int = Field(ge=1)
-    iteration: str
-    lease: int = Field(ge=1)
+    execution_id: Identifier
+    run: Number
+    iteration: Identifier
+    lease: Number
 
     @property
     def part(self) -> Part:
@@ -160,7 +162,7 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
     for key, data in message.results:
         if sha256(data).hexdigest() != key:
             raise ValueError("a result does not have the checksum that is its key")
-    reports = [(report, [_event(fields) for fields in report.events]) for report in message.reports]
+    reports = [(report, [reported_event(fields) for fields in report.events]) for report in message.reports]
     worker.is_silent = False
     if message.results:
         # Large ones come before the reports that refer to them, with nothing that says whose they are.
@@ -177,12 +179,6 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
         part = (report.execution_id, report.run, report.iteration)
         driver.report(worker, report.number, part, report.lease, events)
     driver.claim_backlog(worker)
-
-
-def _event(fields: list[Any]) -> Event:
-    if len(fields) != len(Event._fields) or not isinstance(fields[0], str) or not isinstance(fields[1], dict):
-        raise ValueError("an event is malformed")
-    return Event(*fields)
 
 
 def _decoded(data: bytes) -> Any:

@@ -10,6 +10,7 @@ from noetlvm.bytecode.isa import REDUCERS
 from noetlvm.bytecode.limits import LOOPS_MAX
 from noetlvm.bytecode.program import DebugEntry, DebugMap, LoopHeader, PlaybookCode, Program, Transition, addresses
 from noetlvm.bytecode.verify.operands import CheckError
+from noetlvm.language.placement import has_control
 from noetlvm.language.scopes import given_fields
 
 _GIVEN = given_fields("iter")
@@ -23,8 +24,8 @@ def check_playbooks(playbooks: tuple[PlaybookCode, ...]) -> None:
     if not playbooks:
         raise CheckError("V070", 0, "the first playbook of a bundle is the one that it runs")
     for index, playbook in enumerate(playbooks):
-        if not playbook.name or not playbook.path:
-            raise CheckError("V072", index, f"name `{playbook.name}`, path `{playbook.path}`")
+        if not playbook.name or not playbook.path or has_control(playbook.name + playbook.path):
+            raise CheckError("V072", index, f"name {playbook.name!r}, path {playbook.path!r}")
     paths = [playbook.path for playbook in playbooks]
     repeated = first_repeated(paths)
     if repeated is not None:

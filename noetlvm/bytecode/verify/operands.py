@@ -70,7 +70,7 @@ INVALID: dict[str, str] = {
     # -- the net
     "V070": "there is no playbook",
     "V071": "a playbook has no step",
-    "V072": "a playbook has no name or no path",
+    "V072": "a playbook has no name or no path, or one with a control character",
     "V073": "two playbooks have the same path",
     "V074": "the further playbooks are not sorted by path",
     "V075": "two steps have the same name",

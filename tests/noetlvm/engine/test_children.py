@@ -72,7 +72,7 @@ def test_a_playbook_that_is_not_there_is_an_error_that_names_those_that_are() ->
 
 
 @pytest.mark.parametrize(
-    ("version", "result"), [(None, "second"), (1, "first"), ("2", "second"), (3, None), ("x", None)]
+    ("version", "result"), [(None, "second"), (1, "first"), ("2", "second"), (3, None), ("x", None), (10**30, None)]
 )
 def test_a_playbook_that_is_not_in_the_bundle_comes_from_the_catalogue(version: object, result: str | None) -> None:
     session = Session(echo)

@@ -208,6 +208,9 @@ HOSTILE: dict[str, bytes] = {
     "a bomb": b"a: &a [x]\nb: &b [*a, *a]\n" + b"[" * 10_000,
     "a tag": b"kind: !!python/object/apply:os.system [id]",
     "not UTF-8": b"\xff\xfe",
+    "a NUL in its name": HELLO.replace(b"name: hello", b'name: "he\\0llo"'),
+    "a NUL in its path": HELLO.replace(b"path: tests/hello", b'path: "tests/\\0hello"'),
+    "a NUL in a pool": HELLO.replace(b"workload:", b'executor: { spec: { pool: "a\\0b" } }\nworkload:'),
 }
 
 
@@ -223,7 +226,19 @@ def test_hostile_bundles_are_refused(service: Service, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'{"path": 1}', b'{"path": "x", "unknown": 1}', b'{"payload": {}}', b"\xff"]
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'{"path": 1}',
+        b'{"path": "x", "unknown": 1}',
+        b'{"payload": {}}',
+        b"\xff",
+        b'{"path": "tests/hello", "payload": {"a": [NaN]}}',
+        b'{"path": "tests/hello", "ctx": {"a": 1e999}}',
+        b'{"path": "tests/\\u0000hello"}',
+        b'{"bundle": "\\u0000"}',
+    ],
 )
 def test_malformed_starts_are_refused(service: Service, body: bytes) -> None:
     headers = service.as_("run") | {"Content-Type": "application/json"}

@@ -15,6 +15,7 @@ from noetlvm.service import access
 from noetlvm.service.access import TimedConnection
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
+from noetlvm.service.reported_events import reported_event
 from noetlvm.service.server_link import PollingLink, RefusedError, ServerLink, WebSocketLink
 from tests.canary import find_canaries
 from tests.noetlvm.engine.runs import PlayedTools
@@ -99,6 +100,38 @@ def test_a_revoked_token_ends_the_connection_of_its_worker(
 
         made = create_token(service.store, ["worker"], 1.0)
         asyncio.run(run(made.token, lambda: service.store.revoke_token(made.id, 2.0)))
+
+
+ERROR = {"kind": "shell", "message": "exit code 1"}
+DONE = {"outcome": {"status": "ok"}, "do": "continue", "pc": 3}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ["task.done", DONE, 1, "", 1, "a"],
+        ["task.done", DONE, "1", "", 1, "a", 1],
+        ["task.done", DONE, 1, "", 2**70, "a", 1],
+        ["task.done", DONE, 1, "", 1, "a\0", 1],
+        ["task.done", DONE | {"pc": None}, 1, "", 1, "a", 1],
+        ["task.done", DONE | {"outcome": {"error": {}}}, 1, "", 1, "a", 1],
+        ["task.done", DONE | {"iter": 3}, 1, "", 1, "a", 1],
+        ["task.started", {"child": {}}, 1, "", 1, "a", 1],
+        ["step.failed", {}, 1, "", 0, "", 0],
+        ["step.failed", {"error": {"kind": "x"}}, 1, "", 0, "", 0],
+        ["loop.iteration.done", {"result": 1, "stored": {"at": [0]}}, 1, "0", 0, "", 0],
+        ["execution.cancelled", {}, 1, "", 0, "", 0],
+        ["nonsense", {}, 1, "", 0, "", 0],
+    ],
+)
+def test_an_event_that_no_worker_sends_is_refused(fields: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"event|has|field|is"):
+        reported_event(fields)
+
+
+def test_an_event_of_a_worker_is_taken() -> None:
+    for data in (DONE, DONE | {"outcome": {"status": "error", "error": ERROR, "meta": {"ts": 1.5}}, "do": "retry"}):
+        assert reported_event(["task.done", data, 1, "2.0", 1, "a.b", 1]).data == data
 
 
 def test_a_message_may_hold_the_largest_result_of_a_tool() -> None:

@@ -17,6 +17,7 @@ PLAYBOOKS: list[Case] = programs(
     ("V070", "none", ".isa 3"),
     ("V072", "one without a path", '.isa 3\n.playbook "" "main"\n.entry "start"\n.step "start"'),
     ("V072", "one without a name", '.isa 3\n.playbook "main" ""\n.entry "start"\n.step "start"'),
+    ("V072", "a path with a NUL", '.isa 3\n.playbook "ma\\u0000in" "main"\n.entry "start"\n.step "start"'),
     ("V072", "a child without a path", _START + '\n.playbook "" "child"\n.entry "start"\n.step "start"'),
     ("V073", "a child with its parent's path", _START + '\n.playbook "main" "child"\n.entry "start"\n.step "start"'),
     (

@@ -1,0 +1,99 @@
+"""What a worker may report, and in which form: a server folds nothing into its state that has another.
+
+An event that the fold cannot work with would end the server, and once it is in the log every other server too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from noetlvm.data.event import Event
+from noetlvm.language.placement import has_control
+
+NUMBER_MAX = 2**53
+"""Of runs, leases and tasks: databases end not far behind it, and nothing counts so far."""
+
+_FIELDS = (str, dict, int, str, int, str, int)
+"""Types of an event's own fields, in their order."""
+
+_ANY, _NUMBER = (object,), (int, float)
+
+
+class _Key(NamedTuple):
+    """A key of an event's data."""
+
+    types: tuple[type, ...]
+    is_required: bool = False
+    inner: Mapping[str, _Key] = {}
+    """Keys of its own that the fold reads; it may have others."""
+
+
+_MAPPING, _FLAG, _TEXT = _Key((dict,)), _Key((bool,)), _Key((str,))
+_ERROR = {"kind": _Key((str,), is_required=True), "message": _Key(_ANY, is_required=True)}
+_ENDING = {"error": _Key((dict,), is_required=True, inner=_ERROR), "task": _TEXT, "at": _TEXT}
+_CHILD = {
+    "path": _Key((str,), is_required=True),
+    "workload": _MAPPING,
+    "timeout": _Key(_NUMBER),
+    "return_step": _TEXT,
+}
+_OUTCOME = {"meta": _Key((dict,), inner={"ts": _Key(_NUMBER)}), "error": _Key((dict,), inner=_ERROR)}
+
+_REPORTED: Mapping[str, Mapping[str, _Key]] = {
+    "step.started": {},
+    "loop.iteration.started": {},
+    "task.started": {"ts": _Key(_NUMBER), "inputs": _Key(_ANY), "child": _Key((dict,), inner=_CHILD)},
+    "task.done": {
+        "outcome": _Key((dict,), is_required=True, inner=_OUTCOME),
+        "do": _Key((str,), is_required=True),
+        "pc": _Key((int,), is_required=True),
+        "iter": _MAPPING,
+        "ctx": _MAPPING,
+        "wait_s": _Key(_NUMBER),
+        "suspended": _FLAG,
+        "rounds": _Key((list,)),
+        "inputs": _Key(_ANY),
+        "at": _TEXT,
+        "answered": _Key(_ANY),
+        "masked": _FLAG,
+        "bound": _FLAG,
+        "again": _FLAG,
+    },
+    "step.done": {"result": _Key(_ANY)},
+    "step.failed": _ENDING,
+    "loop.iteration.done": {"result": _Key(_ANY)},
+    "loop.iteration.failed": _ENDING,
+}
+
+
+def reported_event(fields: list[Any]) -> Event:
+    """Return the event that a worker sends. Raises ValueError if no worker sends such a one."""
+    if len(fields) != len(_FIELDS) or not all(map(isinstance, fields, _FIELDS)):
+        raise ValueError("an event has other fields")
+    name, data, *rest = fields
+    keys = _REPORTED.get(name)
+    if keys is None:
+        raise ValueError("a worker reports no such event")
+    unknown = [key for key in data if key not in keys]
+    if unknown:
+        raise ValueError(f"{name} has no `{unknown[0]}`")
+    _check(name, data, keys)
+    for field in rest:
+        if has_control(field) if isinstance(field, str) else not 0 <= field <= NUMBER_MAX:
+            raise ValueError("a field of an event cannot be stored")
+    return Event(*fields)
+
+
+def _check(place: str, data: Mapping[Any, Any], keys: Mapping[str, _Key]) -> None:
+    """Refuse data that lacks a key, or has another type of value under it than the fold works with."""
+    for key, (types, is_required, inner) in keys.items():
+        if key not in data:
+            if is_required:
+                raise ValueError(f"{place} has no `{key}`")
+            continue
+        value = data[key]
+        if not isinstance(value, types):
+            raise ValueError(f"`{key}` of {place} is {type(value).__name__}")
+        if inner and isinstance(value, dict):
+            _check(f"{place}.{key}", value, inner)
