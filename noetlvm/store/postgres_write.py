@@ -23,35 +23,50 @@ COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
 
 _head = Struct("!iiIii").pack
 """Dimensions, whether there are nulls, type of the elements, length, and lower bound."""
-_length, _int, _float = Struct("!i").pack, Struct("!iq").pack, Struct("!id").pack
+_length = Struct("!i").pack
 _time = Struct("!d").unpack
 _NULL = _length(-1)
 
 
-def _sized(data: bytes) -> bytes:
-    return _length(len(data)) + data
-
-
 class _Kind(NamedTuple):
-    """A type of columns: its name and number, and how an element is written.
+    """A type of columns: its name and number, and how the elements of a column are written, each after its length.
 
     psycopg finds out the types of a list for each call, which costs a third of a write.
     """
 
     name: str
     number: int
-    element: Callable[[Any], bytes]
+    elements: Callable[[Sequence[Any]], list[bytes]]
 
     def column(self, values: Sequence[Any]) -> bytes:
         """Return a column of rows as an array of PostgreSQL, in its binary form."""
-        elements = [_NULL if value is None else self.element(value) for value in values]
+        elements = self.elements(values)
         return _head(1, _NULL in elements, self.number, len(values), 1) + b"".join(elements)
 
 
-_TEXT = _Kind("text", 25, lambda value: _sized(value.encode()))
-_INT = _Kind("bigint", 20, lambda value: _int(8, value))
-_FLOAT = _Kind("float8", 701, lambda value: _float(8, value))
-_BYTES = _Kind("bytea", 17, _sized)
+def _texts(values: Sequence[str | None]) -> list[bytes]:
+    """Write texts. Most columns repeat a few."""
+    known: dict[str | None, bytes] = {None: _NULL}
+    for value in values:
+        if value not in known:
+            data = value.encode()  # type: ignore[union-attr]  # None is known
+            known[value] = _length(len(data)) + data
+    return [known[value] for value in values]
+
+
+def _datas(values: Sequence[bytes]) -> list[bytes]:
+    return [_length(len(value)) + value for value in values]
+
+
+def _numbers(form: str) -> Callable[[Sequence[Any]], list[bytes]]:
+    pack = Struct(form).pack
+    return lambda values: [_NULL if value is None else pack(8, value) for value in values]
+
+
+_TEXT = _Kind("text", 25, _texts)
+_INT = _Kind("bigint", 20, _numbers("!iq"))
+_FLOAT = _Kind("float8", 701, _numbers("!id"))
+_BYTES = _Kind("bytea", 17, _datas)
 
 
 class _Part(NamedTuple):
