@@ -130,3 +130,22 @@ def test_a_crash_forgets_no_limit() -> None:
     drive, _ = begun(STEP % "{ timeout_s: 10, deadline_s: 40 }")
     again = drive.restart().control
     assert again.next_timer() == drive.control.next_timer() == 110.0
+
+
+NESTED = """
+- step: start
+  spec: { policy: { lifecycle: { timeout_s: 10 } } }
+  loop:
+    in: [1, 2, 3]
+    iterator: n
+    spec: { mode: parallel }
+    loop: { in: [1, 2], iterator: m, spec: { mode: parallel } }
+  tool: { kind: noop }
+"""
+
+
+@pytest.mark.parametrize(("text", "total"), [(LOOP, 3), (NESTED, 0)])
+def test_an_overdue_loop_counts_what_it_would_have_run_only_where_that_is_known(text: str, total: int) -> None:
+    drive, _ = begun(text)
+    failed = at(drive, 110.0).timer()[0]
+    assert failed.data["loop"] == {"total": total, "ok": 0, "failed": 0}

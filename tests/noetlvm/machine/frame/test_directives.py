@@ -6,7 +6,7 @@ import pytest
 
 from noetlvm.bytecode.isa import PIPELINE
 from noetlvm.machine.frame import Frame
-from noetlvm.machine.instructions import BINDERS
+from noetlvm.machine.instructions import BINDERS, DONE, FAILED, Ended
 from noetlvm.machine.state import FrameState
 from tests.noetlvm.machine.frame.pipelines import drive, error, ok, pipeline_of, program_of, rules, run, scope
 
@@ -282,3 +282,21 @@ def test_the_outcome_has_its_attempt_and_what_the_tool_told() -> None:
 def test_a_bare_name_may_be_the_result_of_a_step() -> None:
     show = "- show: { kind: python, code: '', args: { n: '{{ start.n }}' } }"
     assert run(pipeline_of(show), within=scope(results={"start": {"n": 4}})).calls[0].inputs["args"] == {"n": 4}
+
+
+def test_what_a_tool_sees_around_its_call_has_no_secret() -> None:
+    around = scope(results={"start": {"n": 4}}, keychain={"api": {"token": "not-a-real-token"}}, ctx={"page": 2})
+    frame = Frame(pipeline_of("- show: { kind: python, code: '' }"), around, FrameState())
+    frame.advance()
+    seen = frame.context()
+    assert (seen["start"], seen["ctx"]) == ({"n": 4}, {"page": 2})
+    assert not {"keychain", "steps"} & seen.keys()
+
+
+@pytest.mark.parametrize(("pc", "kind"), [(DONE, "done"), (FAILED, "failed")])
+def test_a_pipeline_whose_last_task_has_ended_ends_as_that_says(pc: int, kind: str) -> None:
+    state = FrameState()
+    state.pc, state.prev, state.label = pc, 7, "fetch"
+    ended = Frame(pipeline_of("- fetch: { kind: python, code: '' }"), scope(), state).advance()
+    assert isinstance(ended, Ended)
+    assert (ended.status, ended.result) == (kind, 7 if kind == "done" else None)
