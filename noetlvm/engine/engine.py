@@ -14,6 +14,7 @@ while it is there each tick writes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -30,7 +31,7 @@ from noetlvm.server.active import Active, Ending
 from noetlvm.server.credentials import Resolve, no_credentials
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.server import CONTROLS, TURN_SECONDS, Observer, Server
-from noetlvm.store.interface import Action, Store
+from noetlvm.store.interface import Action, Store, StoreError
 from noetlvm.tools.call import Tools
 from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
 
@@ -389,7 +390,8 @@ class Engine:
         """Look for requests of other processes, in real time whatever the clock says."""
         while True:
             if not self._is_writing:
-                self.server.collect_requests()
+                with contextlib.suppress(StoreError):  # what the store cannot do now is tried again
+                    self.server.collect_requests()
             if self.server.has_inputs():
                 self._wake.set()
             jumped = self.clock.jump() if isinstance(self.clock, SystemClock) else 0.0

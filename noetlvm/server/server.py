@@ -60,7 +60,7 @@ from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import SNAPSHOT_EVENTS, BundleCache, recovered, wants_snapshot
 from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
-from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
+from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store, StoreError
 from noetlvm.tools.call import Outcome, error
 
 Observer = Callable[[Execution, Sequence[Recorded]], None]
@@ -243,8 +243,12 @@ class Server:
     def collect_requests(self) -> None:
         """Take up requests that were stored since the last time."""
         for request in self.store.requests(after=self._last_request):
-            self._last_request = request.number
-            self._deliver(request)
+            before, self._last_request = self._last_request, request.number
+            try:
+                self._deliver(request)
+            except StoreError:
+                self._last_request = before  # it is delivered again once the store works
+                raise
 
     def evict_idle(self, before: float) -> None:
         """Evict executions that got no input since a time: the next input reads them from the store again.

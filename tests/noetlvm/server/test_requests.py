@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import pytest
+
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
@@ -10,7 +14,7 @@ from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
 from noetlvm.server.server import Server
-from noetlvm.store.interface import ExecutionRequest
+from noetlvm.store.interface import Append, ExecutionRequest, StoreError
 from noetlvm.store.memory import MemoryStore
 
 PLAYBOOK = """
@@ -173,3 +177,30 @@ def test_a_process_that_has_the_store_for_itself_leaves_what_it_was_not_given() 
     second.collect_requests()
     assert second.active == {}
     assert [request.action for request in store.requests()] == ["cancel"]
+
+
+class FailingStore(MemoryStore):
+    """Refuses every transaction while it is full."""
+
+    is_full = False
+
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
+        if self.is_full:
+            raise StoreError("database or disk is full")
+        return super().write(batch, bundles)
+
+
+def test_a_request_that_the_store_could_not_acknowledge_is_delivered_again() -> None:
+    store = FailingStore()
+    server = alone(store)
+    id = server.start(Bundle.of(compile_texts([CHILD])), {})
+    decided(server)
+    store.request(id, "cancel")
+    server.submit(server.activate(id), Cancel())
+    decided(server)
+    store.is_full = True
+    with pytest.raises(StoreError):
+        server.collect_requests()
+    store.is_full = False
+    server.collect_requests()
+    assert store.requests() == []
