@@ -56,7 +56,7 @@ class Active:
     __slots__ = (
         "acknowledged", "awaited", "closed", "credentials", "decided", "done", "due", "effects", "events", "inbox",
         "offload", "opened", "playbook", "program", "row", "sent", "shared", "snapshot_seq", "start_key", "state",
-        "used",
+        "unperformed", "used",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +89,8 @@ class Active:
         """Children by identifier: the thread that waits for each, and its key. A cache."""
         self.effects: list[Effect] = []
         """To be performed here."""
+        self.unperformed: list[Effect] = []
+        """Of the last decision: the store failed before they were made into rows."""
         self.forget()
 
     def forget(self) -> None:

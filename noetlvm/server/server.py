@@ -12,7 +12,7 @@ live on different servers, and a crash in between loses nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count, repeat
 from typing import Any, TypeAlias
 
@@ -311,8 +311,12 @@ class Server:
             self._shuffle(waiting)
         if not self._unwritten:
             self._decided_at = self._now()
-        for active in waiting:
-            self._decide_inbox(active)
+        for position, active in enumerate(waiting):
+            try:
+                self._decide_inbox(active)
+            except StoreError:
+                self._waiting = dict.fromkeys(waiting[position:]) | self._waiting
+                raise
             if active.has_news:
                 self._unwritten[active] = None
             elif active not in self._unwritten:
@@ -332,10 +336,12 @@ class Server:
         return bool(self._unwritten)
 
     def _decide_inbox(self, active: Active) -> None:
+        self._perform(active)  # what a store that failed has left
         entries, active.inbox = active.inbox, []
         if self._shuffle is not None:
             entries = _shuffled(entries, self._shuffle)
-        for position, entry in enumerate(entries):
+        while entries:
+            entry = entries.pop(0)
             accepted = _is_current(entry.input, active.state)
             decision = self._decide(
                 active.playbook, active.state, entry.input, self._decided_at, active.offload, self._is_spent
@@ -343,14 +349,20 @@ class Server:
             active.decided.append(entry)
             active.events += decision.events
             active.due = None
-            active.effects += self._performed_here(active, decision.effects)
+            active.unperformed = list(decision.effects)
             if entry.request:
                 active.acknowledged.append(entry.request)
             if entry.done is not None:
                 active.done.append((entry.done, accepted))
-            if decision.rest:
-                # A decision that was cut goes on after what waits behind it: controls and timers come first.
-                active.inbox = [*entries[position + 1 :], *map(WaitingInput, decision.rest), *active.inbox]
+            # A decision that was cut goes on after what waits behind it: controls and timers come first.
+            rest = list(map(WaitingInput, decision.rest))
+            try:
+                self._perform(active)
+            except StoreError:
+                active.inbox = [*entries, *rest, *active.inbox]
+                raise
+            if rest:
+                active.inbox = [*entries, *rest, *active.inbox]
                 self._waiting[active] = None
                 break
         if active.state.is_over:
@@ -364,11 +376,16 @@ class Server:
 
     # ---- effects
 
-    def _performed_here(self, active: Active, effects: Iterable[Effect]) -> Iterator[Effect]:
-        """Make rows of effects; yield those that a worker in this process performs."""
-        for effect in effects:
+    def _perform(self, active: Active) -> None:
+        """Make rows of effects; those that a worker in this process performs wait for `take_effects`.
+
+        Some need the store. If that fails, this is called again: nothing may be lost, and nothing be done twice.
+        """
+        while active.unperformed:
+            effect = active.unperformed[0]
             if _EFFECTS[type(effect)](self, active, effect):
-                yield effect
+                active.effects.append(effect)
+            del active.unperformed[0]
 
     def _open_work(self, active: Active, work: OpenWork) -> bool:
         active.open(work)
@@ -530,7 +547,7 @@ class Server:
     def refresh(self, active: Active) -> None:
         """Read an execution again if another server has moved it on and nothing of it waits here."""
         row = self.store.execution(active.execution_id)
-        waits = active.inbox or active in self._unwritten
+        waits = active.inbox or active in self._waiting or active in self._unwritten
         if row is not None and row.seq != active.row.seq and not waits:
             self._read_again(active, row)
 
@@ -559,7 +576,7 @@ class Server:
 
     def _read_again(self, active: Active, row: Execution) -> None:
         active.forget()
-        active.effects, active.awaited = [], {}
+        active.effects, active.unperformed, active.awaited = [], [], {}
         active.row = row
         # Up to the row: another server may have written more since it was read.
         active.state = recovered(self.store, row.execution_id, row.bundle, row.seq)

@@ -14,7 +14,7 @@ from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
 from noetlvm.server.server import Server
-from noetlvm.store.interface import Append, ExecutionRequest, StoreError
+from noetlvm.store.interface import Append, Execution, ExecutionRequest, StoreError
 from noetlvm.store.memory import MemoryStore
 
 PLAYBOOK = """
@@ -204,3 +204,31 @@ def test_a_request_that_the_store_could_not_acknowledge_is_delivered_again() -> 
     store.is_full = False
     server.collect_requests()
     assert store.requests() == []
+
+
+class UnreadableStore(MemoryStore):
+    """Cannot be read while it is away."""
+
+    is_away = False
+
+    def execution(self, execution_id: str) -> Execution | None:
+        if self.is_away:
+            raise StoreError("the connection to the database was lost")
+        return super().execution(execution_id)
+
+
+def test_a_child_that_is_requested_while_the_store_is_away_is_started_later() -> None:
+    parent = Parent()
+    store = parent.store = parent.server.store = UnreadableStore()
+    parent.id = parent.server.start(Bundle.of(compile_texts([PARENT, CHILD])), {})
+    decided(parent.server)
+    active = parent.server.activate(parent.id)
+    store.is_away = True
+    parent.server.submit(active, parent.child_wanted())
+    with pytest.raises(StoreError):
+        parent.server.decide_waiting()
+    store.is_away = False
+    decided(parent.server)
+    names = [recorded.event.name for recorded in store.events(parent.id)]
+    assert names.count("task.started") == 1
+    assert parent.statuses() == ["running", "running"]
