@@ -14,7 +14,7 @@ from noetlc.migrate.constructs import RewriteLog, described
 from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, mapping, scalar, sequence, template
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, reads, step_facts
 from noetlc.migrate.names import NameScope, ReadAt
-from noetlc.migrate.policies import ERROR, SUCCESS, attempts_of, complete, policy_rules, retry_then
+from noetlc.migrate.policies import ERROR, RETRY_SETTINGS, SUCCESS, attempts_of, complete, policy_rules, retry_then
 from noetlc.migrate.routing import CaseRoute, RouteRewriter, router, targets, wrap
 from noetlc.migrate.shapes import (
     else_rule,
@@ -31,10 +31,6 @@ from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 
-_KNOBS = frozenset(
-    {"max_attempts", "attempts", "count", "initial_delay", "delay", "delay_seconds", "backoff_multiplier", "multiplier"}
-    | {"backoff", "backoff_factor", "max_delay", "jitter", "when", "max_pages"}
-)
 _EVENTS = re.compile(r"\bevent\.(?:name|type)\b")
 _ON_ERROR = re.compile(r"""["'](?:call\.error|call\.failed|step\.failed|step\.error)["']""")
 _ENTERING = re.compile(r"""["']step\.(?:enter|started|start)["']""")
@@ -162,7 +158,7 @@ class CaseRewriter:
 
     def _retry(self, then: Map, action: MapEntry, settings: Map) -> tuple[str, str]:
         """Return the directive of a `retry`, and the condition under which it may run once more."""
-        changing = [pair for pair in settings.pairs if pair.key not in _KNOBS]
+        changing = [pair for pair in settings.pairs if pair.key not in RETRY_SETTINGS]
         if not changing:
             self._log.add("R602", action.span, "`retry` of a case is a policy rule")
             then.pairs.extend(pair for pair in retry_then(settings, self._log, action.span).pairs if pair.key != "do")

@@ -366,6 +366,13 @@ _ROWS = (
         "install a plugin of that kind, or use a kind that is built in",
         Effect.HAND,
     ),
+    Construct(
+        "R917",
+        "a setting of a tool's `retry` that no document names",
+        "nothing",
+        "say it in the `when` of the rule that retries; the setting is left in a comment",
+        Effect.HAND,
+    ),
 )
 
 CONSTRUCTS = {row.code: row for row in _ROWS}

@@ -30,6 +30,11 @@ _DIGITS = re.compile(r"(\d+)\D")
 _PATCHES = frozenset({"set_ctx", "set_iter", "set_vars", "set_shared", "set_prev", "set"})
 _DIRECTIVE_KEYS = _PATCHES | {"do", "attempts", "backoff", "delay", "to"}
 _ATTEMPTS = ("max_attempts", "attempts", "count")
+RETRY_SETTINGS = frozenset(
+    {*_ATTEMPTS, "initial_delay", "delay", "delay_seconds", "backoff_multiplier", "multiplier"}
+    | {"backoff", "backoff_factor", "max_delay", "jitter", "when", "max_pages"}
+)
+"""What a `retry` of another dialect may say, besides other inputs of its task."""
 _REDUCERS = frozenset({"sum", "min", "max", "count", "any", "all", "first", "last", "append", "extend", "merge"})
 _REDUCER_WORDS = {"add": "sum", "increment": "sum", "incr": "sum", "concat": "extend", "set": "last", "replace": "last"}
 
@@ -245,6 +250,10 @@ class PolicyRewriter:
         self._log.add("R303", pair.span, "`retry` is a policy rule")
         guard = settings.leaf("when") or settings.leaf("retry_when")
         condition = expression_in(guard.text) if guard else None
+        for setting in settings.pairs:
+            if setting.key not in RETRY_SETTINGS | {"retry_when"}:
+                self._log.add("R917", setting.span, f"`{setting.key}` of `retry` has no counterpart")
+                self._log.leave(self._step.name, "R917", setting.span)
         if not settings.pairs:
             return
         rules = policy_rules(body)

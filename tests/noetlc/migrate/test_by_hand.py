@@ -82,6 +82,10 @@ vars: { count: 0 }
   - step: start
     tool: { kind: snowflake, query: SELECT 1 }
 """,
+    "R917": """\
+  - step: start
+    tool: { kind: python, code: result = 1, retry: { max_attempts: 2, stop_when: "{{ outcome.result }}" } }
+""",
     "R914": """\
   - step: start
     input: { n: 1 }
