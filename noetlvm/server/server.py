@@ -135,6 +135,8 @@ class Server:
         self._snapshot_events = snapshot_events
         self.bundles = BundleCache(store)
         self._new_bundles: dict[str, bytes] = {}
+        self._batch_bundles: dict[str, bytes] = {}
+        """Those of the batch that is being written: more may come meanwhile."""
         self._waiting: dict[Active, None] = {}
         """Executions with inputs."""
         self._unwritten: dict[Active, None] = {}
@@ -484,16 +486,18 @@ class Server:
 
     def take_batch(self) -> WriteBatch:
         """Return what waits for a write. Nothing may be decided before `finish_write`."""
+        self._batch_bundles = dict(self._new_bundles)
         return {active.execution_id: (active, self._append(active)) for active in self._unwritten}
 
     def write_batch(self, batch: WriteBatch) -> set[str]:
         """Make a batch durable, in any thread; return the executions that lost a race."""
-        return self.store.write([append for _, append in batch.values()], self._new_bundles)
+        return self.store.write([append for _, append in batch.values()], self._batch_bundles)
 
     def finish_write(self, batch: WriteBatch, conflicts: set[str]) -> None:
         """Update the executions of a durable batch, and notify observers."""
         self._unwritten = {}
-        self._new_bundles = {}
+        for bundle in self._batch_bundles:
+            self._new_bundles.pop(bundle, None)
         done: list[tuple[Callable[[bool], None], bool]] = []
         for id, (active, append) in batch.items():
             if id in conflicts:

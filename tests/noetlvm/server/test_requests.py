@@ -232,3 +232,17 @@ def test_a_child_that_is_requested_while_the_store_is_away_is_started_later() ->
     names = [recorded.event.name for recorded in store.events(parent.id)]
     assert names.count("task.started") == 1
     assert parent.statuses() == ["running", "running"]
+
+
+def test_a_bundle_that_comes_while_a_batch_is_written_is_stored_by_the_next() -> None:
+    store = MemoryStore()
+    server = Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids)
+    first, second = (Bundle.of(compile_texts([PLAYBOOK.replace("one", name)])) for name in ("first", "second"))
+    server.start(first, {})
+    server.decide_waiting()
+    batch = server.take_batch()
+    server.start(second, {})
+    server.finish_write(batch, server.write_batch(batch))
+    assert (store.bundle(first.id), store.bundle(second.id)) == (first.data, None)
+    decided(server)
+    assert store.bundle(second.id) == second.data
