@@ -22,7 +22,7 @@ from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError
 from noetlvm.sim.network import Network, WakeUpBus
 from noetlvm.sim.playbooks import Document, random_playbooks
 from noetlvm.sim.ports import CallRecord, SimulatedClock, SimulatedTools, numbered_ids
-from noetlvm.sim.processes import RESTART_SECONDS, Host, SimulatedEngine, SimulatedServer, SimulatedWorker, Surroundings
+from noetlvm.sim.processes import Host, SimulatedEngine, SimulatedServer, SimulatedWorker, Surroundings
 from noetlvm.store.interface import Action, Execution, StoreError
 from noetlvm.store.memory import MemoryStore
 
@@ -226,7 +226,7 @@ class World:
         self.loop.run(self._is_over, self.loop.time() + QUIET_SECONDS)
         self.loop.run(lambda: False, self.loop.time() + _SETTLE_SECONDS)
         # A process that failed in its last write leaves requests to what has ended; the next one acknowledges them.
-        self.loop.run(lambda: not self.store.requests(), self.loop.time() + 2 * RESTART_SECONDS[1])
+        self.loop.run(lambda: not self.store.requests(), self.loop.time() + QUIET_SECONDS)
 
     def _set_up(self) -> None:
         scenario = self.scenario
