@@ -203,7 +203,7 @@ class Engine:
             if self._monotonic() - looked > TURN_SECONDS:  # without a pause, no alarm is set
                 looked = self._monotonic()
                 self._take_due()
-            if self.server.has_inputs() and not (self._is_stopping and self.server.only_continues()):
+            if self.server.has_inputs() and not (self._is_stopping and self.server.can_wait()):
                 await self._tick()
                 ticks += 1
                 is_long = self._monotonic() - turn > TURN_SECONDS

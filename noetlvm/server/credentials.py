@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
-from weakref import ReferenceType, ref
+from weakref import WeakSet
 
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.machine.payload import Offload
@@ -18,7 +18,7 @@ class KnownSecrets:
     def __init__(self) -> None:
         self._redact: Callable[[Any], Any] | None = None
         self._learn: Callable[[Iterable[str]], None] | None = None
-        self._users: list[ReferenceType[Offload]] = []
+        self._users: WeakSet[Offload] = WeakSet()
 
     @property
     def redact(self) -> Callable[[Any], Any] | None:
@@ -34,16 +34,15 @@ class KnownSecrets:
 
             redactor = Redactor()
             self._redact, self._learn = redactor.redact, redactor.learn
-            for user in self._users:
-                if (offload := user()) is not None:
-                    offload.redact_with(self._redact)
-            self._users = []
+            for offload in self._users:
+                offload.redact_with(self._redact)
+            self._users.clear()
         self._learn(secrets)
 
     def used_by(self, offload: Offload) -> None:
         """Let an execution's payloads be redacted as soon as a secret is known."""
         if self._redact is None:
-            self._users = [user for user in self._users if user() is not None] + [ref(offload)]
+            self._users.add(offload)
         else:
             offload.redact_with(self._redact)
 

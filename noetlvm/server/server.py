@@ -75,6 +75,9 @@ Assign = Callable[[Active, OpenWork], tuple[str, float]]
 TURN_SECONDS = 0.05
 """How long decisions may take before everything else in the event loop gets a turn (S62)."""
 
+_REQUESTS_AT_ONCE = 200
+"""Requests that are taken up before what they cause is decided."""
+
 _CHILDREN_COUNTED_HERE = 100
 """Children of one request that a server starts before it reads again how many there are."""
 
@@ -244,13 +247,21 @@ class Server:
 
     def collect_requests(self) -> None:
         """Take up requests that were stored since the last time."""
-        for request in self.store.requests(after=self._last_request):
-            before, self._last_request = self._last_request, request.number
-            try:
-                self._deliver(request)
-            except StoreError:
-                self._last_request = before  # it is delivered again once the store works
-                raise
+        limit = None if self._is_shared else _REQUESTS_AT_ONCE
+        while True:
+            requests = self.store.requests(after=self._last_request, limit=limit)
+            for request in requests:
+                before, self._last_request = self._last_request, request.number
+                try:
+                    self._deliver(request)
+                except StoreError:
+                    self._last_request = before  # it is delivered again once the store works
+                    raise
+            if len(requests) != limit:
+                return
+            if self._waiting:  # the rest after the next write
+                self._has_sent = True
+                return
 
     def evict_idle(self, before: float) -> None:
         """Evict executions that got no input since a time: the next input reads them from the store again.
@@ -307,13 +318,17 @@ class Server:
     # ---- decide
 
     def decide_waiting(self) -> list[Active]:
-        """Decide on all inputs that wait; return the executions that did."""
+        """Decide on the inputs that wait, until the turn is spent; return the executions that did."""
         waiting, self._waiting = list(self._waiting), {}
         if self._shuffle is not None:
             self._shuffle(waiting)
         if not self._unwritten:
             self._decided_at = self._now()
         for position, active in enumerate(waiting):
+            if position and self._is_spent is not None and self._is_spent(0):
+                self._waiting = dict.fromkeys(waiting[position:]) | self._waiting
+                del waiting[position:]
+                break
             try:
                 self._decide_inbox(active)
             except StoreError:
@@ -329,9 +344,9 @@ class Server:
     def has_inputs(self) -> bool:
         return bool(self._waiting)
 
-    def only_continues(self) -> bool:
-        """Return whether all inputs that wait are decisions that were cut: those can wait for ever."""
-        return all(type(entry.input) is Continue for active in self._waiting for entry in active.inbox)
+    def can_wait(self) -> bool:
+        """Return whether all inputs that wait can do so for ever: decisions that were cut, and stored requests."""
+        return all(_is_stored(entry) for active in self._waiting for entry in active.inbox)
 
     @property
     def has_unwritten(self) -> bool:
@@ -689,6 +704,12 @@ def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None])
     queues = {key: iter([one for one, of in zip(entries, reports, strict=True) if of == key]) for key in reports}
     shuffle(reports)
     return [next(queues[key]) for key in reports]
+
+
+def _is_stored(entry: WaitingInput) -> bool:
+    """Return whether an input is delivered again when the execution, or the parent that wants it, is resumed."""
+    given = entry.input
+    return bool(entry.request) or type(given) is Continue or (type(given) is Start and bool(given.request.parent))
 
 
 def _is_current(given: Input, state: State) -> bool:

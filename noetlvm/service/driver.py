@@ -30,6 +30,8 @@ from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
 
+REST_SECONDS = 0.01
+"""How long others get their turn after decisions that took long."""
 LEASE_SECONDS = 15.0
 """How long a command stays with a worker that does not renew it."""
 RECONNECT_SECONDS = 2.0
@@ -129,7 +131,8 @@ class Driver:
                 _LOG.error("the store failed: %s", error)
                 next_poll = loop.time() + self._poll_seconds
             if self._has_work() and not self.failure:
-                await asyncio.sleep(0)
+                # One pass of the event loop answers nobody: a request takes many.
+                await asyncio.sleep(REST_SECONDS if self._is_spent() else 0)
                 continue
             # A timer that sets the event costs less than `wait_for`, which makes a task for each wait.
             timer = loop.call_later(max(0.0, self._wait_seconds(next_poll - loop.time())), self._wake.set)

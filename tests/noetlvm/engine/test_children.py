@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
 from noetlvm.limits import CHILD_DEPTH_MAX, INLINE_BYTES
+from noetlvm.server.active import Active
+from noetlvm.server.server import Server
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
@@ -275,3 +278,31 @@ def test_children_share_the_trace_of_the_execution_at_their_root() -> None:
     root = session.run(ITSELF).execution_id
     assert {row.trace_id for row in session.store.executions()} == {root}
     assert session.store.descendants(root) == 7
+
+
+def test_many_children_are_started_over_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn decides for some executions, however many wait: signals and other executions come in between."""
+    monkeypatch.setattr("noetlvm.server.server._REQUESTS_AT_ONCE", 3)
+    decided: list[int] = []
+    decide_waiting = Server.decide_waiting
+
+    def count(server: Server) -> list[Active]:
+        found = decide_waiting(server)
+        decided.append(len(found))
+        return found
+
+    monkeypatch.setattr(Server, "decide_waiting", count)
+    parent = """
+- step: start
+  loop: { in: "{{ range(20) | list }}", iterator: i, spec: { mode: parallel } }
+  tool: { kind: playbook, path: child }
+"""
+    ending = Session().run(parent, CHILD, monotonic=count_from(0.0))
+    assert ending.status == "success"
+    assert max(decided) == 1
+
+
+def count_from(start: float) -> Callable[[], float]:
+    """Return a clock by which every turn is spent."""
+    seconds = itertools.count(start)
+    return lambda: next(seconds)
