@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KIND = ToolKind(
     name="python",
-    summary="Runs Python in a child process that has limits on time and memory, no network, and changes no file.",
+    summary="Runs Python in a child process: limited time and memory, no network, no file is changed or locked.",
     example="""\
 kind: python
 args: { items: "{{ _prev.data }}" }
@@ -48,8 +48,8 @@ code: |
 )
 
 _ALLOWED = (
-    "a `python` task may read files, but not change them, and has no network: use `kind: http` for requests, "
-    "`postgres`, `duckdb` or `nats` for data, `shell` for files and programs"
+    "a `python` task may read files, but neither change nor lock them (SQLite reads with `?immutable=1`), and has no "
+    "network: use `kind: http` for requests, `postgres`, `duckdb` or `nats` for data, `shell` for files and programs"
 )
 
 

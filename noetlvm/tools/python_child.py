@@ -536,12 +536,15 @@ def is_denied(failed: BaseException | None) -> bool:
             return True
         if isinstance(failed, OSError) and failed.errno in DENIALS:
             return True
+        if getattr(failed, "sqlite_errorname", "") in SQLITE_DENIALS:
+            return True
         reason = getattr(failed, "reason", None)  # `urllib` puts the cause there
         failed = failed.__cause__ or failed.__context__ or (reason if isinstance(reason, BaseException) else None)
     return False
 
 
 DENIALS = (errno.EPERM, errno.EACCES, errno.EROFS, errno.EFBIG, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
+SQLITE_DENIALS = ("SQLITE_PERM", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 
 
 # ---- rights that the fork gives up

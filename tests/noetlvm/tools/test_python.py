@@ -391,11 +391,12 @@ def test_a_script_is_read_from_a_file(run: Run, tmp_path: Path) -> None:
         "import socket\nsocket.gethostbyname('example.invalid')",
         "open('/tmp/x', 'w')",
         "import os\nos.mkdir('/tmp/no-such')",
+        "import sqlite3\nsqlite3.connect('/tmp/no-such.db').execute('create table t (a)')",
     ],
 )
 def test_a_denied_access_says_what_is_allowed_and_which_kind_to_use(run: Run, code: str) -> None:
     message = run("python", {"code": code})["error"]["message"]
-    assert "may read files, but not change them, and has no network" in message
+    assert "may read files, but neither change nor lock them" in message
     assert "`kind: http`" in message
 
 
