@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +129,8 @@ class _Server:
 
     async def close(self) -> None:
         client, self._client = self._client, None
-        if client is not None and not client.is_closed:
-            await client.close()
+        if client is not None:
+            await close_client(client)
 
 
 async def _connected(parts: dict[str, Any]) -> Client:
@@ -230,14 +231,23 @@ def _not_found(**fields: Any) -> Outcome:
     return ok({"status": "not_found", **fields})
 
 
-async def flushed(client: Client) -> None:
+async def close_client(client: Client) -> None:
+    """Close a connection, which may be lost already."""
+    from nats.errors import Error
+
+    with suppress(Error, OSError):
+        if not client.is_closed:
+            await client.close()
+
+
+async def flushed(client: Client, seconds: int = 10) -> None:
     """Wait until the server has what was sent.
 
     The client's ping overtakes commands that it has not written yet: the answer to the first ping shows that they are
     written, the answer to the second that the server has read them.
     """
-    await client.flush()
-    await client.flush()
+    await client.flush(seconds)
+    await client.flush(seconds)
 
 
 # ---- operations

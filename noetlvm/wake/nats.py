@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from nats.aio.client import Client
@@ -10,11 +11,13 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from noetlvm.store.interface import StoreError
-from noetlvm.tools.nats import flushed
+from noetlvm.tools.nats import close_client, flushed
 from noetlvm.wake.interface import Wake
 
 _RECONNECT_SECONDS = 0.5
 _CONNECT_SECONDS = 5.0
+_FLUSH_SECONDS = 2
+"""How long a new subscription waits for the server to have read it."""
 
 
 class NatsWakeUps:
@@ -50,17 +53,14 @@ class NatsWakeUps:
         async def deliver(message: Msg) -> None:
             wake(message.data.decode(errors="replace"))
 
-        try:
-            await self._client.subscribe(self._subject(topic), queue=group, cb=deliver)
-            await flushed(self._client)
-        except (NatsError, OSError, TimeoutError) as error:
-            await self.close()
-            raise StoreError(f"NATS does not answer ({error or type(error).__name__})") from error
         self._wakes.append(wake)
+        # Whatever goes wrong, the client subscribes again when it reconnects.
+        with suppress(NatsError, OSError):
+            await self._client.subscribe(self._subject(topic), queue=group, cb=deliver)
+            await flushed(self._client, _FLUSH_SECONDS)
 
     async def close(self) -> None:
-        if not self._client.is_closed:
-            await self._client.close()
+        await close_client(self._client)
 
     async def _wake_all(self) -> None:
         """After a lost connection: what was sent meanwhile is lost."""

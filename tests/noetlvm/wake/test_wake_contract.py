@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import psycopg
 import pytest
 
+from noetlvm.conformance.databases import NatsProcess
 from noetlvm.store.interface import StoreError
 from noetlvm.wake.interface import LocalWakeUps, WakeUps, pool_topic
 from noetlvm.wake.nats import NatsWakeUps
 from noetlvm.wake.notify import NotifyWakeUps
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
 
 NUMBERS = count()
 Connect = Callable[[], Awaitable[WakeUps]]
@@ -139,6 +146,37 @@ def test_a_listener_whose_connection_was_lost_listens_again_and_looks_at_everyth
         await wake_ups.close()
 
     asyncio.run(asyncio.wait_for(go(), 120))
+
+
+def test_a_subscription_that_finds_nats_gone_works_once_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noetlvm.wake.nats._FLUSH_SECONDS", 1)
+
+    async def go(server: NatsProcess) -> None:
+        wake_ups = await NatsWakeUps.connect(server.address)
+        got: list[str] = []
+        server.kill()
+        await wake_ups.subscribe("t", got.append)
+        server.start()
+        await until(lambda: got == [""])  # what was sent meanwhile is lost
+        await wake_ups.publish("t", "e1")
+        await until(lambda: "e1" in got)
+        server.kill()
+        await wake_ups.close()
+
+    with contextlib.closing(NatsProcess(tmp_path)) as server:
+        asyncio.run(asyncio.wait_for(go(server), 120))
+
+
+def test_closing_a_lost_connection_raises_nothing() -> None:
+    class LostClient:
+        is_closed = False
+
+        async def close(self) -> None:
+            raise ConnectionResetError("Connection lost")
+
+    asyncio.run(NatsWakeUps(cast("Client", LostClient()), "x").close())
 
 
 def test_a_nats_server_that_is_away_is_explained_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
