@@ -11,6 +11,7 @@ import pytest
 
 from noetlvm.command_line.declared import CommandProgram
 from noetlvm.command_line.process import CANNOT_RUN, EXTRAS, run_program
+from noetlvm.language.tool_kinds import builtin_kinds
 
 
 def process(text: str, stdout: int | None = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
@@ -51,6 +52,11 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(
 def test_every_extra_that_a_message_names_exists() -> None:
     offered = metadata("noetlc").get_all("Provides-Extra") or []
     assert set(EXTRAS.values()) <= set(offered)
+
+
+def test_commands_and_tool_kinds_name_the_same_extra_of_a_package() -> None:
+    packages = {kind.package: kind.extra for kind in builtin_kinds().values()}
+    assert {package: extra for package, extra in EXTRAS.items() if packages.get(package, extra) != extra} == {}
 
 
 def test_a_thread_that_is_still_at_work_ends_it() -> None:

@@ -61,7 +61,7 @@ def _verdict(mutant: Mutant, more_seeds: int) -> int:
     try:
         is_caught = _catcher(mutant.caught_by, more_seeds)  # first: a name that nothing has would pass for a catch
         plant(mutant)
-    except Exception:
+    except Exception:  # a name without a test, a text that is gone, a syntax error: nothing of it is a caught bug
         return NOT_PLANTED
     try:
         return CAUGHT if is_caught() else SURVIVED
