@@ -56,7 +56,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def yaml_block(text: str) -> str:
-    shown = dedent(text).strip("\n").encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = text.strip("\n").encode("utf-8", "backslashreplace").decode("utf-8")
     return f"```yaml\n{shown}\n```\n\n"
 
 

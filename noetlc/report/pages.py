@@ -23,8 +23,8 @@ def page(rule: type[Rule]) -> str:
         f"{rule.code} {rule.name} ({rule.severity})",
         textwrap.fill(rule.summary, _WIDTH),
         "\n\n".join(textwrap.fill(part, _WIDTH) for part in rule.why.strip().split("\n\n")),
-        f"Instead of\n\n{_example(rule.bad)}",
-        f"write\n\n{_example(rule.good)}",
+        f"Instead of\n\n{indented(rule.bad)}",
+        f"write\n\n{indented(rule.good)}",
     ]
     if rule.covers:
         paragraphs.append(f"Covers: {', '.join(rule.covers)}")
@@ -46,5 +46,6 @@ def page_json(rule: type[Rule]) -> dict[str, Any]:
     }
 
 
-def _example(text: str) -> str:
-    return textwrap.indent(textwrap.dedent(text).strip("\n"), "    ")
+def indented(example: str) -> str:
+    """Return an example as a block of Markdown."""
+    return textwrap.indent(example.strip("\n"), "    ")

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from noetlc.report.located_finding import FixRow, LocatedFinding, Range, fingerprint, with_ordinals
+from noetlc.report.pages import indented
 from noetlc.report.report import Report
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.rule import Rule
@@ -29,7 +30,7 @@ def render(report: Report) -> str:
 
 
 def _rule(rule: type[Rule]) -> dict[str, Any]:
-    page = f"{rule.why}\n\nInstead of\n\n{_indented(rule.bad)}\n\nwrite\n\n{_indented(rule.good)}\n"
+    page = f"{rule.why}\n\nInstead of\n\n{indented(rule.bad)}\n\nwrite\n\n{indented(rule.good)}\n"
     return {
         "id": rule.code,
         "name": rule.name,
@@ -38,10 +39,6 @@ def _rule(rule: type[Rule]) -> dict[str, Any]:
         "help": {"text": page, "markdown": page},
         "defaultConfiguration": {"level": rule.severity.value},
     }
-
-
-def _indented(example: str) -> str:
-    return "\n".join(f"    {line}".rstrip() for line in example.strip("\n").split("\n"))
 
 
 def _result(row: LocatedFinding, ordinal: int, indexes: dict[str, int]) -> dict[str, Any]:

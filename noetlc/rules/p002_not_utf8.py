@@ -6,33 +6,22 @@ from noetlc.syntax.span import ProblemKind
 
 
 class NotUtf8(ProblemRule):
-    code = "P002"
-    name = "not-utf8"
     severity = Severity.ERROR
     summary = "The file holds bytes that are not UTF-8."
     why = (
         "A playbook is UTF-8 text. A file saved in another encoding reads differently on every machine, "
         "and the names in it no longer match what the author sees."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata:
-      name: caf\udce9
-      path: menu/cafe
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata:
-      name: café
-      path: menu/cafe
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata:
+    -   name: caf\udce9
+    +   name: café
+        path: menu/cafe
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("formal §2.1", "S7")
     kind = ProblemKind.NOT_UTF8

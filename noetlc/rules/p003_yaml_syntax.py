@@ -6,23 +6,17 @@ from noetlc.syntax.span import ProblemKind
 
 
 class YamlSyntax(ProblemRule):
-    code = "P003"
-    name = "yaml-syntax"
     severity = Severity.ERROR
     summary = "The text is not well-formed YAML."
     why = (
         "Nothing can be said about a line that is not YAML. The linter leaves the line out and goes on, so the rest "
         "of the file is still checked for what does not depend on it."
     )
-    bad = """
-    - step: start
-      desc: "greets the night shift
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      desc: "greets the night shift"
-      tool: {kind: noop}
+    example = """
+      - step: start
+    -   desc: "greets the night shift
+    +   desc: "greets the night shift"
+        tool: {kind: noop}
     """
     covers = ("formal §2.1", "S7")
     kind = ProblemKind.YAML_SYNTAX

@@ -6,8 +6,6 @@ from noetlc.syntax.span import ProblemKind
 
 
 class TooLargeError(ProblemRule):
-    code = "P004"
-    name = "too-large"
     severity = Severity.ERROR
     summary = "The document is too large, too deep, or its aliases repeat too much."
     why = (
@@ -15,30 +13,16 @@ class TooLargeError(ProblemRule):
         "(8 MiB unless configured), 64 levels, a million nodes and 100,000 nodes repeated by aliases and merge keys, "
         "so that no file can exhaust the machine that checks it."
     )
-    bad = (
-        """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: deep, path: demo/deep}
-    workload:
-      grid: """
-        + "[" * 65
-        + "]" * 65
-        + """
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    )
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: deep, path: demo/deep}
-    workload:
-      grid: {store: postgres.table, key: grids}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = f"""
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {{name: deep, path: demo/deep}}
+      workload:
+    -   grid: {"[" * 65 + "]" * 65}
+    +   grid: {{store: postgres.table, key: grids}}
+      workflow:
+        - step: start
+          tool: {{kind: noop}}
     """
     covers = ("S7",)
     kind = ProblemKind.TOO_LARGE

@@ -6,21 +6,17 @@ from noetlc.syntax.span import ProblemKind
 
 
 class EmptyDocument(ProblemRule):
-    code = "P005"
-    name = "empty-document"
     severity = Severity.ERROR
     summary = "The file is empty, or holds only comments."
     why = "An empty file is usually a failed checkout or a template that rendered to nothing. It runs nothing."
-    bad = """
-    # the nightly load, to be written
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: nightly_load, path: loads/nightly}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+    - # the nightly load, to be written
+    + apiVersion: noetl.io/v2
+    + kind: Playbook
+    + metadata: {name: nightly_load, path: loads/nightly}
+    + workflow:
+    +   - step: start
+    +     tool: {kind: noop}
     """
     covers = ("formal §2.1",)
     kind = ProblemKind.EMPTY

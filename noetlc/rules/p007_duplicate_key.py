@@ -6,23 +6,15 @@ from noetlc.syntax.span import ProblemKind
 
 
 class DuplicateKey(ProblemRule):
-    code = "P007"
-    name = "duplicate-key"
     severity = Severity.ERROR
     summary = "A mapping gives the same key twice."
     why = "YAML libraries keep one of the two and drop the other without a word, and they do not agree on which."
-    bad = """
-    - step: fetch
-      tool:
-        kind: http
-        url: https://example.com/orders
-        url: https://example.com/orders?page=2
-    """
-    good = """
-    - step: fetch
-      tool:
-        kind: http
-        url: https://example.com/orders
+    example = """
+      - step: fetch
+        tool:
+          kind: http
+          url: https://example.com/orders
+    -     url: https://example.com/orders?page=2
     """
     covers = ("S7",)
     kind = ProblemKind.DUPLICATE_KEY

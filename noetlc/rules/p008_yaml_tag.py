@@ -6,25 +6,18 @@ from noetlc.syntax.span import ProblemKind
 
 
 class YamlTag(ProblemRule):
-    code = "P008"
-    name = "yaml-tag"
     severity = Severity.ERROR
     summary = "A value carries a YAML tag that a playbook has no use for, or that does not fit it."
     why = (
         "Tags make a YAML library build objects of its own. A playbook is plain data: strings, numbers, booleans, "
         "null, lists and mappings."
     )
-    bad = """
-    - step: fetch
-      tool:
-        kind: http
-        url: !Ref api_url
-    """
-    good = """
-    - step: fetch
-      tool:
-        kind: http
-        url: https://example.com/orders
+    example = """
+      - step: fetch
+        tool:
+          kind: http
+    -     url: !Ref api_url
+    +     url: https://example.com/orders
     """
     covers = ("S7",)
     kind = ProblemKind.TAG

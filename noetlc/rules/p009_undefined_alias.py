@@ -6,31 +6,19 @@ from noetlc.syntax.span import ProblemKind
 
 
 class UndefinedAlias(ProblemRule):
-    code = "P009"
-    name = "undefined-alias"
     severity = Severity.ERROR
     summary = "An alias names an anchor that is not defined before it, or that it stands inside of."
     why = "The value that the alias should repeat does not exist, so the field is empty when the playbook runs."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workload:
-      headers: *defaults
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workload:
-      common: &defaults {accept: application/json}
-      headers: *defaults
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      workload:
+    +   common: &defaults {accept: application/json}
+        headers: *defaults
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("S7",)
     kind = ProblemKind.ALIAS

@@ -11,25 +11,18 @@ _UNQUOTED_TEMPLATE = re.compile(r"\{\{[^\"\n{}]*\}\}(?=[ \t]*(#.*)?$)", re.MULTI
 
 
 class ComplexKey(ProblemRule):
-    code = "P010"
-    name = "complex-key"
     severity = Severity.ERROR
     summary = "A list or a mapping is used as a key: as a rule, a template that lost its quotes."
     why = (
         "Without quotes, YAML reads `{{ x }}` as a mapping inside a mapping, not as a template. The value that "
         "reaches the tool is then not a value at all."
     )
-    bad = """
-    - step: fetch
-      tool:
-        kind: http
-        url: {{ args.url }}
-    """
-    good = """
-    - step: fetch
-      tool:
-        kind: http
-        url: "{{ args.url }}"
+    example = """
+      - step: fetch
+        tool:
+          kind: http
+    -     url: {{ args.url }}
+    +     url: "{{ args.url }}"
     """
     covers = ("formal §3.1", "S7")
     kind = ProblemKind.COMPLEX_KEY

@@ -7,33 +7,22 @@ from noetlc.syntax.span import Problem, ProblemKind
 
 
 class NonStringKey(ProblemRule):
-    code = "P011"
-    name = "non-string-key"
     severity = Severity.NOTE
     summary = "A key is a number, a boolean or null, and is read as its text."
     why = (
         "Keys are strings in a playbook, as they are in JSON. `200: ok` works, and is found under the string `200`; "
         "quotes say so to the next reader."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: codes, path: demo/codes}
-    workload:
-      meaning: {200: fine, 404: gone}
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: codes, path: demo/codes}
-    workload:
-      meaning: {"200": fine, "404": gone}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: codes, path: demo/codes}
+      workload:
+    -   meaning: {200: fine, 404: gone}
+    +   meaning: {"200": fine, "404": gone}
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("S7",)
     kind = ProblemKind.NON_STRING_KEY

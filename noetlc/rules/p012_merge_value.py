@@ -6,22 +6,16 @@ from noetlc.syntax.span import ProblemKind
 
 
 class MergeValue(ProblemRule):
-    code = "P012"
-    name = "merge-value"
     severity = Severity.ERROR
     summary = "A merge key (`<<`) is given something that is not a mapping."
     why = "There is nothing to merge, so the fields that the author expects are absent."
-    bad = """
-    - step: fetch
-      tool:
-        <<: https://example.com
-        kind: noop
-    """
-    good = """
-    - step: fetch
-      tool:
-        <<: {kind: http, method: GET}
-        url: https://example.com
+    example = """
+      - step: fetch
+        tool:
+    -     <<: https://example.com
+    -     kind: noop
+    +     <<: {kind: http, method: GET}
+    +     url: https://example.com
     """
     covers = ("S7",)
     kind = ProblemKind.MERGE_VALUE

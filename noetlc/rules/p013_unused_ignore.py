@@ -10,21 +10,16 @@ from noetlc.rules.rule import Rule
 
 
 class UnusedIgnore(Rule):
-    code = "P013"
-    name = "unused-ignore"
     severity = Severity.NOTE
     summary = "An ignore comment suppresses nothing."
     why = (
         "What it once excused is gone, and the next mistake on that line will pass unseen. "
         "Found after all other rules have run, when the comments are applied."
     )
-    bad = """
-    - step: start
-      tool: {kind: noop}  # noetlc: ignore[P106]
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
+    example = """
+      - step: start
+    -   tool: {kind: noop}  # noetlc: ignore[P106]
+    +   tool: {kind: noop}
     """
 
     def check(self, model: Model) -> Iterator[Finding]:

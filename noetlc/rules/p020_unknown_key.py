@@ -19,8 +19,6 @@ _BELOW = {
 
 
 class UnknownKey(ProblemRule):
-    code = "P020"
-    name = "unknown-key"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "An object has a key that the language does not know there."
@@ -28,27 +26,17 @@ class UnknownKey(ProblemRule):
         "A misspelt key is a setting that never takes effect: the retry that never happens, the timeout that is not "
         "there. So the keys of every structural object are a closed set."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: retry, attempts: 3, backof: linear}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: retry, attempts: 3, backoff: linear}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: {do: retry, attempts: 3, backof: linear}
+    +                   then: {do: retry, attempts: 3, backoff: linear}
     """
     covers = ("S2", "S6", "brief §1.2", "formal §2.1", "formal §2.2")
     kind = ProblemKind.UNKNOWN_KEY

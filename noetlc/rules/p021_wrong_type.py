@@ -7,26 +7,17 @@ from noetlc.syntax.span import Problem, ProblemKind
 
 
 class WrongType(ProblemRule):
-    code = "P021"
-    name = "wrong-type"
     severity = Severity.ERROR
     summary = "A value is not of the type, or not one of the words, that its place takes."
     why = "The runtime would have to guess what was meant, and would guess at night."
-    bad = """
-    - step: fan_out
-      loop:
-        in: [1, 2, 3]
-        iterator: item
-        spec: {mode: paralel}
-      tool: {kind: noop}
-    """
-    good = """
-    - step: fan_out
-      loop:
-        in: [1, 2, 3]
-        iterator: item
-        spec: {mode: parallel}
-      tool: {kind: noop}
+    example = """
+      - step: fan_out
+        loop:
+          in: [1, 2, 3]
+          iterator: item
+    -     spec: {mode: paralel}
+    +     spec: {mode: parallel}
+        tool: {kind: noop}
     """
     covers = ("S6", "formal §2.1", "formal §2.3", "formal §8.2", "step spec §7")
     kind = ProblemKind.WRONG_TYPE

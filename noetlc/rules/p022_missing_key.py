@@ -29,23 +29,15 @@ _SHOW = {
 
 
 class MissingKey(Rule):
-    code = "P022"
-    name = "missing-key"
     severity = Severity.ERROR
     summary = "An object lacks a key that it must have."
     why = "Without it there is nothing to run, to loop over, or to route to; the runtime refuses such a playbook."
-    bad = """
-    - step: each_city
-      loop:
-        in: [Paris, Oslo]
-      tool: {kind: noop}
-    """
-    good = """
-    - step: each_city
-      loop:
-        in: [Paris, Oslo]
-        iterator: city
-      tool: {kind: noop}
+    example = """
+      - step: each_city
+        loop:
+          in: [Paris, Oslo]
+    +     iterator: city
+        tool: {kind: noop}
     """
     covers = ("formal §2.1", "formal §2.2", "formal §13", "brief §3.2", "brief §12", "S2", "S44")
 

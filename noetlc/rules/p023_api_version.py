@@ -12,27 +12,18 @@ API_VERSION = "noetl.io/v2"
 
 
 class ApiVersion(Rule):
-    code = "P023"
-    name = "api-version"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`apiVersion` is not `noetl.io/v2`."
     why = "The version says which language the rest of the file is written in. Guessing it changes what the file means."
-    bad = """
-    apiVersion: noetl.io/v1
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+    - apiVersion: noetl.io/v1
+    + apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("formal §2.1", "S2")
     on_damaged = True

@@ -20,27 +20,18 @@ def is_other_document(playbook: ast.Playbook) -> bool:
 
 
 class DocumentKind(Rule):
-    code = "P024"
-    name = "document-kind"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`kind` is not `Playbook`."
     why = "Catalogues and tools recognise a playbook by its kind. With another word they skip the file."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+    - kind: playbook
+    + kind: Playbook
+      metadata: {name: load, path: demo/load}
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("formal §2.1", "S2")
     on_damaged = True

@@ -10,8 +10,6 @@ from noetlc.syntax.span import Problem
 
 
 class RootVars(ClaimRule):
-    code = "P025"
-    name = "root-vars"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A playbook has `vars` at its root."
@@ -19,25 +17,16 @@ class RootVars(ClaimRule):
         "Variables that everybody may change at any time make a run impossible to replay. Inputs are `workload`, which "
         "never changes; state is `ctx`, which changes only by recorded patches."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: report, path: demo/report}
-    vars:
-      city: Oslo
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: report, path: demo/report}
-    workload:
-      city: Oslo
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: report, path: demo/report}
+    - vars:
+    + workload:
+        city: Oslo
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("formal §2.1", "formal §13", "brief §2", "brief §12", "step spec §2", "S2")
     claims = frozenset({("playbook", "vars")})

@@ -12,30 +12,24 @@ ADMIT_SHAPE = "`spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}
 
 
 class StepWhen(ClaimRule):
-    code = "P026"
-    name = "step-when"
     severity = Severity.ERROR
     summary = "A step has a `when` of its own."
     why = (
         "It is not clear what should become of a token whose step says no: wait, or vanish? Admission rules say it; "
         "a `when` on the arc keeps the token from coming at all."
     )
-    bad = """
-    - step: notify
-      when: "{{ workload.notify | default(false) }}"
-      tool: {kind: noop}
-    """
-    good = """
-    - step: notify
-      spec:
-        policy:
-          admit:
-            rules:
-              - when: "{{ workload.notify | default(false) }}"
-                then: {allow: true}
-              - else:
-                  then: {allow: false}
-      tool: {kind: noop}
+    example = """
+      - step: notify
+    -   when: "{{ workload.notify | default(false) }}"
+    +   spec:
+    +     policy:
+    +       admit:
+    +         rules:
+    +           - when: "{{ workload.notify | default(false) }}"
+    +             then: {allow: true}
+    +           - else:
+    +               then: {allow: false}
+        tool: {kind: noop}
     """
     covers = ("formal §2.2", "formal §13", "brief §1.1", "brief §12", "step spec §5.2.1", "step spec §13")
     claims = frozenset({("step", "when")})

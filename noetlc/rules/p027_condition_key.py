@@ -17,30 +17,19 @@ _KEYS = frozenset(OTHER_NAMES) - {"expr"}
 
 
 class ConditionKey(ClaimRule):
-    code = "P027"
-    name = "condition-key"
     severity = Severity.ERROR
     summary = "A condition is written as `if`, `condition`, `unless` or the like."
     why = "The language has one word for conditions, `when`. Under any other the condition is never tested."
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-            if: "{{ event.name == 'step.done' }}"
-    - step: finish
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-            when: "{{ event.name == 'step.done' }}"
-    - step: finish
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool: {kind: noop}
+        next:
+          arcs:
+            - step: finish
+    -         if: "{{ event.name == 'step.done' }}"
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: finish
+        tool: {kind: noop}
     """
     covers = ("brief §1.1", "step spec §4")
     claims = frozenset((name, key) for name in _OBJECTS for key in _KEYS)

@@ -19,21 +19,16 @@ _ONE_LINE = re.compile(r"[^\x00-\x1f\x7f]*\Z")
 
 
 class BadName(Rule):
-    code = "P028"
-    name = "bad-name"
     severity = Severity.ERROR
     summary = "A step, label, iterator or keychain name is not a plain name."
     why = (
         "Names end up in expressions (`iter.city`, `keychain.pg`), in jumps and in the labels of events. "
         "A space in one makes it impossible to address. Dots are for the parts of generated labels (`save.insert`)."
     )
-    bad = """
-    - step: load orders
-      tool: {kind: noop}
-    """
-    good = """
-    - step: load_orders
-      tool: {kind: noop}
+    example = """
+    - - step: load orders
+    + - step: load_orders
+        tool: {kind: noop}
     """
     covers = ("formal §2.2", "S5", "S18", "S40")
     on_damaged = True

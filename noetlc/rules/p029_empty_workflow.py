@@ -10,24 +10,17 @@ from noetlc.rules.rule import Rule
 
 
 class EmptyWorkflow(Rule):
-    code = "P029"
-    name = "empty-workflow"
     severity = Severity.ERROR
     summary = "`workflow` has no steps."
     why = "An execution begins with a token in its first step. Without a step there is nowhere to put it."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow: []
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+    - workflow: []
+    + workflow:
+    +   - step: start
+    +     tool: {kind: noop}
     """
     covers = ("formal §2.1", "S4")
 

@@ -10,26 +10,17 @@ from noetlc.rules.rule import Rule
 
 
 class DuplicateStep(Rule):
-    code = "P101"
-    name = "duplicate-step"
     severity = Severity.ERROR
     summary = "Two steps have the same name."
     why = "An arc names its target. With two steps of one name, one of them gets every token and the other never runs."
-    bad = """
-    - step: load
-      tool: {kind: noop}
-      next: {arcs: [{step: check, when: "{{ event.name == 'step.done' }}"}]}
-    - step: check
-      tool: {kind: noop}
-    - step: check
-      tool: {kind: noop}
-    """
-    good = """
-    - step: load
-      tool: {kind: noop}
-      next: {arcs: [{step: check, when: "{{ event.name == 'step.done' }}"}]}
-    - step: check
-      tool: {kind: noop}
+    example = """
+      - step: load
+        tool: {kind: noop}
+        next: {arcs: [{step: check, when: "{{ event.name == 'step.done' }}"}]}
+      - step: check
+        tool: {kind: noop}
+    - - step: check
+    -   tool: {kind: noop}
     """
     covers = ("formal §13",)
     on_damaged = True

@@ -13,24 +13,16 @@ from noetlvm.nearest import nearest
 
 
 class UnknownStep(Rule):
-    code = "P102"
-    name = "unknown-step"
     severity = Severity.ERROR
     summary = "An arc leads to a step that does not exist."
     why = "The token that takes this arc has nowhere to go; the branch ends there without a trace of what was meant."
-    bad = """
-    - step: fetch
-      tool: {kind: noop}
-      next: {arcs: [{step: stroe, when: "{{ event.name == 'step.done' }}"}]}
-    - step: store
-      tool: {kind: noop}
-    """
-    good = """
-    - step: fetch
-      tool: {kind: noop}
-      next: {arcs: [{step: store, when: "{{ event.name == 'step.done' }}"}]}
-    - step: store
-      tool: {kind: noop}
+    example = """
+      - step: fetch
+        tool: {kind: noop}
+    -   next: {arcs: [{step: stroe, when: "{{ event.name == 'step.done' }}"}]}
+    +   next: {arcs: [{step: store, when: "{{ event.name == 'step.done' }}"}]}
+      - step: store
+        tool: {kind: noop}
     """
     covers = ("formal §13",)
 

@@ -10,24 +10,18 @@ from noetlc.rules.rule import Rule
 
 
 class DuplicateLabel(Rule):
-    code = "P103"
-    name = "duplicate-label"
     severity = Severity.ERROR
     summary = "Two tasks of one pipeline have the same label."
     why = (
         "Jumps and events go by the label. With two tasks of one label nobody can say which of them ran, or runs next."
     )
-    bad = """
-    - step: sync
-      tool:
-        - save: {kind: noop}
-        - save: {kind: noop}
-    """
-    good = """
-    - step: sync
-      tool:
-        - save_orders: {kind: noop}
-        - save_items: {kind: noop}
+    example = """
+      - step: sync
+        tool:
+    -     - save: {kind: noop}
+    -     - save: {kind: noop}
+    +     - save_orders: {kind: noop}
+    +     - save_items: {kind: noop}
     """
     covers = ("brief §12", "S5")
     on_damaged = True

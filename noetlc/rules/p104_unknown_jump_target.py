@@ -13,40 +13,24 @@ from noetlvm.nearest import nearest
 
 
 class UnknownJumpTarget(Rule):
-    code = "P104"
-    name = "unknown-jump-target"
     severity = Severity.ERROR
     summary = "A `jump` names a task that is not in its pipeline."
     why = "A jump stays inside its step. With no such label there, the pipeline cannot go on."
-    bad = """
-    - step: pages
-      loop: {in: [1, 2], iterator: page}
-      tool:
-        - fetch: {kind: noop}
-        - again:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ iter.index == 0 }}"
-                    then: {do: jump, to: fetch_page}
-                  - else:
-                      then: {do: break}
-    """
-    good = """
-    - step: pages
-      loop: {in: [1, 2], iterator: page}
-      tool:
-        - fetch: {kind: noop}
-        - again:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ iter.index == 0 }}"
-                    then: {do: jump, to: fetch}
-                  - else:
-                      then: {do: break}
+    example = """
+      - step: pages
+        loop: {in: [1, 2], iterator: page}
+        tool:
+          - fetch: {kind: noop}
+          - again:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ iter.index == 0 }}"
+    -                 then: {do: jump, to: fetch_page}
+    +                 then: {do: jump, to: fetch}
+                    - else:
+                        then: {do: break}
     """
     covers = ("brief §6", "brief §12")
 

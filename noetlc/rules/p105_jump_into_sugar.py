@@ -10,34 +10,24 @@ from noetlc.rules.rule import Rule
 
 
 class JumpIntoSugar(Rule):
-    code = "P105"
-    name = "jump-into-sugar"
     severity = Severity.ERROR
     summary = "A `jump` enters a `choose`, `while` or `until` from outside."
     why = "The block's condition and its round counter would be passed by, so the block's promise no longer holds."
-    bad = """
-    - step: poll
-      tool:
-        - check:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: jump, to: poll}
-        - while:
-            when: "{{ _prev is none }}"
-            do:
-              - poll: {kind: noop}
-    """
-    good = """
-    - step: poll
-      tool:
-        - check: {kind: noop}
-        - while:
-            when: "{{ _prev is none }}"
-            do:
-              - poll: {kind: noop}
+    example = """
+      - step: poll
+        tool:
+    -     - check:
+    -         kind: noop
+    -         spec:
+    -           policy:
+    -             rules:
+    -               - else:
+    -                   then: {do: jump, to: poll}
+    +     - check: {kind: noop}
+          - while:
+              when: "{{ _prev is none }}"
+              do:
+                - poll: {kind: noop}
     """
     covers = ("S41",)
 

@@ -17,8 +17,6 @@ _LEFT_TO_OTHERS = frozenset({"sink"})
 
 
 class UnknownToolKind(Rule):
-    code = "P106"
-    name = "unknown-tool-kind"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A task's `kind` is not a known tool."
@@ -26,15 +24,11 @@ class UnknownToolKind(Rule):
         "No worker can run the task. Kinds come with the virtual machine or from installed packages; a kind that only "
         "the workers have can be allowed in the configuration (`tool-kinds`, or `allow-unknown-kinds = true`)."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get: {kind: htpp, url: "https://example.com"}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.com"}
+    example = """
+      - step: fetch
+        tool:
+    -     - get: {kind: htpp, url: "https://example.com"}
+    +     - get: {kind: http, url: "https://example.com"}
     """
     covers = ("formal §2.4", "formal §13")
     on_damaged = True

@@ -13,34 +13,21 @@ from noetlvm.nearest import did_you_mean
 
 
 class UnknownWorkbookTask(Rule):
-    code = "P107"
-    name = "unknown-workbook-task"
     severity = Severity.ERROR
     summary = "A workbook task is used that `workbook.tasks` does not define."
     why = "The compiler puts the workbook's tasks in place of the call. There is nothing to put there."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - save: {kind: workbook, task: sav}
-    workbook:
-      tasks:
-        save: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - save: {kind: workbook, task: save}
-    workbook:
-      tasks:
-        save: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      workflow:
+        - step: start
+          tool:
+    -       - save: {kind: workbook, task: sav}
+    +       - save: {kind: workbook, task: save}
+      workbook:
+        tasks:
+          save: {kind: noop}
     """
     covers = ("S42",)
 

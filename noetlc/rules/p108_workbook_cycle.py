@@ -12,39 +12,24 @@ from noetlc.syntax.nodes import Scalar
 
 
 class WorkbookCycle(Rule):
-    code = "P108"
-    name = "workbook-cycle"
     severity = Severity.ERROR
     summary = "A workbook task contains itself, directly or through others."
     why = "Workbook tasks are put in place of their calls before anything runs. A cycle would never end."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - go: {kind: workbook, task: save}
-    workbook:
-      tasks:
-        save:
-          - notify: {kind: workbook, task: notify}
-        notify:
-          - log: {kind: workbook, task: save}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - go: {kind: workbook, task: save}
-    workbook:
-      tasks:
-        save:
-          - notify: {kind: workbook, task: notify}
-        notify: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      workflow:
+        - step: start
+          tool:
+            - go: {kind: workbook, task: save}
+      workbook:
+        tasks:
+          save:
+            - notify: {kind: workbook, task: notify}
+    -     notify:
+    -       - log: {kind: workbook, task: save}
+    +     notify: {kind: noop}
     """
     covers = ("S42",)
 

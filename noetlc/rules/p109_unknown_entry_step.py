@@ -11,30 +11,19 @@ from noetlvm.nearest import did_you_mean
 
 
 class UnknownEntryStep(Rule):
-    code = "P109"
-    name = "unknown-entry-step"
     severity = Severity.ERROR
     summary = "`executor.spec.entry_step` or `final_step` names a step that does not exist."
     why = "The first token, or the last one, would have no place to go, and the execution request would be refused."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    executor:
-      spec: {entry_step: begin}
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    executor:
-      spec: {entry_step: start}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      executor:
+    -   spec: {entry_step: begin}
+    +   spec: {entry_step: start}
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("S4",)
 

@@ -16,8 +16,6 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 class UndeclaredCredential(Rule):
-    code = "P110"
-    name = "undeclared-credential"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`auth` or `keychain.<name>` uses a credential that `keychain` does not declare."
@@ -26,28 +24,18 @@ class UndeclaredCredential(Rule):
         "is not there when the task needs it. In a playbook without any `keychain` it is a warning: what its tasks "
         "name is then looked up in the form that the tool needs."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-    workflow:
-      - step: start
-        tool:
-          - save: {kind: postgres, auth: pg_man, command: "SELECT 1"}
-          - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-    workflow:
-      - step: start
-        tool:
-          - save: {kind: postgres, auth: pg_main, command: "SELECT 1"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      keychain:
+        - {name: pg_main, kind: postgres_credential}
+      workflow:
+        - step: start
+          tool:
+    -       - save: {kind: postgres, auth: pg_man, command: "SELECT 1"}
+    -       - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
+    +       - save: {kind: postgres, auth: pg_main, command: "SELECT 1"}
     """
     covers = ("brief §2.2", "step spec §2.1", "S44")
 

@@ -10,31 +10,19 @@ from noetlc.rules.rule import Rule
 
 
 class DuplicateCredential(Rule):
-    code = "P111"
-    name = "duplicate-credential"
     severity = Severity.ERROR
     summary = "Two keychain entries have the same name."
     why = "A task that names the credential would get one of the two, and nobody could say which."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: pg, kind: postgres_credential}
-      - {name: pg, kind: postgres_credential}
-    workflow:
-      - step: start
-        tool: {kind: postgres, auth: pg, command: "SELECT 1"}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: pg, kind: postgres_credential}
-    workflow:
-      - step: start
-        tool: {kind: postgres, auth: pg, command: "SELECT 1"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      keychain:
+        - {name: pg, kind: postgres_credential}
+    -   - {name: pg, kind: postgres_credential}
+      workflow:
+        - step: start
+          tool: {kind: postgres, auth: pg, command: "SELECT 1"}
     """
     covers = ("S44",)
     on_damaged = True

@@ -14,21 +14,15 @@ from noetlvm.language.tool_kinds import Choice, Input, ToolKind
 
 
 class MissingInput(Rule):
-    code = "P113"
-    name = "missing-input"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A task lacks an input that its tool needs, or gives two that exclude each other."
     why = "The tool would fail on its first call, every time. No retry mends it."
-    bad = """
-    - step: fetch
-      tool:
-        - get: {kind: http, method: GET}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get: {kind: http, method: GET, url: "https://example.com"}
+    example = """
+      - step: fetch
+        tool:
+    -     - get: {kind: http, method: GET}
+    +     - get: {kind: http, method: GET, url: "https://example.com"}
     """
     covers = ("formal §2.4", "S6")
 

@@ -16,8 +16,6 @@ from noetlvm.record import changed
 
 
 class UnknownInput(Rule):
-    code = "P114"
-    name = "unknown-input"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A task gives an input that its tool does not have."
@@ -25,15 +23,11 @@ class UnknownInput(Rule):
         "The tool never reads it: the filter that is not applied, the header that is not sent. It is a warning if no "
         "input of the tool can be meant, because then the task does what it would do without."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.com", hedaers: {accept: text/csv}}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.com", headers: {accept: text/csv}}
+    example = """
+      - step: fetch
+        tool:
+    -     - get: {kind: http, url: "https://example.com", hedaers: {accept: text/csv}}
+    +     - get: {kind: http, url: "https://example.com", headers: {accept: text/csv}}
     """
     covers = ("S6",)
     on_damaged = True

@@ -27,21 +27,15 @@ _TITLES = {
 
 
 class InputType(Rule):
-    code = "P115"
-    name = "input-type"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A task input is not of the type, or not one of the words, that its tool takes."
     why = "The tool refuses it on every call. A template may stand for any type, because its value is known only later."
-    bad = """
-    - step: fetch
-      tool:
-        - get: {kind: http, method: FETCH, url: [https, example.com]}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get: {kind: http, method: GET, url: "https://example.com"}
+    example = """
+      - step: fetch
+        tool:
+    -     - get: {kind: http, method: FETCH, url: [https, example.com]}
+    +     - get: {kind: http, method: GET, url: "https://example.com"}
     """
     covers = ("S6",)
     on_damaged = True

@@ -10,31 +10,21 @@ from noetlc.rules.rule import RefusalRule
 
 
 class ClashingLabel(RefusalRule):
-    code = "P116"
-    name = "clashing-label"
     severity = Severity.ERROR
     summary = "A task has the label of a place that a block or a workbook call makes."
     why = (
         "Blocks and workbook calls become tasks with labels of their own, such as `choose_1.end` or `save.insert`. "
         "Jumps and events go by the label, so no other task may have it."
     )
-    bad = """
-    - step: start
-      tool:
-        - choose:
-            - when: "{{ workload.quiet }}"
-              then:
-                - note: {kind: noop}
-        - choose_1.end: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool:
-        - choose:
-            - when: "{{ workload.quiet }}"
-              then:
-                - note: {kind: noop}
-        - end: {kind: noop}
+    example = """
+      - step: start
+        tool:
+          - choose:
+              - when: "{{ workload.quiet }}"
+                then:
+                  - note: {kind: noop}
+    -     - choose_1.end: {kind: noop}
+    +     - end: {kind: noop}
     """
     covers = ("S5", "S40")
 

@@ -7,40 +7,25 @@ from noetlc.rules.rule import RefusalRule
 
 
 class UnsteadyArgument(RefusalRule):
-    code = "P118"
-    name = "unsteady-argument"
     severity = Severity.ERROR
     summary = "A workbook task reads an argument after what it is made of may have changed."
     why = (
         "An argument is evaluated where it is read. `_prev`, and what the tasks of the call write, is by then no "
         "longer what it was at the call, and the task would work on something else without a word."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - save: {kind: workbook, task: save, args: {row: "{{ _prev }}"}}
-    workbook:
-      tasks:
-        save:
-          - check: {kind: noop}
-          - insert: {kind: noop, row: "{{ args.row }}"}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - save: {kind: workbook, task: save, args: {row: "{{ workload.row }}"}}
-    workbook:
-      tasks:
-        save:
-          - check: {kind: noop}
-          - insert: {kind: noop, row: "{{ args.row }}"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      workflow:
+        - step: start
+          tool:
+    -       - save: {kind: workbook, task: save, args: {row: "{{ _prev }}"}}
+    +       - save: {kind: workbook, task: save, args: {row: "{{ workload.row }}"}}
+      workbook:
+        tasks:
+          save:
+            - check: {kind: noop}
+            - insert: {kind: noop, row: "{{ args.row }}"}
     """
     covers = ("S42",)

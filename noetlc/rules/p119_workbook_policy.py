@@ -7,44 +7,28 @@ from noetlc.rules.rule import RefusalRule
 
 
 class WorkbookPolicy(RefusalRule):
-    code = "P119"
-    name = "workbook-policy"
     severity = Severity.ERROR
     summary = "A workbook call has a policy that no single task can take over."
     why = (
         "A policy judges one outcome. A call that stands for several tasks has none of its own, and a task that brings "
         "its own policy cannot obey two."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - save:
-              kind: workbook
-              task: save
-              spec: {policy: {rules: [{else: {then: {do: continue}}}]}}
-    workbook:
-      tasks:
-        save:
-          - check: {kind: noop}
-          - insert: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    workflow:
-      - step: start
-        tool:
-          - save:
-              kind: workbook
-              task: save
-              spec: {policy: {rules: [{else: {then: {do: continue}}}]}}
-    workbook:
-      tasks:
-        save: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      workflow:
+        - step: start
+          tool:
+            - save:
+                kind: workbook
+                task: save
+                spec: {policy: {rules: [{else: {then: {do: continue}}}]}}
+      workbook:
+        tasks:
+    -     save:
+    -       - check: {kind: noop}
+    -       - insert: {kind: noop}
+    +     save: {kind: noop}
     """
     covers = ("S42",)

@@ -14,8 +14,6 @@ from noetlvm.nearest import nearest
 
 
 class UnknownSetting(Rule):
-    code = "P121"
-    name = "unknown-setting"
     severity = Severity.WARNING
     summary = "A task's own `spec` has a key that its tool does not obey."
     why = (
@@ -23,15 +21,11 @@ class UnknownSetting(Rule):
         "further out may have keys for tools of other kinds; the task's own is for this one. It is an error if the key "
         "is almost a known one."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.com", spec: {timeuot: 5}}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.com", spec: {timeout: 5}}
+    example = """
+      - step: fetch
+        tool:
+    -     - get: {kind: http, url: "https://example.com", spec: {timeuot: 5}}
+    +     - get: {kind: http, url: "https://example.com", spec: {timeout: 5}}
     """
     covers = ("S6", "S38", "S63")
     on_damaged = True

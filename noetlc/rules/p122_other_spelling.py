@@ -12,23 +12,17 @@ _SHOWN = 3
 
 
 class OtherSpelling(Rule):
-    code = "P122"
-    name = "other-spelling"
     severity = Severity.NOTE
     summary = "A file uses other spellings of inputs than the canonical ones; one note a file."
     why = (
         "Both spellings mean the same and run the same. Documentation, findings and `noetlc canon` use the canonical "
         "one, so a file that uses it is easier to compare with them."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get: {kind: http, endpoint: "https://example.com"}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.com"}
+    example = """
+      - step: fetch
+        tool:
+    -     - get: {kind: http, endpoint: "https://example.com"}
+    +     - get: {kind: http, url: "https://example.com"}
     """
     covers = ("S6",)
     on_damaged = True

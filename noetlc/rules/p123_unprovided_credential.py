@@ -22,35 +22,23 @@ from noetlvm.nearest import did_you_mean
 
 
 class UnprovidedCredential(Rule):
-    code = "P123"
-    name = "unprovided-credential"
     severity = Severity.WARNING
     summary = "The kind of a keychain entry is no form of a secret, and no provider has that name or its `provider`'s."
     why = (
         "Every entry is looked up before the first step. Where no plugin of that name is installed, the request is "
         "refused."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: api, kind: oauth2}
-    workflow:
-      - step: start
-        tool:
-          - get: {kind: http, url: "https://example.com", auth: api}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: api, kind: bearer_token}
-    workflow:
-      - step: start
-        tool:
-          - get: {kind: http, url: "https://example.com", auth: api}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      keychain:
+    -   - {name: api, kind: oauth2}
+    +   - {name: api, kind: bearer_token}
+      workflow:
+        - step: start
+          tool:
+            - get: {kind: http, url: "https://example.com", auth: api}
     """
     covers = ("S44",)
 

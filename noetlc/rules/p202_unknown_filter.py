@@ -15,31 +15,21 @@ from noetlvm.nearest import nearest
 
 
 class UnknownFilter(Rule):
-    code = "P202"
-    name = "unknown-filter"
     severity = Severity.ERROR
     summary = "A template uses a filter that does not exist, or that is not a pure function of data."
     why = (
         "The task fails with a template error the first time it gets that far. "
         "Filters that depend on chance or on Python's internals are left out, because a replay must give the same."
     )
-    bad = """
-    - step: start
-      tool:
-        - report:
-            kind: http
-            method: POST
-            url: "https://example.com/report"
-            json: { lines: "{{ workload.items | len }}" }
-    """
-    good = """
-    - step: start
-      tool:
-        - report:
-            kind: http
-            method: POST
-            url: "https://example.com/report"
-            json: { lines: "{{ workload.items | length }}" }
+    example = """
+      - step: start
+        tool:
+          - report:
+              kind: http
+              method: POST
+              url: "https://example.com/report"
+    -         json: { lines: "{{ workload.items | len }}" }
+    +         json: { lines: "{{ workload.items | length }}" }
     """
     covers = ("S12",)
     on_damaged = True

@@ -15,28 +15,18 @@ from noetlvm.nearest import nearest
 
 
 class UnknownTest(Rule):
-    code = "P203"
-    name = "unknown-test"
     severity = Severity.ERROR
     summary = "A template has `is …` with a test that does not exist."
     why = "A guard with an unknown test has no answer, so the task or the routing fails just when the answer matters."
-    bad = """
-    - step: start
-      next:
-        arcs:
-          - step: notify
-            when: "{{ ctx.failures is not empty }}"
-    - step: notify
-      tool: { kind: http, url: "https://example.com/notify" }
-    """
-    good = """
-    - step: start
-      next:
-        arcs:
-          - step: notify
-            when: "{{ ctx.failures | length > 0 }}"
-    - step: notify
-      tool: { kind: http, url: "https://example.com/notify" }
+    example = """
+      - step: start
+        next:
+          arcs:
+            - step: notify
+    -         when: "{{ ctx.failures is not empty }}"
+    +         when: "{{ ctx.failures | length > 0 }}"
+      - step: notify
+        tool: { kind: http, url: "https://example.com/notify" }
     """
     covers = ("S12",)
     on_damaged = True

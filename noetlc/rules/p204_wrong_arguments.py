@@ -11,26 +11,17 @@ from noetlc.rules.rule import Rule
 
 
 class WrongArguments(Rule):
-    code = "P204"
-    name = "wrong-arguments"
     severity = Severity.ERROR
     summary = "A filter, test, function or method gets too many, too few or wrongly named arguments."
     why = "Nobody notices before the template is evaluated; then the task fails with a template error."
-    bad = """
-    - step: start
-      tool:
-        - find:
-            kind: http
-            url: "https://example.com/search"
-            params: { q: "{{ workload.title | replace(' ') }}" }
-    """
-    good = """
-    - step: start
-      tool:
-        - find:
-            kind: http
-            url: "https://example.com/search"
-            params: { q: "{{ workload.title | replace(' ', '+') }}" }
+    example = """
+      - step: start
+        tool:
+          - find:
+              kind: http
+              url: "https://example.com/search"
+    -         params: { q: "{{ workload.title | replace(' ') }}" }
+    +         params: { q: "{{ workload.title | replace(' ', '+') }}" }
     """
     covers = ("S12",)
     on_damaged = True

@@ -31,8 +31,6 @@ _ON_WORKER: dict[str, str] = {
 
 
 class NameNotVisible(Rule):
-    code = "P205"
-    name = "name-not-visible"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A template reads a namespace that does not exist where the template stands."
@@ -40,27 +38,17 @@ class NameNotVisible(Rule):
         "Server and workers see different things: arcs see the boundary event but no secret and no iteration, tasks "
         "see secrets and iterations but no event. What is not there is undefined, and an undefined guard is false."
     )
-    bad = """
-    - step: start
-      tool:
-        - fetch: { kind: http, url: "https://example.com/items" }
-      next:
-        arcs:
-          - step: store
-            when: "{{ outcome.status == 'ok' }}"
-    - step: store
-      tool: { kind: noop }
-    """
-    good = """
-    - step: start
-      tool:
-        - fetch: { kind: http, url: "https://example.com/items" }
-      next:
-        arcs:
-          - step: store
-            when: "{{ event.name == 'step.done' }}"
-    - step: store
-      tool: { kind: noop }
+    example = """
+      - step: start
+        tool:
+          - fetch: { kind: http, url: "https://example.com/items" }
+        next:
+          arcs:
+            - step: store
+    -         when: "{{ outcome.status == 'ok' }}"
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: store
+        tool: { kind: noop }
     """
     covers = ("formal §3.2", "step spec §4", "S11")
 

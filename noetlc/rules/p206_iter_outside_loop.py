@@ -13,22 +13,15 @@ from noetlvm.language.scopes import TemplatePosition
 
 
 class IterOutsideLoop(Rule):
-    code = "P206"
-    name = "iter-outside-loop"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A template reads `iter` where there is no loop, or `iter.parent` beyond the outermost loop."
     why = "There is no iteration to read from: the value is undefined, guards on it are false and inputs with it fail."
-    bad = """
-    - step: start
-      tool:
-        - fetch: { kind: http, url: "https://example.com/items/{{ iter.item.id }}" }
-    """
-    good = """
-    - step: start
-      loop: { in: "{{ workload.items }}", iterator: item }
-      tool:
-        - fetch: { kind: http, url: "https://example.com/items/{{ iter.item.id }}" }
+    example = """
+      - step: start
+    +   loop: { in: "{{ workload.items }}", iterator: item }
+        tool:
+          - fetch: { kind: http, url: "https://example.com/items/{{ iter.item.id }}" }
     """
     covers = ("formal §3.2", "formal §7.1", "step spec §6.4", "brief §7.4", "S11", "S28")
 

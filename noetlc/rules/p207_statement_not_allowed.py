@@ -19,31 +19,21 @@ _HELP = {
 
 
 class StatementNotAllowed(TemplateProblemRule):
-    code = "P207"
-    name = "statement-not-allowed"
     severity = Severity.ERROR
     summary = "A template uses a statement that playbooks do not have, or any statement where one value is needed."
     why = (
         "`{% if %}`, `{% for %}` and `{% set %}` make text. A guard, a delay or a loop's collection made of text is "
         "not the boolean, number or list that it looks like. Macros and includes would tie a playbook to other files."
     )
-    bad = """
-    - step: start
-      next:
-        arcs:
-          - step: notify
-            when: "{% if ctx.failed > 3 %}yes{% else %}{% endif %}"
-    - step: notify
-      tool: { kind: http, url: "https://example.com/notify" }
-    """
-    good = """
-    - step: start
-      next:
-        arcs:
-          - step: notify
-            when: "{{ ctx.failed > 3 }}"
-    - step: notify
-      tool: { kind: http, url: "https://example.com/notify" }
+    example = """
+      - step: start
+        next:
+          arcs:
+            - step: notify
+    -         when: "{% if ctx.failed > 3 %}yes{% else %}{% endif %}"
+    +         when: "{{ ctx.failed > 3 }}"
+      - step: notify
+        tool: { kind: http, url: "https://example.com/notify" }
     """
     covers = ("S8", "S9", "S12")
     kinds = frozenset({"statement"})

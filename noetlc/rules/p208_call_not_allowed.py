@@ -19,35 +19,23 @@ _PYTHON_INTERNAL = re.compile(r"__\w+__")
 
 
 class CallNotAllowed(Rule):
-    code = "P208"
-    name = "call-not-allowed"
     severity = Severity.ERROR
     summary = "A template calls a function or method that templates do not have, or reads a Python internal."
     why = (
         "Templates read data and call a fixed list of functions that change nothing. Anything else is undefined at run "
         "time, so the task fails; and a way from data into Python would be a way into the worker."
     )
-    bad = """
-    - step: start
-      tool:
-        - collect:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: { do: continue, set_ctx: { seen: "{{ workload.seen.append(1) }}" } }
-    """
-    good = """
-    - step: start
-      tool:
-        - collect:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: { do: continue, set_ctx: { seen: "{{ workload.seen + [1] }}" } }
+    example = """
+      - step: start
+        tool:
+          - collect:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: { do: continue, set_ctx: { seen: "{{ workload.seen.append(1) }}" } }
+    +                   then: { do: continue, set_ctx: { seen: "{{ workload.seen + [1] }}" } }
     """
     covers = ("S12",)
     on_damaged = True

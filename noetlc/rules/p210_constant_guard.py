@@ -14,37 +14,24 @@ from noetlc.syntax.nodes import Scalar
 
 
 class ConstantGuard(Rule):
-    code = "P210"
-    name = "constant-guard"
     severity = Severity.WARNING
     summary = "A `when` reads nothing, or nothing that matters, so it always holds or never does."
     why = (
         "It looks like a decision and is none: what it guards always happens, or never does. "
         "Usually a name lost its namespace, or a switch from a debugging session was left behind."
     )
-    bad = """
-    - step: start
-      next:
-        arcs:
-          - step: notify
-            when: "{{ 'failed' == 'failed' }}"
-          - step: finish
-    - step: notify
-      tool: { kind: http, url: "https://example.com/notify" }
-    - step: finish
-      tool: { kind: noop }
-    """
-    good = """
-    - step: start
-      next:
-        arcs:
-          - step: notify
-            when: "{{ event.status == 'error' }}"
-          - step: finish
-    - step: notify
-      tool: { kind: http, url: "https://example.com/notify" }
-    - step: finish
-      tool: { kind: noop }
+    example = """
+      - step: start
+        next:
+          arcs:
+            - step: notify
+    -         when: "{{ 'failed' == 'failed' }}"
+    +         when: "{{ event.status == 'error' }}"
+            - step: finish
+      - step: notify
+        tool: { kind: http, url: "https://example.com/notify" }
+      - step: finish
+        tool: { kind: noop }
     """
     covers = ("S9",)
 

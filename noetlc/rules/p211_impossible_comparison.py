@@ -60,8 +60,6 @@ class _Comparison(NamedTuple):
 
 
 class ImpossibleComparison(Rule):
-    code = "P211"
-    name = "impossible-comparison"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A field with a known set of values, or a known type, is compared with something it can never be."
@@ -69,33 +67,20 @@ class ImpossibleComparison(Rule):
         "The guard is false for every outcome there is, so the retry never happens or the arc never fires, and nothing "
         "says why."
     )
-    bad = """
-    - step: start
-      tool:
-        - fetch:
-            kind: http
-            url: "https://example.com/items"
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'failed' }}"
-                    then: { do: retry, attempts: 3, delay: 1 }
-                  - else:
-                      then: { do: continue }
-    """
-    good = """
-    - step: start
-      tool:
-        - fetch:
-            kind: http
-            url: "https://example.com/items"
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: { do: retry, attempts: 3, delay: 1 }
-                  - else:
-                      then: { do: continue }
+    example = """
+      - step: start
+        tool:
+          - fetch:
+              kind: http
+              url: "https://example.com/items"
+              spec:
+                policy:
+                  rules:
+    -               - when: "{{ outcome.status == 'failed' }}"
+    +               - when: "{{ outcome.status == 'error' }}"
+                      then: { do: retry, attempts: 3, delay: 1 }
+                    - else:
+                        then: { do: continue }
     """
     covers = ("formal §5", "formal §8.3", "S21")
 

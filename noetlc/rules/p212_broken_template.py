@@ -33,20 +33,14 @@ _DOLLAR_BEFORE = re.compile(r"\$(?=\{\{[^{}]*\}\}\s*\Z)")
 
 
 class BrokenTemplate(Rule):
-    code = "P212"
-    name = "broken-template"
     severity = Severity.WARNING
     summary = "A text looks like a template and is none, or the other way round."
     why = "The request goes out to `/items/{ctx.id}`, braces and all, and comes back with an answer about nothing."
-    bad = """
-    - step: start
-      tool:
-        - fetch: { kind: http, url: "https://example.com/items/{ctx.id}" }
-    """
-    good = """
-    - step: start
-      tool:
-        - fetch: { kind: http, url: "https://example.com/items/{{ ctx.id }}" }
+    example = """
+      - step: start
+        tool:
+    -     - fetch: { kind: http, url: "https://example.com/items/{ctx.id}" }
+    +     - fetch: { kind: http, url: "https://example.com/items/{{ ctx.id }}" }
     """
     covers = ("formal §3.1", "S8")
     on_damaged = True

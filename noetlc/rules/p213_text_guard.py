@@ -19,8 +19,6 @@ _SIMPLE = (t.Name, t.Const, t.Getattr, t.Getitem, t.Call)
 
 
 class TextGuard(Rule):
-    code = "P213"
-    name = "text-guard"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A `when` is a text instead of one `{{ … }}`, so it holds whatever happens."
@@ -28,29 +26,18 @@ class TextGuard(Rule):
         "A text that is not empty counts as true. The rule always matches, the arc always fires, and the rules after "
         "it never get their turn."
     )
-    bad = """
-    - step: start
-      next:
-        arcs:
-          - step: retry_later
-            when: ctx.failed > 0
-          - step: finish
-    - step: retry_later
-      tool: { kind: noop }
-    - step: finish
-      tool: { kind: noop }
-    """
-    good = """
-    - step: start
-      next:
-        arcs:
-          - step: retry_later
-            when: "{{ ctx.failed > 0 }}"
-          - step: finish
-    - step: retry_later
-      tool: { kind: noop }
-    - step: finish
-      tool: { kind: noop }
+    example = """
+      - step: start
+        next:
+          arcs:
+            - step: retry_later
+    -         when: ctx.failed > 0
+    +         when: "{{ ctx.failed > 0 }}"
+            - step: finish
+      - step: retry_later
+        tool: { kind: noop }
+      - step: finish
+        tool: { kind: noop }
     """
     covers = ("formal §3.1", "S8", "S9")
     on_damaged = True

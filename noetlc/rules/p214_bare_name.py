@@ -10,31 +10,21 @@ from noetlc.rules.rule import Rule
 
 
 class BareName(Rule):
-    code = "P214"
-    name = "bare-name"
     severity = Severity.NOTE
     summary = "A name is written without the namespace that it comes from."
     why = (
         "A bare name is looked for in `args`, `ctx`, `iter`, `workload` and then among the steps. "
         "A step far away that begins to write such a key changes what this template reads."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: { name: example, path: examples/example }
-    workload: { api_url: "https://example.com" }
-    workflow:
-      - step: start
-        tool: { kind: http, url: "{{ api_url }}/items" }
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: { name: example, path: examples/example }
-    workload: { api_url: "https://example.com" }
-    workflow:
-      - step: start
-        tool: { kind: http, url: "{{ workload.api_url }}/items" }
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: { name: example, path: examples/example }
+      workload: { api_url: "https://example.com" }
+      workflow:
+        - step: start
+    -     tool: { kind: http, url: "{{ api_url }}/items" }
+    +     tool: { kind: http, url: "{{ workload.api_url }}/items" }
     """
     covers = ("formal §3.3", "S11")
 

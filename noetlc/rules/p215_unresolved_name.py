@@ -36,31 +36,21 @@ _INSTEAD = {
 
 
 class UnresolvedName(Rule):
-    code = "P215"
-    name = "unresolved-name"
     severity = Severity.WARNING
     summary = "A bare name that no arc, patch, loop, workload default or earlier step defines."
     why = (
         "It is undefined unless the request happens to bring it: a guard on it is false, and a task with it as input "
         "fails. Most are slips of the pen or text that lost its quotes."
     )
-    bad = """
-    - step: start
-      next:
-        arcs:
-          - step: finish
-            when: "{{ event.name == step_done }}"
-    - step: finish
-      tool: { kind: noop }
-    """
-    good = """
-    - step: start
-      next:
-        arcs:
-          - step: finish
-            when: "{{ event.name == 'step.done' }}"
-    - step: finish
-      tool: { kind: noop }
+    example = """
+      - step: start
+        next:
+          arcs:
+            - step: finish
+    -         when: "{{ event.name == step_done }}"
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: finish
+        tool: { kind: noop }
     """
     covers = ("S10", "S11")
 

@@ -38,42 +38,25 @@ _INSTEAD = {
 
 
 class UnknownField(Rule):
-    code = "P216"
-    name = "unknown-field"
     severity = Severity.WARNING
     summary = "A template reads a field that `outcome`, `event`, a task's result or another known value does not have."
     why = "A field that does not exist is undefined, not an error: the guard that reads it is false for ever."
-    bad = """
-    - step: start
-      tool:
-        - fetch:
-            kind: http
-            url: "https://example.com/items"
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.http.state == 429 }}"
-                    then: { do: retry, attempts: 5, delay: 2 }
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: { do: fail }
-                  - else:
-                      then: { do: continue }
-    """
-    good = """
-    - step: start
-      tool:
-        - fetch:
-            kind: http
-            url: "https://example.com/items"
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.http.status == 429 }}"
-                    then: { do: retry, attempts: 5, delay: 2 }
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: { do: fail }
-                  - else:
-                      then: { do: continue }
+    example = """
+      - step: start
+        tool:
+          - fetch:
+              kind: http
+              url: "https://example.com/items"
+              spec:
+                policy:
+                  rules:
+    -               - when: "{{ outcome.http.state == 429 }}"
+    +               - when: "{{ outcome.http.status == 429 }}"
+                      then: { do: retry, attempts: 5, delay: 2 }
+                    - when: "{{ outcome.status == 'error' }}"
+                      then: { do: fail }
+                    - else:
+                        then: { do: continue }
     """
     covers = ("formal §5", "formal §10.1", "brief §5.2", "S19")
 

@@ -19,34 +19,23 @@ _HELP = {
 
 
 class StaticTemplate(Rule):
-    code = "P217"
-    name = "static-template"
     severity = Severity.WARNING
     summary = "A template in `workload`, `keychain` or `executor` is not evaluated."
     why = (
         "These sections are read as they are written, before there is anything that a template could read. "
         "Tasks then get the marks and names as text."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: { name: example, path: examples/example }
-    workload:
-      host: example.com
-      api_url: "https://{{ workload.host }}/api"
-    workflow:
-      - step: start
-        tool: { kind: http, url: "{{ workload.api_url }}/items" }
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: { name: example, path: examples/example }
-    workload:
-      host: example.com
-    workflow:
-      - step: start
-        tool: { kind: http, url: "https://{{ workload.host }}/api/items" }
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: { name: example, path: examples/example }
+      workload:
+        host: example.com
+    -   api_url: "https://{{ workload.host }}/api"
+      workflow:
+        - step: start
+    -     tool: { kind: http, url: "{{ workload.api_url }}/items" }
+    +     tool: { kind: http, url: "https://{{ workload.host }}/api/items" }
     """
     covers = ("formal §2.1", "step spec §6.1", "S37", "S44")
     on_damaged = True

@@ -12,23 +12,17 @@ from noetlc.syntax import template_ast as t
 
 
 class AssignmentTarget(Rule):
-    code = "P218"
-    name = "assignment-target"
     severity = Severity.ERROR
     summary = "A `set` or `for` writes into data, or to the `loop` of a block."
     why = (
         "Data does not change in place: another template may be reading it. And `loop` is what a `for` block says of "
         "itself, so no variable inside the block may have that name."
     )
-    bad = """
-    - step: start
-      tool:
-        - say: {kind: shell, command: [echo, "{% set ctx.count = 1 %}{{ ctx.count }}"]}
-    """
-    good = """
-    - step: start
-      tool:
-        - say: {kind: shell, command: [echo, "{% set count = 1 %}{{ count }}"]}
+    example = """
+      - step: start
+        tool:
+    -     - say: {kind: shell, command: [echo, "{% set ctx.count = 1 %}{{ ctx.count }}"]}
+    +     - say: {kind: shell, command: [echo, "{% set count = 1 %}{{ count }}"]}
     """
     covers = ("S12",)
 

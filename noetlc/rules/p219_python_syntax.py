@@ -14,33 +14,22 @@ from noetlc.syntax.span import Span
 
 
 class PythonSyntax(Rule):
-    code = "P219"
-    name = "python-syntax"
     severity = Severity.ERROR
     summary = "The source of a `python` task has a syntax error."
     why = (
         "The task would fail on its first call, every time, after the steps before it have done their work. A `return` "
         "at top level is allowed: the source is then the body of a function."
     )
-    bad = """
-    - step: count
-      tool:
-        kind: python
-        code: |
-          total = 0
-          for item in range(3)
-              total += item
-          result = total
-    """
-    good = """
-    - step: count
-      tool:
-        kind: python
-        code: |
-          total = 0
-          for item in range(3):
-              total += item
-          result = total
+    example = """
+      - step: count
+        tool:
+          kind: python
+          code: |
+            total = 0
+    -       for item in range(3)
+    +       for item in range(3):
+                total += item
+            result = total
     """
     covers = ("S19",)
     on_damaged = True

@@ -13,31 +13,21 @@ from noetlc.syntax.template_ast import walk
 
 
 class TextArithmetic(Rule):
-    code = "P220"
-    name = "text-arithmetic"
     severity = Severity.WARNING
     summary = "A template calculates with a workload value whose default is text."
     why = (
         "Text and numbers do not add up: the template fails when the task runs, unless the request happens to bring a "
         "number. Quotes around a number in `workload` are the usual reason."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: pages, path: demo/pages}
-    workload: {page: "1"}
-    workflow:
-      - step: start
-        tool: {kind: http, url: "https://example.com/{{ workload.page + 1 }}"}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: pages, path: demo/pages}
-    workload: {page: 1}
-    workflow:
-      - step: start
-        tool: {kind: http, url: "https://example.com/{{ workload.page + 1 }}"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: pages, path: demo/pages}
+    - workload: {page: "1"}
+    + workload: {page: 1}
+      workflow:
+        - step: start
+          tool: {kind: http, url: "https://example.com/{{ workload.page + 1 }}"}
     """
     covers = ("S8", "S12")
 

@@ -14,40 +14,29 @@ _PLACES = (("task_spec", "policy"), ("task_policy", "rules"))
 
 
 class PolicyShape(Rule):
-    code = "P301"
-    name = "policy-shape"
     severity = Severity.ERROR
     summary = "A task's `spec.policy` is not an object with a list of `rules`."
     why = (
         "A policy has one shape. What stands in another is not read as rules at all, so the retry that it describes "
         "never happens."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                - when: "{{ outcome.status == 'error' }}"
-                  then: {do: retry, attempts: 5}
-                - else:
-                    then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 5}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+    -             - when: "{{ outcome.status == 'error' }}"
+    -               then: {do: retry, attempts: 5}
+    -             - else:
+    -                 then: {do: continue}
+    +             rules:
+    +               - when: "{{ outcome.status == 'error' }}"
+    +                 then: {do: retry, attempts: 5}
+    +               - else:
+    +                   then: {do: continue}
     """
     covers = ("formal §6.2", "formal §13", "brief §1.4", "brief §12", "step spec §5.4")
     claims = frozenset(_PLACES)

@@ -18,36 +18,22 @@ _FAULTS = (
 
 
 class MissingDo(Rule):
-    code = "P302"
-    name = "missing-do"
     severity = Severity.ERROR
     summary = "A policy rule has no `then.do`."
     why = "A rule that matches and names no directive leaves the pipeline without a next instruction."
-    bad = """
-    - step: count
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ args.first }}"
-                    then: {set_ctx: {total: 0}}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: count
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ args.first }}"
-                    then: {do: continue, set_ctx: {total: 0}}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: count
+        tool:
+          - add:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ args.first }}"
+    -                 then: {set_ctx: {total: 0}}
+    +                 then: {do: continue, set_ctx: {total: 0}}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("formal §6.2", "brief §5.2", "brief §12")
 

@@ -32,38 +32,23 @@ _MEANT = {
 
 
 class UnknownDirective(Rule):
-    code = "P303"
-    name = "unknown-directive"
     severity = Severity.ERROR
     summary = "`do` is none of the directives."
     why = "There are six directives. The runtime refuses any other word: better now than at the first error."
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: abort}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: fail}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ outcome.status == 'error' }}"
+    -                 then: {do: abort}
+    +                 then: {do: fail}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("formal §6.2", "brief §5.2", "brief §6", "step spec §5.4", "S17")
     claims = frozenset({("then", "do")})

@@ -25,35 +25,29 @@ _ELSEWHERE = "move it to `spec.policy.rules` of the task whose outcome decides"
 
 
 class ControlOutsideTask(Rule):
-    code = "P304"
-    name = "control-outside-task"
     severity = Severity.ERROR
     summary = "Control directives stand outside the `rules` of a task's policy."
     why = (
         "Only a task has an outcome, so only a task's policy can act on one. A `retry` in a step, loop, router or "
         "executor policy reads well and does nothing."
     )
-    bad = """
-    - step: fetch
-      spec:
-        policy:
-          retry: {attempts: 5}
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 5}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+    -   spec:
+    -     policy:
+    -       retry: {attempts: 5}
+        tool:
+    -     - get: {kind: http, url: "https://example.org/items"}
+    +     - get:
+    +         kind: http
+    +         url: https://example.org/items
+    +         spec:
+    +           policy:
+    +             rules:
+    +               - when: "{{ outcome.status == 'error' }}"
+    +                 then: {do: retry, attempts: 5}
+    +               - else:
+    +                   then: {do: continue}
     """
     covers = (
         *("brief §1.3", "brief §4.2", "step spec §3.2", "step spec §5.2", "step spec §5.3"),

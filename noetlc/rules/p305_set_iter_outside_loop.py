@@ -10,32 +10,20 @@ from noetlc.rules.rule import Rule
 
 
 class SetIterOutsideLoop(Rule):
-    code = "P305"
-    name = "set-iter-outside-loop"
     severity = Severity.ERROR
     summary = "A rule writes `set_iter`, and its step has no loop."
     why = "`iter` is the state of one iteration. Without a loop there is none, and the value is written nowhere."
-    bad = """
-    - step: begin
-      tool:
-        - init:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_iter: {page: 1}}
-    """
-    good = """
-    - step: begin
-      tool:
-        - init:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {page: 1}}
+    example = """
+      - step: begin
+        tool:
+          - init:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: {do: continue, set_iter: {page: 1}}
+    +                   then: {do: continue, set_ctx: {page: 1}}
     """
     covers = ("S18", "formal §3.2", "step spec §6.3")
 

@@ -14,41 +14,26 @@ _BELONGS_TO = {"attempts": "retry", "backoff": "retry", "delay": "retry", "to": 
 
 
 class DirectiveFields(Rule):
-    code = "P306"
-    name = "directive-fields"
     severity = Severity.ERROR
     summary = "A `jump` has no `to`, or a field stands beside a directive that does not read it."
     why = (
         "A jump without a target cannot go on. `attempts` beside `continue`, or `to` beside `retry`, is never read: "
         "most often the directive is not the one that was meant."
     )
-    bad = """
-    - step: poll
-      tool:
-        - poll: {kind: http, url: "https://example.org/job"}
-        - again:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ _prev.data.state == 'running' }}"
-                    then: {do: jump}
-                  - else:
-                      then: {do: break}
-    """
-    good = """
-    - step: poll
-      tool:
-        - poll: {kind: http, url: "https://example.org/job"}
-        - again:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ _prev.data.state == 'running' }}"
-                    then: {do: jump, to: poll}
-                  - else:
-                      then: {do: break}
+    example = """
+      - step: poll
+        tool:
+          - poll: {kind: http, url: "https://example.org/job"}
+          - again:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ _prev.data.state == 'running' }}"
+    -                 then: {do: jump}
+    +                 then: {do: jump, to: poll}
+                    - else:
+                        then: {do: break}
     """
     covers = ("formal §6.2", "brief §5.2", "brief §6", "step spec §5.4")
 

@@ -14,38 +14,23 @@ from noetlc.syntax.span import Span
 
 
 class AttemptsMissing(Rule):
-    code = "P307"
-    name = "attempts-missing"
     severity = Severity.NOTE
     summary = "A `retry` has no `attempts`."
     why = "Three runs are assumed, the first included. Who reads the playbook should not have to know that by heart."
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 3}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ outcome.status == 'error' }}"
+    -                 then: {do: retry}
+    +                 then: {do: retry, attempts: 3}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("S14",)
 

@@ -15,41 +15,26 @@ from noetlvm.bytecode.limits import LIMIT_MAX
 
 
 class RetryValues(Rule):
-    code = "P308"
-    name = "retry-values"
     severity = Severity.ERROR
     summary = "A `retry` has attempts or a delay that cannot be, or waits that would be over an hour."
     why = (
         "`attempts` counts runs, the first included, so less than one is no run at all. No wait is longer than an "
         "hour: a backoff that would go beyond is cut there, and the schedule is not the one that was written."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 0, delay: 2}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 4, delay: 2}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ outcome.status == 'error' }}"
+    -                 then: {do: retry, attempts: 0, delay: 2}
+    +                 then: {do: retry, attempts: 4, delay: 2}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("S14", "formal §6.2", "brief §6")
     claims = frozenset({("then", "attempts"), ("then", "delay")})

@@ -24,39 +24,25 @@ _MISPLACED = {
 
 
 class RuleShape(Rule):
-    code = "P309"
-    name = "rule-shape"
     severity = Severity.ERROR
     summary = "A rule or a branch is neither `when` with `then`, nor `else` alone."
     why = (
         "A rule either has a condition or is the one for everything else. Of a rule that is both, or neither, nobody "
         "can say when it matches."
     )
-    bad = """
-    - step: decide
-      tool:
-        - route:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ args.urgent }}"
-                    then: {do: break}
-                    else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: decide
-      tool:
-        - route:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ args.urgent }}"
-                    then: {do: break}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: decide
+        tool:
+          - route:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ args.urgent }}"
+                      then: {do: break}
+    -                 else:
+    +               - else:
+                        then: {do: continue}
     """
     covers = ("formal §4.2", "formal §6.2", "brief §5.1", "step spec §5.2", "step spec §5.4", "S39")
     claims = frozenset(_MISPLACED)

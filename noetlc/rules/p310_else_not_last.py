@@ -11,39 +11,26 @@ from noetlc.rules.rule import Rule
 
 
 class ElseNotLast(Rule):
-    code = "P310"
-    name = "else-not-last"
     severity = Severity.ERROR
     summary = "An `else` has rules after it."
     why = (
         "Rules are read from the top, and `else` is for what none of them took. A rule below it is dead to one reader "
         "and alive to another; both cannot be right at night."
     )
-    bad = """
-    - step: decide
-      tool:
-        - route:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue}
-                  - when: "{{ args.urgent }}"
-                    then: {do: break}
-    """
-    good = """
-    - step: decide
-      tool:
-        - route:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ args.urgent }}"
-                    then: {do: break}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: decide
+        tool:
+          - route:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+    +               - when: "{{ args.urgent }}"
+    +                 then: {do: break}
+                    - else:
+                        then: {do: continue}
+    -               - when: "{{ args.urgent }}"
+    -                 then: {do: break}
     """
     covers = ("formal §6.3", "brief §5.2", "S30", "S39")
 

@@ -12,39 +12,25 @@ from noetlc.syntax import ast
 
 
 class MissingElse(Rule):
-    code = "P311"
-    name = "missing-else"
     severity = Severity.WARNING
     summary = "A task's policy has no `else`."
     why = (
         "When no rule matches, the pipeline continues, whether the task succeeded or failed. An `else` says that this "
         "is meant, or what is meant instead."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 5}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 5}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ outcome.status == 'error' }}"
+                      then: {do: retry, attempts: 5}
+    +               - else:
+    +                   then: {do: continue}
     """
     covers = ("brief §12", "formal §6.3")
 

@@ -12,35 +12,23 @@ from noetlc.syntax import ast
 
 
 class AdmitWithoutElse(Rule):
-    code = "P312"
-    name = "admit-without-else"
     severity = Severity.WARNING
     summary = "Admission rules have no `else`."
     why = (
         "A token that no rule matches is not admitted: it waits, and at the end of the execution it is rejected. "
         "An `else` says what is meant."
     )
-    bad = """
-    - step: publish
-      spec:
-        policy:
-          admit:
-            rules:
-              - when: "{{ workload.enabled | default(false) }}"
-                then: {allow: true}
-      tool: {kind: noop}
-    """
-    good = """
-    - step: publish
-      spec:
-        policy:
-          admit:
-            rules:
-              - when: "{{ workload.enabled | default(false) }}"
-                then: {allow: true}
-              - else:
-                  then: {allow: false}
-      tool: {kind: noop}
+    example = """
+      - step: publish
+        spec:
+          policy:
+            admit:
+              rules:
+                - when: "{{ workload.enabled | default(false) }}"
+                  then: {allow: true}
+    +           - else:
+    +               then: {allow: false}
+        tool: {kind: noop}
     """
     covers = ("S30", "formal §4.2")
 

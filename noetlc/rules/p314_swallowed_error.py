@@ -18,39 +18,25 @@ _HELP = "put `- when: \"{{ outcome.status == 'error' }}\"` with `do: fail` befor
 
 
 class SwallowedError(Rule):
-    code = "P314"
-    name = "swallowed-error"
     severity = Severity.WARNING
     summary = "An error of the task can go on as if it had succeeded, and no rule looks at it."
     why = (
         "Without a policy an error fails the pipeline. With one, an error that no rule matches continues: the next "
         "task works on a result that is not there, and the step is reported as done."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {items: "{{ outcome.result.data }}"}}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: fail}
-                  - else:
-                      then: {do: continue, set_ctx: {items: "{{ outcome.result.data }}"}}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+    +               - when: "{{ outcome.status == 'error' }}"
+    +                 then: {do: fail}
+                    - else:
+                        then: {do: continue, set_ctx: {items: "{{ outcome.result.data }}"}}
     """
     covers = ("formal §6.3", "step spec §5.4", "S13")
 

@@ -13,40 +13,25 @@ _LONG = 600
 
 
 class LongRetry(Rule):
-    code = "P315"
-    name = "long-retry"
     severity = Severity.NOTE
     summary = "The waits between retries can add up to more than ten minutes."
     why = (
         "Doubling grows faster than one thinks. While it waits, the iteration holds its lease and the step is not done."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 10, backoff: exponential, delay: 5}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 6, backoff: exponential, delay: 5}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ outcome.status == 'error' }}"
+    -                 then: {do: retry, attempts: 10, backoff: exponential, delay: 5}
+    +                 then: {do: retry, attempts: 6, backoff: exponential, delay: 5}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("S14", "brief §6")
 

@@ -14,35 +14,23 @@ _GIVEN = given_fields("iter")
 
 
 class PatchKey(Rule):
-    code = "P316"
-    name = "patch-key"
     severity = Severity.ERROR
     summary = "A patch writes a key that is not a plain name, or one that the loop itself provides."
     why = (
         "A patch replaces whole values under plain names: `a.b` would be a key with a dot in it that no template "
         "reads. `iter.index`, `iter.parent` and the iterator belong to the loop."
     )
-    bad = """
-    - step: begin
-      tool:
-        - init:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {page.number: 1}}
-    """
-    good = """
-    - step: begin
-      tool:
-        - init:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {page: {number: 1}}}
+    example = """
+      - step: begin
+        tool:
+          - init:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: {do: continue, set_ctx: {page.number: 1}}
+    +                   then: {do: continue, set_ctx: {page: {number: 1}}}
     """
     covers = ("S18", "formal §7.1", "step spec §6.3")
 

@@ -13,49 +13,30 @@ from noetlvm.nearest import did_you_mean
 
 
 class Reducer(Rule):
-    code = "P317"
-    name = "reducer"
     severity = Severity.WARNING
     summary = "A reducer is named for a key that no task writes, or on a loop that runs in order."
     why = (
         "A reducer says how the writes of parallel iterations become one value. With a misspelt key the real key has "
         "none, and two iterations that differ fail the step."
     )
-    bad = """
-    - step: add_up
-      loop:
-        in: [1, 2, 3]
-        iterator: number
-        spec:
-          mode: parallel
-          policy:
-            reducers: {totals: sum}
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: "{{ iter.number }}"}}
-    """
-    good = """
-    - step: add_up
-      loop:
-        in: [1, 2, 3]
-        iterator: number
-        spec:
-          mode: parallel
-          policy:
-            reducers: {total: sum}
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: "{{ iter.number }}"}}
+    example = """
+      - step: add_up
+        loop:
+          in: [1, 2, 3]
+          iterator: number
+          spec:
+            mode: parallel
+            policy:
+    -         reducers: {totals: sum}
+    +         reducers: {total: sum}
+        tool:
+          - add:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+                        then: {do: continue, set_ctx: {total: "{{ iter.number }}"}}
     """
     covers = ("S26", "formal §7.2", "step spec §5.3")
 

@@ -16,29 +16,20 @@ from noetlvm.limits import WAIT_SECONDS_MAX
 
 
 class LoopSettings(Rule):
-    code = "P318"
-    name = "loop-settings"
     severity = Severity.ERROR
     summary = "A loop's width, mode, rate or iterator name cannot work as written."
     why = (
         "A loop of width 0 never runs, a width on a sequential loop is not read, and of two modes that differ one is "
         "silently ignored. An iterator named like the loop's own fields hides them."
     )
-    bad = """
-    - step: each_city
-      loop:
-        in: [Paris, Oslo]
-        iterator: city
-        spec: {mode: parallel, max_in_flight: 0}
-      tool: {kind: noop}
-    """
-    good = """
-    - step: each_city
-      loop:
-        in: [Paris, Oslo]
-        iterator: city
-        spec: {mode: parallel, max_in_flight: 2}
-      tool: {kind: noop}
+    example = """
+      - step: each_city
+        loop:
+          in: [Paris, Oslo]
+          iterator: city
+    -     spec: {mode: parallel, max_in_flight: 0}
+    +     spec: {mode: parallel, max_in_flight: 2}
+        tool: {kind: noop}
     """
     covers = ("S24", "S28", "S53", "formal §2.3", "formal §7.1", "step spec §5.3", "step spec §6.4")
 

@@ -13,31 +13,21 @@ from noetlvm.limits import WAIT_SECONDS_MAX
 
 
 class Rounds(Rule):
-    code = "P319"
-    name = "rounds"
     severity = Severity.ERROR
     summary = "The `max` or `delay` of a `while` or `until` is out of range."
     why = (
         "Rounds are counted while the pipeline runs, and the count is compared with a number in the code: neither a "
         "template nor a negative number can stand there. No wait between rounds is over one hour."
     )
-    bad = """
-    - step: poll
-      tool:
-        - while:
-            when: "{{ _prev is none }}"
-            max: -1
-            do:
-              - poll: {kind: noop}
-    """
-    good = """
-    - step: poll
-      tool:
-        - while:
-            when: "{{ _prev is none }}"
-            max: 100
-            do:
-              - poll: {kind: noop}
+    example = """
+      - step: poll
+        tool:
+          - while:
+              when: "{{ _prev is none }}"
+    -         max: -1
+    +         max: 100
+              do:
+                - poll: {kind: noop}
     """
     covers = ("S39", "S53")
 

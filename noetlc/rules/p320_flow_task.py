@@ -11,23 +11,17 @@ from noetlc.syntax import ast
 
 
 class FlowTask(Rule):
-    code = "P320"
-    name = "flow-task"
     severity = Severity.ERROR
     summary = "A task has `spec.flow` and is not what `noetlc canon` makes of a block."
     why = (
         "`spec.flow` marks the places that blocks become in the canonical form. They call no tool, so inputs, another "
         "kind or further rules would be lost without a word."
     )
-    bad = """
-    - step: start
-      tool:
-        - turn: {kind: noop, spec: {flow: {again: true}}}
-    """
-    good = """
-    - step: start
-      tool:
-        - turn: {kind: noop, spec: {flow: {}}}
+    example = """
+      - step: start
+        tool:
+    -     - turn: {kind: noop, spec: {flow: {again: true}}}
+    +     - turn: {kind: noop, spec: {flow: {}}}
     """
     covers = ("S39", "S40")
 

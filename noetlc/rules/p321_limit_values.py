@@ -20,8 +20,6 @@ _UNITS = {
 
 
 class LimitValues(Rule):
-    code = "P321"
-    name = "limit-values"
     severity = Severity.ERROR
     summary = "A limit of a step or of the executor is zero, negative, endless, out of range, or never reached."
     why = (
@@ -29,17 +27,12 @@ class LimitValues(Rule):
         "`timeout_s` that is longer than the `deadline_s` beside it is never reached, because no run begins before the "
         "workflow does."
     )
-    bad = """
-    - step: fetch
-      spec: {policy: {lifecycle: {timeout_s: -30}}}
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
-    """
-    good = """
-    - step: fetch
-      spec: {policy: {lifecycle: {timeout_s: 30}}}
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
+    example = """
+      - step: fetch
+    -   spec: {policy: {lifecycle: {timeout_s: -30}}}
+    +   spec: {policy: {lifecycle: {timeout_s: 30}}}
+        tool:
+          - get: {kind: http, url: "https://example.org/items"}
     """
     covers = ("S20", "S46", "step spec §5.1", "step spec §5.2.2")
 

@@ -54,25 +54,18 @@ RESERVED_SETTINGS = {
 
 
 class ReservedKey(Rule):
-    code = "P322"
-    name = "reserved-key"
     severity = Severity.NOTE
     summary = "A key is reserved by the language and has no effect."
     why = (
         "The language names these keys without saying what they do, so nothing obeys them. A reader of `quotas` or "
         "`finally` believes that something is limited or cleaned up, and it is not."
     )
-    bad = """
-    - step: fetch
-      spec: {policy: {quotas: {calls: 100}}}
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
-    """
-    good = """
-    - step: fetch
-      spec: {policy: {lifecycle: {timeout_s: 30}}}
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
+    example = """
+      - step: fetch
+    -   spec: {policy: {quotas: {calls: 100}}}
+    +   spec: {policy: {lifecycle: {timeout_s: 30}}}
+        tool:
+          - get: {kind: http, url: "https://example.org/items"}
     """
     covers = ("brief §2.2", "step spec §5.1", "step spec §5.2.2", "step spec §5.3", "step spec §5.4", "step spec §5.5")
 

@@ -45,25 +45,18 @@ _TITLES: Mapping[type[ast.Struct], str] = {
 
 
 class UnreadSetting(Rule):
-    code = "P323"
-    name = "unread-setting"
     severity = Severity.WARNING
     summary = "A key of the `spec` of the executor, a step, a loop or `next` that nothing reads."
     why = (
         "What it says does not happen: the gate that lets everything in, the limit that is not obeyed. It is an "
         "error if the key belongs elsewhere or is almost a known one."
     )
-    bad = """
-    - step: fetch
-      spec: {admit: {rules: [{else: {then: {allow: false}}}]}}
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
-    """
-    good = """
-    - step: fetch
-      spec: {policy: {admit: {rules: [{else: {then: {allow: false}}}]}}}
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
+    example = """
+      - step: fetch
+    -   spec: {admit: {rules: [{else: {then: {allow: false}}}]}}
+    +   spec: {policy: {admit: {rules: [{else: {then: {allow: false}}}]}}}
+        tool:
+          - get: {kind: http, url: "https://example.org/items"}
     """
     covers = ("S38", "S63")
     on_damaged = True

@@ -18,31 +18,24 @@ _HELP = {
 
 
 class MisplacedPatch(Rule):
-    code = "P324"
-    name = "misplaced-patch"
     severity = Severity.ERROR
     summary = "`set_ctx` or `set_iter` is on a step, an arc or a task instead of in the `then` of a rule."
     why = (
         "Only the rules of a task's policy write state, because they know the outcome. On a step, an arc or a task the "
         "patch would be ignored, and every reader of the key would find nothing."
     )
-    bad = """
-    - step: count
-      tool:
-        - start: {kind: noop, set_ctx: {total: 0}}
-        - read: {kind: shell, command: [echo, "{{ ctx.total }}"]}
-    """
-    good = """
-    - step: count
-      tool:
-        - start:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 0}}
-        - read: {kind: shell, command: [echo, "{{ ctx.total }}"]}
+    example = """
+      - step: count
+        tool:
+    -     - start: {kind: noop, set_ctx: {total: 0}}
+    +     - start:
+    +         kind: noop
+    +         spec:
+    +           policy:
+    +             rules:
+    +               - else:
+    +                   then: {do: continue, set_ctx: {total: 0}}
+          - read: {kind: shell, command: [echo, "{{ ctx.total }}"]}
     """
     covers = ("step spec §6.2",)
     claims = frozenset((object, key) for object in ("step", "arc") for key in PATCHES)

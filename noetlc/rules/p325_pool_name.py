@@ -12,23 +12,17 @@ from noetlvm.language.placement import POOL_CHARS_MAX, has_control
 
 
 class PoolName(Rule):
-    code = "P325"
-    name = "pool-name"
     severity = Severity.ERROR
     summary = "`pool` of the executor, a step or a loop names no worker pool: it is a template, a number or too long."
     why = (
         "Workers say which pools they serve when they start (`noetlvm worker --pool NAME`), so a name is known before "
         "anything runs. A step whose pool no worker can serve waits for ever."
     )
-    bad = """
-    - step: train
-      spec: {pool: "{{ workload.pool }}"}
-      tool: {kind: noop}
-    """
-    good = """
-    - step: train
-      spec: {pool: gpu}
-      tool: {kind: noop}
+    example = """
+      - step: train
+    -   spec: {pool: "{{ workload.pool }}"}
+    +   spec: {pool: gpu}
+        tool: {kind: noop}
     """
     covers = ("S22", "S38")
 

@@ -15,33 +15,22 @@ from noetlvm.nearest import nearest
 
 
 class ResultStoreSetting(Rule):
-    code = "P326"
-    name = "result-store"
     severity = Severity.ERROR
     summary = "`executor.spec.result.store` is no store of results that there is."
     why = (
         "Large results go to the store that it names, and a server refuses a playbook that wants one which it does not "
         "offer. A misspelt store would be noticed at the first start."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: shop/load}
-    executor:
-      spec: {result: {store: {kind: nats_objects}}}
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: shop/load}
-    executor:
-      spec: {result: {store: {kind: nats_object, bucket: results}}}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: shop/load}
+      executor:
+    -   spec: {result: {store: {kind: nats_objects}}}
+    +   spec: {result: {store: {kind: nats_object, bucket: results}}}
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("S46", "brief §2.2")
 

@@ -12,8 +12,6 @@ from noetlvm.nearest import did_you_mean
 
 
 class Runtime(Rule):
-    code = "P327"
-    name = "runtime"
     severity = Severity.WARNING
     summary = "`executor.profile` or `executor.version` names something that this runtime does not know."
     why = (
@@ -22,23 +20,15 @@ class Runtime(Rule):
         f"`version` names the runtime that a playbook was written for. This one is `{RUNTIME}`: a later version is an "
         "error, because the request would be refused, and what is no version of it is not checked."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: example, path: examples/example}
-    executor: {profile: lokal, version: noetl-runtime/3}
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: example, path: examples/example}
-    executor: {profile: local, version: noetl-runtime/2}
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: example, path: examples/example}
+    - executor: {profile: lokal, version: noetl-runtime/3}
+    + executor: {profile: local, version: noetl-runtime/2}
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("brief §2.2", "S63")
     stops_compiler = False

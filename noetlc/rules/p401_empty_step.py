@@ -11,29 +11,18 @@ from noetlc.syntax.span import ProblemKind, holds_any
 
 
 class EmptyStep(Rule):
-    code = "P401"
-    name = "empty-step"
     severity = Severity.WARNING
     summary = "A step has neither `tool` nor `next`."
     why = "The token that reaches it just ends there. Often a pipeline was meant to stand here and was forgotten."
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-    - step: finish
-      desc: All done
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-    - step: finish
-      desc: All done
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool: {kind: noop}
+        next:
+          arcs:
+            - step: finish
+      - step: finish
+        desc: All done
+    +   tool: {kind: noop}
     """
     covers = ("formal §2.2", "brief §12", "S3")
 

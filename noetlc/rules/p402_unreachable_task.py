@@ -13,39 +13,26 @@ from noetlc.syntax.span import Span
 
 
 class UnreachableTask(Rule):
-    code = "P402"
-    name = "unreachable-task"
     severity = Severity.WARNING
     summary = "No path through the pipeline reaches the task."
     why = (
         "The task before it always jumps, breaks or fails, and nothing jumps here. The work that the task describes is "
         "never done, and nobody is reported."
     )
-    bad = """
-    - step: store
-      tool:
-        - route:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: break}
-        - save: {kind: postgres, command: "INSERT INTO log DEFAULT VALUES", auth: "{{ args.db }}"}
-    """
-    good = """
-    - step: store
-      tool:
-        - route:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ args.dry_run }}"
-                    then: {do: break}
-                  - else:
-                      then: {do: continue}
-        - save: {kind: postgres, command: "INSERT INTO log DEFAULT VALUES", auth: "{{ args.db }}"}
+    example = """
+      - step: store
+        tool:
+          - route:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+    +               - when: "{{ args.dry_run }}"
+    +                 then: {do: break}
+                    - else:
+    -                   then: {do: break}
+    +                   then: {do: continue}
+          - save: {kind: postgres, command: "INSERT INTO log DEFAULT VALUES", auth: "{{ args.db }}"}
     """
     covers = ("formal §6.4", "brief §6")
 

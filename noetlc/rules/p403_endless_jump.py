@@ -13,39 +13,25 @@ from noetlc.syntax import ast
 
 
 class EndlessJump(Rule):
-    code = "P403"
-    name = "endless-jump"
     severity = Severity.WARNING
     summary = "Tasks jump in a circle, and none of them can end the pipeline."
     why = (
         "The pipeline runs until its fuel is used up (100,000 task runs by default) and then fails. Until then it "
         "calls the same services over and over."
     )
-    bad = """
-    - step: poll
-      tool:
-        - wait: {kind: noop}
-        - again:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: jump, to: wait}
-    """
-    good = """
-    - step: poll
-      tool:
-        - wait: {kind: noop}
-        - again:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ ctx.done | default(false) }}"
-                    then: {do: break}
-                  - else:
-                      then: {do: jump, to: wait}
+    example = """
+      - step: poll
+        tool:
+          - wait: {kind: noop}
+          - again:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+    +               - when: "{{ ctx.done | default(false) }}"
+    +                 then: {do: break}
+                    - else:
+                        then: {do: jump, to: wait}
     """
     covers = ("S20", "brief §9", "formal §6.4")
 

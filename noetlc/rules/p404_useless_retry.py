@@ -16,41 +16,26 @@ _CHANGES = frozenset({"outcome", "_attempt"})
 
 
 class UselessRetry(Rule):
-    code = "P404"
-    name = "useless-retry"
     severity = Severity.WARNING
     summary = "A `retry` that never happens, or whose next run cannot end differently."
     why = (
         "`attempts` counts the first run, so `attempts: 1` never tries again. A retry whose condition does not depend "
         "on the run repeats until the attempts are used up, and then fails a task that had succeeded."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 1}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 2}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ outcome.status == 'error' }}"
+    -                 then: {do: retry, attempts: 1}
+    +                 then: {do: retry, attempts: 2}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("S14", "brief §6")
 

@@ -12,42 +12,26 @@ from noetlc.syntax.span import Span
 
 
 class ShadowedRule(Rule):
-    code = "P405"
-    name = "shadowed-rule"
     severity = Severity.WARNING
     summary = "A rule can never match, because an earlier one takes all that it would."
     why = "The first rule that holds wins. The special case below the general one never runs."
-    bad = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: fail}
-                  - when: "{{ outcome.status == 'error' and outcome.http.status == 429 }}"
-                    then: {do: retry, attempts: 5}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get:
-            kind: http
-            url: https://example.org/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' and outcome.http.status == 429 }}"
-                    then: {do: retry, attempts: 5}
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: fail}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - get:
+              kind: http
+              url: https://example.org/items
+              spec:
+                policy:
+                  rules:
+    +               - when: "{{ outcome.status == 'error' and outcome.http.status == 429 }}"
+    +                 then: {do: retry, attempts: 5}
+                    - when: "{{ outcome.status == 'error' }}"
+                      then: {do: fail}
+    -               - when: "{{ outcome.status == 'error' and outcome.http.status == 429 }}"
+    -                 then: {do: retry, attempts: 5}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("formal §6.3", "brief §5.2", "S30")
 

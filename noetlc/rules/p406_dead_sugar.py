@@ -23,32 +23,22 @@ _CONSTANT = {
 
 
 class DeadSugar(Rule):
-    code = "P406"
-    name = "dead-sugar"
     severity = Severity.WARNING
     summary = "A `choose`, `while` or `until` has a part that can never run, or decides nothing."
     why = "Its tasks look like part of the pipeline and are not, or run every time where a condition was meant."
-    bad = """
-    - step: report
-      tool:
-        - choose:
-            - when: true
-              then:
-                - mail: {kind: http, method: POST, url: "https://example.org/mail"}
-            - when: "{{ args.quiet }}"
-              then:
-                - note: {kind: noop}
-    """
-    good = """
-    - step: report
-      tool:
-        - choose:
-            - when: "{{ args.quiet }}"
-              then:
-                - note: {kind: noop}
-            - else:
+    example = """
+      - step: report
+        tool:
+          - choose:
+    -         - when: true
+    -           then:
+    -             - mail: {kind: http, method: POST, url: "https://example.org/mail"}
+              - when: "{{ args.quiet }}"
                 then:
-                  - mail: {kind: http, method: POST, url: "https://example.org/mail"}
+                  - note: {kind: noop}
+    +         - else:
+    +             then:
+    +               - mail: {kind: http, method: POST, url: "https://example.org/mail"}
     """
     covers = ("S39", "step spec §14")
 

@@ -14,34 +14,22 @@ from noetlc.syntax.span import Span
 
 
 class UnguardedArc(Rule):
-    code = "P407"
-    name = "unguarded-arc"
     severity = Severity.WARNING
     summary = "An arc out of a step that can fail does not read `event`. One finding a playbook."
     why = (
         "An arc without such a guard is taken after a failure too. The next step runs on results that are not there, "
         "and the execution still ends as failed, because nothing handled the failure."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
-      next:
-        arcs:
-          - step: report
-    - step: report
-      tool: {kind: noop}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - get: {kind: http, url: "https://example.org/items"}
-      next:
-        arcs:
-          - step: report
-            when: "{{ event.name == 'step.done' }}"
-    - step: report
-      tool: {kind: noop}
+    example = """
+      - step: fetch
+        tool:
+          - get: {kind: http, url: "https://example.org/items"}
+        next:
+          arcs:
+            - step: report
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: report
+        tool: {kind: noop}
     """
     covers = ("S31", "formal §8.1")
 

@@ -7,36 +7,22 @@ from noetlc.rules.rule import NetRule
 
 
 class ShadowedArc(NetRule):
-    code = "P408"
-    name = "shadowed-arc"
     severity = Severity.WARNING
     kind = "dead-arc"
     summary = "In an exclusive router an arc can never fire, because an earlier one takes all that it would."
     why = "The first arc that holds is taken, and no other. The step behind this arc never gets a token from here."
-    bad = """
-    - step: check
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: publish
-          - step: review
-            when: "{{ ctx.suspicious | default(false) }}"
-    - step: publish
-      tool: {kind: noop}
-    - step: review
-      tool: {kind: noop}
-    """
-    good = """
-    - step: check
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: review
-            when: "{{ ctx.suspicious | default(false) }}"
-          - step: publish
-    - step: publish
-      tool: {kind: noop}
-    - step: review
-      tool: {kind: noop}
+    example = """
+      - step: check
+        tool: {kind: noop}
+        next:
+          arcs:
+    -       - step: publish
+            - step: review
+              when: "{{ ctx.suspicious | default(false) }}"
+    +       - step: publish
+      - step: publish
+        tool: {kind: noop}
+      - step: review
+        tool: {kind: noop}
     """
     covers = ("S31", "formal §8.2", "brief §5.1")

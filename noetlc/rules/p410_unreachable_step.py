@@ -7,8 +7,6 @@ from noetlc.rules.rule import NetRule
 
 
 class UnreachableStep(NetRule):
-    code = "P410"
-    name = "unreachable-step"
     severity = Severity.WARNING
     kind = "unreachable"
     summary = "A step can never run, whatever the data."
@@ -16,29 +14,18 @@ class UnreachableStep(NetRule):
         "A step that was meant to run and does not is the quietest of failures: the run ends well, and the cleanup, "
         "the notification or the load never happened."
     )
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: publish
-    - step: publish
-      tool: {kind: noop}
-    - step: cleanup
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: publish
-    - step: publish
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: cleanup
-    - step: cleanup
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool: {kind: noop}
+        next:
+          arcs:
+            - step: publish
+      - step: publish
+        tool: {kind: noop}
+    +   next:
+    +     arcs:
+    +       - step: cleanup
+      - step: cleanup
+        tool: {kind: noop}
     """
     covers = ("S4", "S30", "S31")

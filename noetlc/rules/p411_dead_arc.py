@@ -7,8 +7,6 @@ from noetlc.rules.rule import NetRule
 
 
 class DeadArc(NetRule):
-    code = "P411"
-    name = "dead-arc"
     severity = Severity.WARNING
     kind = "dead-arc"
     summary = "An arc can never fire, because its step never ends that way or earlier arcs together take everything."
@@ -16,32 +14,19 @@ class DeadArc(NetRule):
         "The step behind the arc never gets a token from here. An error handler on a step that cannot fail looks like "
         "safety and is none; the failure that it was meant for happens somewhere else."
     )
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: report
-            when: "{{ event.name == 'step.done' }}"
-          - step: rescue
-            when: "{{ event.name == 'step.failed' }}"
-    - step: report
-      tool: {kind: noop}
-    - step: rescue
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: http, url: https://example.org}
-      next:
-        arcs:
-          - step: report
-            when: "{{ event.name == 'step.done' }}"
-          - step: rescue
-            when: "{{ event.name == 'step.failed' }}"
-    - step: report
-      tool: {kind: noop}
-    - step: rescue
-      tool: {kind: noop}
+    example = """
+      - step: start
+    -   tool: {kind: noop}
+    +   tool: {kind: http, url: https://example.org}
+        next:
+          arcs:
+            - step: report
+              when: "{{ event.name == 'step.done' }}"
+            - step: rescue
+              when: "{{ event.name == 'step.failed' }}"
+      - step: report
+        tool: {kind: noop}
+      - step: rescue
+        tool: {kind: noop}
     """
     covers = ("S21", "S31", "S33")

@@ -7,8 +7,6 @@ from noetlc.rules.rule import NetRule
 
 
 class EndlessRun(NetRule):
-    code = "P412"
-    name = "endless-run"
     severity = Severity.WARNING
     kind = "trap"
     summary = "A run that comes to these steps can never end."
@@ -16,29 +14,17 @@ class EndlessRun(NetRule):
         "Every way on leads back, however the guards turn out. The execution stays open until it is cancelled, and "
         "what waits for its end waits too."
     )
-    bad = """
-    - step: start
-      tool: {kind: http, url: https://example.org/jobs}
-      next:
-        arcs:
-          - step: pause
-    - step: pause
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: start
-    """
-    good = """
-    - step: start
-      tool: {kind: http, url: https://example.org/jobs}
-      next:
-        arcs:
-          - step: pause
-            when: "{{ event.result.data.pending }}"
-    - step: pause
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: start
+    example = """
+      - step: start
+        tool: {kind: http, url: https://example.org/jobs}
+        next:
+          arcs:
+            - step: pause
+    +         when: "{{ event.result.data.pending }}"
+      - step: pause
+        tool: {kind: noop}
+        next:
+          arcs:
+            - step: start
     """
     covers = ("S31", "S34")

@@ -7,8 +7,6 @@ from noetlc.rules.rule import NetRule
 
 
 class UnboundedTokens(NetRule):
-    code = "P413"
-    name = "unbounded-tokens"
     severity = Severity.WARNING
     kind = "unbounded"
     summary = "A step on a cycle sends a token round and another one elsewhere, so tokens pile up."
@@ -16,29 +14,17 @@ class UnboundedTokens(NetRule):
         "Every round adds a step run to those that are already under way. Nothing bounds their number but the number "
         "of rounds: a retry loop that also notifies floods the receiver, and one that forks doubles each time."
     )
-    bad = """
-    - step: start
-      tool: {kind: http, url: https://example.org/jobs}
-      next:
-        spec: {mode: inclusive}
-        arcs:
-          - step: start
-            when: "{{ event.result.data.more }}"
-          - step: load
-            when: "{{ event.name == 'step.done' }}"
-    - step: load
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: http, url: https://example.org/jobs}
-      next:
-        arcs:
-          - step: start
-            when: "{{ event.result.data.more }}"
-          - step: load
-            when: "{{ event.name == 'step.done' }}"
-    - step: load
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool: {kind: http, url: https://example.org/jobs}
+        next:
+    -     spec: {mode: inclusive}
+          arcs:
+            - step: start
+              when: "{{ event.result.data.more }}"
+            - step: load
+              when: "{{ event.name == 'step.done' }}"
+      - step: load
+        tool: {kind: noop}
     """
     covers = ("S31", "formal §8.2")

@@ -7,8 +7,6 @@ from noetlc.rules.rule import NetRule
 
 
 class EndlessRouting(NetRule):
-    code = "P414"
-    name = "endless-routing"
     severity = Severity.ERROR
     stops_compiler = False
     kind = "trap"
@@ -17,28 +15,17 @@ class EndlessRouting(NetRule):
         "Without a tool nothing slows the cycle down: the engine does nothing else until the execution has used up its "
         "step runs and fails with `error.kind: fuel`."
     )
-    bad = """
-    - step: start
-      next:
-        arcs:
-          - step: pause
-    - step: pause
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: start
-    """
-    good = """
-    - step: start
-      tool: {kind: http, url: https://example.org/jobs}
-      next:
-        arcs:
-          - step: pause
-            when: "{{ event.result.data.pending }}"
-    - step: pause
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: start
+    example = """
+      - step: start
+    +   tool: {kind: http, url: https://example.org/jobs}
+        next:
+          arcs:
+            - step: pause
+    +         when: "{{ event.result.data.pending }}"
+      - step: pause
+        tool: {kind: noop}
+        next:
+          arcs:
+            - step: start
     """
     covers = ("S31", "S34")

@@ -11,29 +11,20 @@ from noetlc.syntax.nodes import Scalar
 
 
 class RunsItself(Rule):
-    code = "P415"
-    name = "runs-itself"
     severity = Severity.WARNING
     summary = "A `playbook` task runs the playbook that it belongs to."
     why = (
         "Each execution starts another one. Unless a guard ends the recursion, children are started until the limit of "
         "one request is reached and all of them fail."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: import, path: demo/import}
-    workflow:
-      - step: start
-        tool: {kind: playbook, path: demo/import}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: import, path: demo/import}
-    workflow:
-      - step: start
-        tool: {kind: playbook, path: demo/import_page}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: import, path: demo/import}
+      workflow:
+        - step: start
+    -     tool: {kind: playbook, path: demo/import}
+    +     tool: {kind: playbook, path: demo/import_page}
     """
     covers = ("S31",)
 

@@ -12,46 +12,30 @@ from noetlc.syntax.nodes import Scalar
 
 
 class ParallelCtxWrite(Rule):
-    code = "P501"
-    name = "parallel-ctx-write"
     severity = Severity.WARNING
     summary = "Iterations of a parallel loop write a `ctx` key that has no reducer."
     why = (
         "Iterations that run at once do not see each other's writes. Two that write different values to one key fail "
         "the step, on the first day that the data differ."
     )
-    bad = """
-    - step: add_up
-      loop:
-        in: [1, 2, 3]
-        iterator: number
-        spec: {mode: parallel}
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: "{{ iter.number }}"}}
-    """
-    good = """
-    - step: add_up
-      loop:
-        in: [1, 2, 3]
-        iterator: number
-        spec:
-          mode: parallel
-          policy:
-            reducers: {total: sum}
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: "{{ iter.number }}"}}
+    example = """
+      - step: add_up
+        loop:
+          in: [1, 2, 3]
+          iterator: number
+    -     spec: {mode: parallel}
+    +     spec:
+    +       mode: parallel
+    +       policy:
+    +         reducers: {total: sum}
+        tool:
+          - add:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+                        then: {do: continue, set_ctx: {total: "{{ iter.number }}"}}
     """
     covers = ("formal §7.2", "brief §7.2", "brief §12", "step spec §6.2", "S26")
 

@@ -28,56 +28,37 @@ class _Writes(Record):
 
 
 class IterBeforeSet(Rule):
-    code = "P503"
-    name = "iter-before-set"
     severity = Severity.WARNING
     summary = "A template reads `iter.<name>` where the pipeline may not have set it yet."
     why = (
         "What is not set is undefined. In a task's input that is an error; in a `when` it is false. The classic: a "
         "page number that is set only after the first page."
     )
-    bad = """
-    - step: pages
-      loop: {in: [hotels, rooms], iterator: table}
-      tool:
-        - fetch:
-            kind: http
-            url: https://example.org/items
-            params: {page: "{{ iter.page }}"}
-        - more:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ _prev.data.more }}"
-                    then: {do: jump, to: fetch, set_iter: {page: 2}}
-                  - else:
-                      then: {do: break}
-    """
-    good = """
-    - step: pages
-      loop: {in: [hotels, rooms], iterator: table}
-      tool:
-        - begin:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_iter: {page: 1}}
-        - fetch:
-            kind: http
-            url: https://example.org/items
-            params: {page: "{{ iter.page }}"}
-        - more:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - when: "{{ _prev.data.more }}"
-                    then: {do: jump, to: fetch, set_iter: {page: "{{ iter.page + 1 }}"}}
-                  - else:
-                      then: {do: break}
+    example = """
+      - step: pages
+        loop: {in: [hotels, rooms], iterator: table}
+        tool:
+    +     - begin:
+    +         kind: noop
+    +         spec:
+    +           policy:
+    +             rules:
+    +               - else:
+    +                   then: {do: continue, set_iter: {page: 1}}
+          - fetch:
+              kind: http
+              url: https://example.org/items
+              params: {page: "{{ iter.page }}"}
+          - more:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ _prev.data.more }}"
+    -                 then: {do: jump, to: fetch, set_iter: {page: 2}}
+    +                 then: {do: jump, to: fetch, set_iter: {page: "{{ iter.page + 1 }}"}}
+                    - else:
+                        then: {do: break}
     """
     covers = ("S10", "formal §7.1", "step spec §6.3")
 

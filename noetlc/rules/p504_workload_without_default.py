@@ -11,35 +11,23 @@ from noetlvm.nearest import nearest
 
 
 class WorkloadWithoutDefault(Rule):
-    code = "P504"
-    name = "workload-without-default"
     severity = Severity.WARNING
     summary = "A template reads `workload.<name>`, and `workload` has no default for it."
     why = (
         "The playbook only runs if every request brings the value, and the playbook does not say so. A misspelt name "
         "looks the same."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: fetch, path: demo/fetch}
-    workload:
-      api_url: https://example.org
-    workflow:
-      - step: start
-        tool:
-          - get: {kind: http, url: "{{ workload.api_uri }}/items"}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: fetch, path: demo/fetch}
-    workload:
-      api_url: https://example.org
-    workflow:
-      - step: start
-        tool:
-          - get: {kind: http, url: "{{ workload.api_url }}/items"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: fetch, path: demo/fetch}
+      workload:
+        api_url: https://example.org
+      workflow:
+        - step: start
+          tool:
+    -       - get: {kind: http, url: "{{ workload.api_uri }}/items"}
+    +       - get: {kind: http, url: "{{ workload.api_url }}/items"}
     """
     covers = ("formal §3.2", "S37")
 

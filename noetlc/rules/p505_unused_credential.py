@@ -15,36 +15,23 @@ _NAMING = ("auth", "attach")
 
 
 class UnusedCredential(Rule):
-    code = "P505"
-    name = "unused-credential"
     severity = Severity.WARNING
     summary = "A keychain entry is declared, and no task uses it."
     why = (
         "Every entry is resolved before the first step. One that nobody needs can still fail the request, and gives "
         "the playbook a secret that it should not have."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-      - {name: pg_old, kind: postgres_credential}
-    workflow:
-      - step: start
-        tool:
-          - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: demo/load}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-    workflow:
-      - step: start
-        tool:
-          - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: demo/load}
+      keychain:
+        - {name: pg_main, kind: postgres_credential}
+    -   - {name: pg_old, kind: postgres_credential}
+      workflow:
+        - step: start
+          tool:
+            - check: {kind: postgres, auth: pg_main, command: "SELECT 1"}
     """
     covers = ("S44", "brief §2.1", "step spec §2.1")
 

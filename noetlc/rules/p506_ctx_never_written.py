@@ -12,47 +12,29 @@ from noetlvm.nearest import nearest
 
 
 class CtxNeverWritten(Rule):
-    code = "P506"
-    name = "ctx-never-written"
     severity = Severity.WARNING
     summary = "A template reads `ctx.<name>`, and no `set_ctx` writes it."
     why = (
         "`ctx` begins empty. What nobody writes is undefined: an error in a task's input, false in a `when`, so that "
         "the branch is never taken."
     )
-    bad = """
-    - step: count
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 1}}
-      next:
-        arcs:
-          - step: report
-            when: "{{ ctx.totl > 0 }}"
-    - step: report
-      tool: {kind: noop}
-    """
-    good = """
-    - step: count
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 1}}
-      next:
-        arcs:
-          - step: report
-            when: "{{ ctx.total > 0 }}"
-    - step: report
-      tool: {kind: noop}
+    example = """
+      - step: count
+        tool:
+          - add:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+                        then: {do: continue, set_ctx: {total: 1}}
+        next:
+          arcs:
+            - step: report
+    -         when: "{{ ctx.totl > 0 }}"
+    +         when: "{{ ctx.total > 0 }}"
+      - step: report
+        tool: {kind: noop}
     """
     covers = ("S10", "formal §4.1", "step spec §6.2")
 

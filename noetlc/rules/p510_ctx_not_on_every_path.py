@@ -13,66 +13,42 @@ from noetlc.syntax.nodes import Scalar
 
 
 class CtxNotOnEveryPath(Rule):
-    code = "P510"
-    name = "ctx-not-on-every-path"
     severity = Severity.WARNING
     summary = "A step needs `ctx.<name>`, and there is a way to it on which no step writes that."
     why = (
         "On that way the value is undefined, and a task whose input is undefined fails. It is the way that tests do "
         "not take: the cache was full, the list was empty, the branch was skipped."
     )
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: count
-            when: "{{ workload.rows | default([]) }}"
-          - step: report
-    - step: count
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 1}}
-      next:
-        arcs:
-          - step: report
-    - step: report
-      tool: {kind: http, url: "https://example.org/{{ ctx.total }}"}
-    """
-    good = """
-    - step: start
-      tool:
-        - begin:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 0}}
-      next:
-        arcs:
-          - step: count
-            when: "{{ workload.rows | default([]) }}"
-          - step: report
-    - step: count
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 1}}
-      next:
-        arcs:
-          - step: report
-    - step: report
-      tool: {kind: http, url: "https://example.org/{{ ctx.total }}"}
+    example = """
+      - step: start
+    -   tool: {kind: noop}
+    +   tool:
+    +     - begin:
+    +         kind: noop
+    +         spec:
+    +           policy:
+    +             rules:
+    +               - else:
+    +                   then: {do: continue, set_ctx: {total: 0}}
+        next:
+          arcs:
+            - step: count
+              when: "{{ workload.rows | default([]) }}"
+            - step: report
+      - step: count
+        tool:
+          - add:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+                        then: {do: continue, set_ctx: {total: 1}}
+        next:
+          arcs:
+            - step: report
+      - step: report
+        tool: {kind: http, url: "https://example.org/{{ ctx.total }}"}
     """
     covers = ("S10", "formal §4.1")
 

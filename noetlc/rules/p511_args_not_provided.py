@@ -12,38 +12,24 @@ from noetlvm.nearest import did_you_mean
 
 
 class ArgsNotProvided(Rule):
-    code = "P511"
-    name = "args-not-provided"
     severity = Severity.WARNING
     summary = "A step needs `args.<name>`, and a token can come to it without."
     why = (
         "A token carries what the arcs on its way gave it, and nothing else. Where one arc forgets an argument, the "
         "step fails for the tokens of that arc alone."
     )
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: load
-            when: "{{ workload.table | default('') }}"
-            args: {table: "{{ workload.table | default('') }}"}
-          - step: load
-    - step: load
-      tool: {kind: http, url: "https://example.org/{{ args.table }}"}
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: load
-            when: "{{ workload.table | default('') }}"
-            args: {table: "{{ workload.table | default('') }}"}
-          - step: load
-            args: {table: hotels}
-    - step: load
-      tool: {kind: http, url: "https://example.org/{{ args.table }}"}
+    example = """
+      - step: start
+        tool: {kind: noop}
+        next:
+          arcs:
+            - step: load
+              when: "{{ workload.table | default('') }}"
+              args: {table: "{{ workload.table | default('') }}"}
+            - step: load
+    +         args: {table: hotels}
+      - step: load
+        tool: {kind: http, url: "https://example.org/{{ args.table }}"}
     """
     covers = ("S10", "S32")
 

@@ -7,8 +7,6 @@ from noetlc.rules.rule import NetRule
 
 
 class CtxRace(NetRule):
-    code = "P512"
-    name = "ctx-race"
     severity = Severity.WARNING
     kind = "race"
     summary = "Two step runs that can be under way at once touch one `ctx` key, and at least one of them writes it."
@@ -16,56 +14,32 @@ class CtxRace(NetRule):
         "Which of them comes first is up to the workers. The run that went well a hundred times gives another result "
         "on the day when one of them is slow."
     )
-    bad = """
-    - step: start
-      next:
-        spec: {mode: inclusive}
-        arcs:
-          - step: hotels
-          - step: rooms
-    - step: hotels
-      tool:
-        - count:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 1}}
-    - step: rooms
-      tool:
-        - count:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 2}}
-    """
-    good = """
-    - step: start
-      next:
-        spec: {mode: inclusive}
-        arcs:
-          - step: hotels
-          - step: rooms
-    - step: hotels
-      tool:
-        - count:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {hotels_total: 1}}
-    - step: rooms
-      tool:
-        - count:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {rooms_total: 2}}
+    example = """
+      - step: start
+        next:
+          spec: {mode: inclusive}
+          arcs:
+            - step: hotels
+            - step: rooms
+      - step: hotels
+        tool:
+          - count:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: {do: continue, set_ctx: {total: 1}}
+    +                   then: {do: continue, set_ctx: {hotels_total: 1}}
+      - step: rooms
+        tool:
+          - count:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: {do: continue, set_ctx: {total: 2}}
+    +                   then: {do: continue, set_ctx: {rooms_total: 2}}
     """
     covers = ("S31", "formal §4.1")

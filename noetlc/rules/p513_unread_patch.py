@@ -11,41 +11,29 @@ from noetlvm.nearest import nearest
 
 
 class UnreadPatch(Rule):
-    code = "P513"
-    name = "unread-patch"
     severity = Severity.NOTE
     summary = "`set_ctx` writes a key that no template reads."
     why = (
         "It costs an event and room in the state, and it is often a misspelt name: the reader reads another key and "
         "finds nothing there."
     )
-    bad = """
-    - step: start
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {totl: 1}}
-    """
-    good = """
-    - step: start
-      tool:
-        - add:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {total: 1}}
-      next:
-        arcs:
-          - step: report
-            when: "{{ ctx.total > 0 }}"
-    - step: report
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool:
+          - add:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: {do: continue, set_ctx: {totl: 1}}
+    +                   then: {do: continue, set_ctx: {total: 1}}
+    +   next:
+    +     arcs:
+    +       - step: report
+    +         when: "{{ ctx.total > 0 }}"
+    + - step: report
+    +   tool: {kind: noop}
     """
     covers = ("S18", "formal §4.1")
 

@@ -11,8 +11,6 @@ from noetlvm.language.scopes import TemplatePosition
 
 
 class SecretStored(Rule):
-    code = "P601"
-    name = "secret-stored"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`set_ctx` or `set_iter` keeps a secret, or something made of one."
@@ -20,33 +18,24 @@ class SecretStored(Rule):
         "What a patch writes is recorded in the event log and outlives the execution, in every copy and backup of it. "
         "Redaction hides the secret itself, but not what a filter has made of it."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: sync, path: billing/sync}
-    keychain:
-      - {name: billing_api, kind: secret_manager}
-    workflow:
-      - step: login
-        tool:
-          - remember:
-              kind: noop
-              spec:
-                policy:
-                  rules:
-                    - else:
-                        then: {do: continue, set_ctx: {bearer: "Bearer {{ keychain.billing_api }}"}}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: sync, path: billing/sync}
-    keychain:
-      - {name: billing_api, kind: secret_manager}
-    workflow:
-      - step: fetch
-        tool:
-          - invoices: {kind: http, url: "https://billing.example.com/invoices", auth: billing_api}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: sync, path: billing/sync}
+      keychain:
+        - {name: billing_api, kind: secret_manager}
+      workflow:
+    -   - step: login
+    +   - step: fetch
+          tool:
+    -       - remember:
+    -           kind: noop
+    -           spec:
+    -             policy:
+    -               rules:
+    -                 - else:
+    -                     then: {do: continue, set_ctx: {bearer: "Bearer {{ keychain.billing_api }}"}}
+    +       - invoices: {kind: http, url: "https://billing.example.com/invoices", auth: billing_api}
     """
     covers = ("S45", "step spec §2.1")
 

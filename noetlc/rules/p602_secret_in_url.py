@@ -11,8 +11,6 @@ from noetlc.rules.rule import Rule
 
 
 class SecretInUrl(Rule):
-    code = "P602"
-    name = "secret-in-url"
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A URL or its query parameters contain a secret."
@@ -20,32 +18,20 @@ class SecretInUrl(Rule):
         "URLs are written down everywhere: in the server's access log, in every proxy on the way, in error messages. "
         "A secret in one of them has to be taken for public."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: weather, path: demo/weather}
-    keychain:
-      - {name: weather_api, kind: secret_manager}
-    workflow:
-      - step: fetch
-        tool:
-          - today:
-              kind: http
-              url: "https://api.example.com/today?key={{ keychain.weather_api.key }}"
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: weather, path: demo/weather}
-    keychain:
-      - {name: weather_api, kind: secret_manager}
-    workflow:
-      - step: fetch
-        tool:
-          - today:
-              kind: http
-              url: https://api.example.com/today
-              headers: {x-api-key: "{{ keychain.weather_api.key }}"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: weather, path: demo/weather}
+      keychain:
+        - {name: weather_api, kind: secret_manager}
+      workflow:
+        - step: fetch
+          tool:
+            - today:
+                kind: http
+    -           url: "https://api.example.com/today?key={{ keychain.weather_api.key }}"
+    +           url: https://api.example.com/today
+    +           headers: {x-api-key: "{{ keychain.weather_api.key }}"}
     """
     covers = ("S45",)
 

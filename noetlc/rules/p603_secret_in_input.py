@@ -11,40 +11,28 @@ from noetlc.rules.rule import Rule
 
 
 class SecretInInput(Rule):
-    code = "P603"
-    name = "secret-in-input"
     severity = Severity.WARNING
     summary = "A secret flows into a task input that is not meant for secrets."
     why = (
         "Inputs such as SQL, commands, arguments and bodies are recorded, logged, or visible to other programs on the "
         "machine. Only `auth`, headers and connection inputs are masked."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: backup, path: ops/backup}
-    keychain:
-      - {name: vault_key, kind: secret_manager}
-    workflow:
-      - step: backup
-        tool:
-          - encrypt: {kind: shell, command: [gpg, --passphrase, "{{ keychain.vault_key }}", -c, dump.sql]}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: backup, path: ops/backup}
-    keychain:
-      - {name: vault_key, kind: secret_manager}
-    workflow:
-      - step: backup
-        tool:
-          - encrypt:
-              kind: http
-              method: POST
-              url: https://vault.example.com/encrypt
-              auth: vault_key
-              json: {file: dump.sql}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: backup, path: ops/backup}
+      keychain:
+        - {name: vault_key, kind: secret_manager}
+      workflow:
+        - step: backup
+          tool:
+    -       - encrypt: {kind: shell, command: [gpg, --passphrase, "{{ keychain.vault_key }}", -c, dump.sql]}
+    +       - encrypt:
+    +           kind: http
+    +           method: POST
+    +           url: https://vault.example.com/encrypt
+    +           auth: vault_key
+    +           json: {file: dump.sql}
     """
     covers = ("S45",)
 

@@ -15,44 +15,28 @@ _PARAMETERS = {"postgres": "%(name)s", "duckdb": "$name"}
 
 
 class InterpolatedSql(Rule):
-    code = "P604"
-    name = "interpolated-sql"
     severity = Severity.WARNING
     summary = "A template puts data into the text of an SQL command instead of its parameters."
     why = (
         "A quote in a customer's name breaks the command; a malicious one rewrites it. The database cannot know what "
         "was meant as data once it is part of the text."
     )
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: orders, path: shop/orders}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-    workload: {customer: ""}
-    workflow:
-      - step: load
-        tool:
-          - orders:
-              kind: postgres
-              auth: pg_main
-              command: "SELECT * FROM orders WHERE customer = '{{ workload.customer }}'"
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: orders, path: shop/orders}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-    workload: {customer: ""}
-    workflow:
-      - step: load
-        tool:
-          - orders:
-              kind: postgres
-              auth: pg_main
-              command: "SELECT * FROM orders WHERE customer = %(customer)s"
-              params: {customer: "{{ workload.customer }}"}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: orders, path: shop/orders}
+      keychain:
+        - {name: pg_main, kind: postgres_credential}
+      workload: {customer: ""}
+      workflow:
+        - step: load
+          tool:
+            - orders:
+                kind: postgres
+                auth: pg_main
+    -           command: "SELECT * FROM orders WHERE customer = '{{ workload.customer }}'"
+    +           command: "SELECT * FROM orders WHERE customer = %(customer)s"
+    +           params: {customer: "{{ workload.customer }}"}
     """
 
     def check(self, model: Model) -> Iterator[Finding]:

@@ -16,25 +16,18 @@ _SCRIPT_OPTION = re.compile(r"-[a-z]*c")
 
 
 class InterpolatedShell(Rule):
-    code = "P605"
-    name = "interpolated-shell"
     severity = Severity.WARNING
     summary = "A template puts data into a text that a shell reads as a command."
     why = (
         "A blank in a file name splits it into two arguments; a `;` in it starts a second command with all the rights "
         "of the worker."
     )
-    bad = """
-    - step: pack
-      loop: {in: ["a.csv", "b.csv"], iterator: file}
-      tool:
-        - zip: {kind: shell, command: "gzip --keep {{ iter.file }}"}
-    """
-    good = """
-    - step: pack
-      loop: {in: ["a.csv", "b.csv"], iterator: file}
-      tool:
-        - zip: {kind: shell, command: [gzip, --keep, "{{ iter.file }}"]}
+    example = """
+      - step: pack
+        loop: {in: ["a.csv", "b.csv"], iterator: file}
+        tool:
+    -     - zip: {kind: shell, command: "gzip --keep {{ iter.file }}"}
+    +     - zip: {kind: shell, command: [gzip, --keep, "{{ iter.file }}"]}
     """
 
     def check(self, model: Model) -> Iterator[Finding]:

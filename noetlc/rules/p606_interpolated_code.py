@@ -11,32 +11,22 @@ from noetlc.rules.rule import Rule
 
 
 class InterpolatedCode(Rule):
-    code = "P606"
-    name = "interpolated-code"
     severity = Severity.WARNING
     summary = "A template puts data into the source of a `python` task instead of its `args`."
     why = (
         "A quote or a line break in the data is a syntax error at best; at worst the data is code and runs. And every "
         "value makes another program, which nobody has tested."
     )
-    bad = """
-    - step: greet
-      loop: {in: [Ada, Grace], iterator: person}
-      tool:
-        - hello:
-            kind: python
-            code: |
-              result = "Hello, {{ iter.person }}"
-    """
-    good = """
-    - step: greet
-      loop: {in: [Ada, Grace], iterator: person}
-      tool:
-        - hello:
-            kind: python
-            args: {person: "{{ iter.person }}"}
-            code: |
-              result = "Hello, " + person
+    example = """
+      - step: greet
+        loop: {in: [Ada, Grace], iterator: person}
+        tool:
+          - hello:
+              kind: python
+    +         args: {person: "{{ iter.person }}"}
+              code: |
+    -           result = "Hello, {{ iter.person }}"
+    +           result = "Hello, " + person
     """
 
     def check(self, model: Model) -> Iterator[Finding]:

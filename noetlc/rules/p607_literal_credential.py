@@ -78,34 +78,30 @@ class _Literal(NamedTuple):
 
 
 class LiteralCredential(Rule):
-    code = "P607"
-    name = "literal-credential"
     severity = Severity.WARNING
     summary = "A password, token or key is written into the playbook."
     why = (
         "A playbook is copied into the catalogue, into version control and into bundles; every reader of one of them "
         "has the credential, and changing it means changing the playbook."
     )
-    bad = """
-    - step: load
-      tool:
-        - orders:
-            kind: postgres
-            host: db.example.com
-            user: loader
-            password: s3cr3t-and-long
-            command: SELECT * FROM orders
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: shop/load}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-    workflow:
-      - step: load
-        tool:
-          - orders: {kind: postgres, auth: pg_main, command: SELECT * FROM orders}
+    example = """
+    - - step: load
+    -   tool:
+    -     - orders:
+    -         kind: postgres
+    -         host: db.example.com
+    -         user: loader
+    -         password: s3cr3t-and-long
+    -         command: SELECT * FROM orders
+    + apiVersion: noetl.io/v2
+    + kind: Playbook
+    + metadata: {name: load, path: shop/load}
+    + keychain:
+    +   - {name: pg_main, kind: postgres_credential}
+    + workflow:
+    +   - step: load
+    +     tool:
+    +       - orders: {kind: postgres, auth: pg_main, command: SELECT * FROM orders}
     """
     covers = ("S44", "brief §2.2", "step spec §2.1")
     on_damaged = True

@@ -20,32 +20,20 @@ _PLAIN = re.compile(r"\s*(http://)(?!localhost\b|127\.|\[::1\]|0\.0\.0\.0\b)", r
 
 
 class SecretOverHttp(Rule):
-    code = "P608"
-    name = "secret-over-http"
     severity = Severity.WARNING
     summary = "A task sends a credential to a URL that begins with `http://`."
     why = "Without TLS everybody on the way can read the credential, and use it until it is revoked."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: sync, path: crm/sync}
-    keychain:
-      - {name: crm_api, kind: secret_manager}
-    workflow:
-      - step: fetch
-        tool:
-          - contacts: {kind: http, url: "http://crm.example.com/contacts", auth: crm_api}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: sync, path: crm/sync}
-    keychain:
-      - {name: crm_api, kind: secret_manager}
-    workflow:
-      - step: fetch
-        tool:
-          - contacts: {kind: http, url: "https://crm.example.com/contacts", auth: crm_api}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: sync, path: crm/sync}
+      keychain:
+        - {name: crm_api, kind: secret_manager}
+      workflow:
+        - step: fetch
+          tool:
+    -       - contacts: {kind: http, url: "http://crm.example.com/contacts", auth: crm_api}
+    +       - contacts: {kind: http, url: "https://crm.example.com/contacts", auth: crm_api}
     """
     covers = ("S45",)
 

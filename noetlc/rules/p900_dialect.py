@@ -13,8 +13,6 @@ from noetlc.syntax.span import Span
 
 
 class OtherDialect(Rule):
-    code = "P900"
-    name = "dialect"
     severity = Severity.ERROR
     summary = "The playbook is written in another dialect of the language."
     why = (
@@ -22,47 +20,34 @@ class OtherDialect(Rule):
         "point; so this is the only one. `noetlc migrate` rewrites the file with its meaning, and "
         "`noetlc lint --dialect` checks it as it is."
     )
-    bad = """
-    - step: fetch
-      tool:
-        - page:
-            kind: http
-            url: https://api.example.com/items
-            eval:
-              - expr: "{{ outcome.status == 'error' }}"
-                do: fail
-      next:
-        - step: store
-    - step: store
-      tool: {kind: noop}
-      next:
-        - step: finish
-    - step: finish
-      tool: {kind: noop}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - page:
-            kind: http
-            url: https://api.example.com/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: fail}
-      next:
-        arcs:
-          - step: store
-            when: "{{ event.name == 'step.done' }}"
-    - step: store
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-            when: "{{ event.name == 'step.done' }}"
-    - step: finish
-      tool: {kind: noop}
+    example = """
+      - step: fetch
+        tool:
+          - page:
+              kind: http
+              url: https://api.example.com/items
+    -         eval:
+    -           - expr: "{{ outcome.status == 'error' }}"
+    -             do: fail
+    +         spec:
+    +           policy:
+    +             rules:
+    +               - when: "{{ outcome.status == 'error' }}"
+    +                 then: {do: fail}
+        next:
+    -     - step: store
+    +     arcs:
+    +       - step: store
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: store
+        tool: {kind: noop}
+        next:
+    -     - step: finish
+    +     arcs:
+    +       - step: finish
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: finish
+        tool: {kind: noop}
     """
     covers = ("step spec §13",)
     on_damaged = True

@@ -11,33 +11,24 @@ from noetlc.rules.rule import Rule, migration_fix
 
 
 class Eval(Rule):
-    code = "P901"
-    name = "eval"
     severity = Severity.ERROR
     summary = "A task handles its outcome with `eval`, as the older dialect did."
     why = "Nothing reads `eval` any more: no retry would happen, and no error would be caught."
-    bad = """
-    - step: fetch
-      tool:
-        - page:
-            kind: http
-            url: https://api.example.com/items
-            eval:
-              - else: {do: continue, set_ctx: {fetched: true}}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - page:
-            kind: http
-            url: https://api.example.com/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: fail}
-                  - else:
-                      then: {do: continue, set_ctx: {fetched: true}}
+    example = """
+      - step: fetch
+        tool:
+          - page:
+              kind: http
+              url: https://api.example.com/items
+    -         eval:
+    -           - else: {do: continue, set_ctx: {fetched: true}}
+    +         spec:
+    +           policy:
+    +             rules:
+    +               - when: "{{ outcome.status == 'error' }}"
+    +                 then: {do: fail}
+    +               - else:
+    +                   then: {do: continue, set_ctx: {fetched: true}}
     """
     covers = ("brief §1.1", "step spec §4", "step spec §13")
     on_damaged = True

@@ -14,30 +14,19 @@ from noetlc.syntax.span import Problem, Span
 
 
 class Expr(ClaimRule):
-    code = "P902"
-    name = "expr"
     severity = Severity.ERROR
     summary = "A condition is written as `expr`, as the older dialect did."
     why = "The one word for a condition is `when`. A rule whose condition is not read would hold always, or never."
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-            expr: "{{ event.name == 'step.done' }}"
-    - step: finish
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-            when: "{{ event.name == 'step.done' }}"
-    - step: finish
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool: {kind: noop}
+        next:
+          arcs:
+            - step: finish
+    -         expr: "{{ event.name == 'step.done' }}"
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: finish
+        tool: {kind: noop}
     """
     covers = ("brief §1.1", "brief §12", "step spec §4", "step spec §13")
     claims = frozenset((name, "expr") for name in ("step", "arc", "rule", "admit_rule", "branch", "rounds"))

@@ -12,30 +12,21 @@ from noetlc.syntax.span import Problem
 
 
 class NextList(ClaimRule):
-    code = "P903"
-    name = "next-list"
     severity = Severity.ERROR
     summary = "`next` is a list of arcs, or the name of a step, instead of a router with `arcs`."
     why = (
         "How many arcs may fire is a setting of the router (`next.spec.mode`), and a list has no place for it. What "
         "cannot be read as a router leads nowhere: the branch would end here."
     )
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        - step: finish
-    - step: finish
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-    - step: finish
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool: {kind: noop}
+        next:
+    -     - step: finish
+    +     arcs:
+    +       - step: finish
+      - step: finish
+        tool: {kind: noop}
     """
     covers = ("formal §8.1", "brief §3.2", "brief §12", "step spec §5.5", "step spec §13")
     claims = frozenset({("step", "next")})

@@ -11,32 +11,20 @@ from noetlc.syntax.nodes import Scalar
 
 
 class NextMode(Rule):
-    code = "P904"
-    name = "next-mode"
     severity = Severity.ERROR
     summary = "A step's `spec` has `next_mode`, as the older dialect did."
     why = "Nothing reads it there. A step that was meant to fan out would fire only its first arc."
-    bad = """
-    - step: start
-      spec: {next_mode: inclusive}
-      tool: {kind: noop}
-      next:
-        arcs: [{step: left}, {step: right}]
-    - step: left
-      tool: {kind: noop}
-    - step: right
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        spec: {mode: inclusive}
-        arcs: [{step: left}, {step: right}]
-    - step: left
-      tool: {kind: noop}
-    - step: right
-      tool: {kind: noop}
+    example = """
+      - step: start
+    -   spec: {next_mode: inclusive}
+        tool: {kind: noop}
+        next:
+    +     spec: {mode: inclusive}
+          arcs: [{step: left}, {step: right}]
+      - step: left
+        tool: {kind: noop}
+      - step: right
+        tool: {kind: noop}
     """
     covers = ("brief §3.2", "formal §8.2")
     on_damaged = True

@@ -14,22 +14,15 @@ _HELP = "write the tasks as the list under `tool`, which is always a pipeline"
 
 
 class Pipe(ClaimRule):
-    code = "P905"
-    name = "pipe"
     severity = Severity.ERROR
     summary = "A step or a task has `pipe`, as earlier drafts of the language did."
     why = "Nothing reads `pipe`, so its tasks would never run."
-    bad = """
-    - step: load
-      pipe:
-        - fetch: {kind: http, url: "https://api.example.com/items"}
-        - done: {kind: noop}
-    """
-    good = """
-    - step: load
-      tool:
-        - fetch: {kind: http, url: "https://api.example.com/items"}
-        - done: {kind: noop}
+    example = """
+      - step: load
+    -   pipe:
+    +   tool:
+          - fetch: {kind: http, url: "https://api.example.com/items"}
+          - done: {kind: noop}
     """
     covers = ("step spec §7", "step spec §13")
     claims = frozenset({("step", "pipe")})

@@ -9,31 +9,23 @@ from noetlc.syntax.span import Problem
 
 
 class Case(ClaimRule):
-    code = "P906"
-    name = "case"
     severity = Severity.ERROR
     summary = "A step has `case`, as earlier drafts of the language did."
     why = (
         "Nothing reads `case`: its conditions would not be tested, and the step would go on as if they were not there."
     )
-    bad = """
-    - step: start
-      tool: {kind: noop}
-      case:
-        - when: "{{ event.name == 'step.done' }}"
-          then: [{next: finish}]
-    - step: finish
-      tool: {kind: noop}
-    """
-    good = """
-    - step: start
-      tool: {kind: noop}
-      next:
-        arcs:
-          - step: finish
-            when: "{{ event.name == 'step.done' }}"
-    - step: finish
-      tool: {kind: noop}
+    example = """
+      - step: start
+        tool: {kind: noop}
+    -   case:
+    -     - when: "{{ event.name == 'step.done' }}"
+    -       then: [{next: finish}]
+    +   next:
+    +     arcs:
+    +       - step: finish
+    +         when: "{{ event.name == 'step.done' }}"
+      - step: finish
+        tool: {kind: noop}
     """
     covers = ("step spec §13", "S6")
     claims = frozenset({("step", "case")})

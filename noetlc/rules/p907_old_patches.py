@@ -16,32 +16,20 @@ _INSTEAD = {
 
 
 class OldPatches(ClaimRule):
-    code = "P907"
-    name = "old-patches"
     severity = Severity.ERROR
     summary = "A policy rule writes with `set_vars`, `set_shared` or `set_prev`, as the older dialect did."
     why = "There is no state by these names any more: what is written there is gone, and readers find nothing."
-    bad = """
-    - step: count
-      tool:
-        - one:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_vars: {page: 1}}
-    """
-    good = """
-    - step: count
-      tool:
-        - one:
-            kind: noop
-            spec:
-              policy:
-                rules:
-                  - else:
-                      then: {do: continue, set_ctx: {page: 1}}
+    example = """
+      - step: count
+        tool:
+          - one:
+              kind: noop
+              spec:
+                policy:
+                  rules:
+                    - else:
+    -                   then: {do: continue, set_vars: {page: 1}}
+    +                   then: {do: continue, set_ctx: {page: 1}}
     """
     covers = ("step spec §5.4", "step spec §6.2", "S6")
     claims = frozenset(("then", name) for name in _INSTEAD)

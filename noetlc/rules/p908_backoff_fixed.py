@@ -9,38 +9,23 @@ from noetlc.syntax.span import Problem
 
 
 class BackoffFixed(ClaimRule):
-    code = "P908"
-    name = "backoff-fixed"
     severity = Severity.ERROR
     summary = "A retry says `backoff: fixed`, as the older dialect did, or another word that is no backoff."
     why = "The word for waiting equally long each time is `none`; an unknown one leaves the pause between retries open."
-    bad = """
-    - step: fetch
-      tool:
-        - page:
-            kind: http
-            url: https://api.example.com/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 3, backoff: fixed, delay: 2}
-                  - else:
-                      then: {do: continue}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - page:
-            kind: http
-            url: https://api.example.com/items
-            spec:
-              policy:
-                rules:
-                  - when: "{{ outcome.status == 'error' }}"
-                    then: {do: retry, attempts: 3, backoff: none, delay: 2}
-                  - else:
-                      then: {do: continue}
+    example = """
+      - step: fetch
+        tool:
+          - page:
+              kind: http
+              url: https://api.example.com/items
+              spec:
+                policy:
+                  rules:
+                    - when: "{{ outcome.status == 'error' }}"
+    -                 then: {do: retry, attempts: 3, backoff: fixed, delay: 2}
+    +                 then: {do: retry, attempts: 3, backoff: none, delay: 2}
+                    - else:
+                        then: {do: continue}
     """
     covers = ("formal §6.2", "step spec §5.4", "S14")
     claims = frozenset({("then", "backoff")})

@@ -15,32 +15,28 @@ _SINK = "sink"
 
 
 class Sink(ClaimRule):
-    code = "P909"
-    name = "sink"
     severity = Severity.ERROR
     summary = "A task has `kind: sink`, or a step or task has a `sink` block."
     why = "There is no such tool and no such block: the data would be computed and then thrown away."
-    bad = """
-    - step: load
-      tool:
-        - fetch: {kind: http, url: "https://api.example.com/items"}
-        - save: {kind: sink, table: items}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: shop/load}
-    keychain:
-      - {name: pg_main, kind: postgres_credential}
-    workflow:
-      - step: load
-        tool:
-          - fetch: {kind: http, url: "https://api.example.com/items"}
-          - save:
-              kind: postgres
-              auth: pg_main
-              command: "INSERT INTO items (body) VALUES (%(body)s)"
-              params: {body: "{{ _prev.data | tojson }}"}
+    example = """
+    - - step: load
+    -   tool:
+    -     - fetch: {kind: http, url: "https://api.example.com/items"}
+    -     - save: {kind: sink, table: items}
+    + apiVersion: noetl.io/v2
+    + kind: Playbook
+    + metadata: {name: load, path: shop/load}
+    + keychain:
+    +   - {name: pg_main, kind: postgres_credential}
+    + workflow:
+    +   - step: load
+    +     tool:
+    +       - fetch: {kind: http, url: "https://api.example.com/items"}
+    +       - save:
+    +           kind: postgres
+    +           auth: pg_main
+    +           command: "INSERT INTO items (body) VALUES (%(body)s)"
+    +           params: {body: "{{ _prev.data | tojson }}"}
     """
     covers = ("formal §9.2", "brief §10", "step spec §10", "step spec §13")
     claims = frozenset({("step", _SINK)})

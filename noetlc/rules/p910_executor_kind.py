@@ -12,30 +12,19 @@ from noetlvm.limits import PROFILES
 
 
 class ExecutorKind(ClaimRule):
-    code = "P910"
-    name = "executor-kind"
     severity = Severity.ERROR
     summary = "`executor` names its profile as `kind`, as the older dialect did."
     why = "The profile would not be read, and the playbook would run where the default puts it."
-    bad = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: shop/load}
-    executor:
-      kind: distributed
-    workflow:
-      - step: start
-        tool: {kind: noop}
-    """
-    good = """
-    apiVersion: noetl.io/v2
-    kind: Playbook
-    metadata: {name: load, path: shop/load}
-    executor:
-      profile: distributed
-    workflow:
-      - step: start
-        tool: {kind: noop}
+    example = """
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: load, path: shop/load}
+      executor:
+    -   kind: distributed
+    +   profile: distributed
+      workflow:
+        - step: start
+          tool: {kind: noop}
     """
     covers = ("brief §2.2", "S6")
     claims = frozenset({("executor", "kind")})

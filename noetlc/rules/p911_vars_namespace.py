@@ -15,20 +15,14 @@ _VARS = "vars"
 
 
 class VarsNamespace(ClaimRule):
-    code = "P911"
-    name = "vars-namespace"
     severity = Severity.ERROR
     summary = "A template reads `vars`, or a step has a `vars` block, as the older dialect did."
     why = "Nothing is called `vars` any more: the value is undefined, and the task that needs it fails."
-    bad = """
-    - step: fetch
-      tool:
-        - page: {kind: http, url: "https://api.example.com/items?page={{ vars.page }}"}
-    """
-    good = """
-    - step: fetch
-      tool:
-        - page: {kind: http, url: "https://api.example.com/items?page={{ ctx.page | default(1) }}"}
+    example = """
+      - step: fetch
+        tool:
+    -     - page: {kind: http, url: "https://api.example.com/items?page={{ vars.page }}"}
+    +     - page: {kind: http, url: "https://api.example.com/items?page={{ ctx.page | default(1) }}"}
     """
     covers = ("step spec §2", "S6", "S11")
     claims = frozenset({("step", _VARS)})

@@ -23,22 +23,35 @@ if TYPE_CHECKING:
     from noetlc.syntax.span import Span
 
 
+class _ExampleSide:
+    """The text of one side of a rule's example, made when it is read: linting does not need it."""
+
+    def __init__(self, mark: str) -> None:
+        self._marks = (mark, " ", "")
+
+    def __get__(self, _: object, rule: type[Rule]) -> str:
+        from textwrap import dedent
+
+        lines = dedent(rule.example).strip("\n").split("\n")
+        return "".join(f"{line[2:]}\n" for line in lines if line[:1] in self._marks)
+
+
 class Rule:
     """Base of all rules. A subclass fills in the page and yields findings from `check`."""
 
     code: ClassVar[str]
-    """Topic and number (`P103`, see `codes`); never reused for another rule."""
+    """Topic and number (`P103`, see `codes`); never reused for another rule. The file's name begins with it."""
     name: ClassVar[str]
-    """Kebab-case name, the file's name without its code."""
+    """Kebab-case name, the rest of the file's name."""
     severity: ClassVar[Severity]
     summary: ClassVar[str]
     """One sentence: what the rule finds."""
     why: ClassVar[str]
     """A paragraph: what goes wrong if it is not corrected."""
-    bad: ClassVar[str]
-    """A playbook, or a list of steps, in which the rule fires."""
-    good: ClassVar[str]
-    """The same, corrected."""
+    example: ClassVar[str]
+    """A playbook, or a list of steps, as a diff: `-` marks lines in which the rule fires, `+` what to write instead."""
+    bad = _ExampleSide("-")
+    good = _ExampleSide("+")
     covers: ClassVar[tuple[str, ...]] = ()
     """Sentences of the language definition that the rule enforces, such as `formal §13` or `S18`."""
     claims: ClassVar[frozenset[tuple[str, str]]] = frozenset()
@@ -49,6 +62,10 @@ class Rule:
 
     stops_compiler: ClassVar[bool] = True
     """Whether code generation relies on the rule: its errors stop the compiler whatever comments or settings say."""
+
+    def __init_subclass__(cls) -> None:
+        code, _, name = cls.__module__.rpartition(".")[2].partition("_")
+        cls.code, cls.name = code.upper(), name.replace("_", "-")
 
     def check(self, model: Model) -> Iterator[Finding]:
         """Yield what this rule finds in one playbook."""

@@ -28,13 +28,16 @@ ENDINGS = {
 
 
 class Misnamed(Rule):
-    code = "P003"
-    name = "misnamed"
     severity = Severity.ERROR
     summary = "A name leads nowhere."
     why = "The run stops at night."
-    bad = "- step: fetchh\n"
-    good = "- step: fetch\n"
+    example = """
+    - - step: fetchh
+    + - step: fetch
+    """
+
+
+Misnamed.code, Misnamed.name = "P003", "misnamed"
 
 
 @pytest.fixture(autouse=True)
