@@ -467,7 +467,7 @@ def migrate_cases() -> dict[str, str]:
 
 LIMITS: dict[str, tuple[str, ...]] = {
     "Reading a playbook": ("noetlc.syntax.input", "noetlc.canon.errors"),
-    "A bundle": ("noetlvm.bytecode.limits",),
+    "A bundle": ("noetlvm.bytecode.limits", "noetlvm.language.names"),
     "One evaluation of a template": ("noetlvm.expr.errors",),
     "A run": ("noetlvm.limits",),
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from noetlc.syntax import nodes
 from noetlc.syntax.nodes import Node, scalars
 from noetlc.syntax.span import Span
+from noetlvm.language.names import NAME_CHARS_MAX
 
 TOO_LARGE = "P120"
 """The rule that reports calls inside calls: they multiply tasks and texts without bound."""
@@ -66,6 +67,13 @@ def require_shallow(argument: Node) -> None:
             return
     help = "pass its parts, or keep it in `ctx` and read it there"
     raise ExpansionError(TOO_LARGE, argument.span, "this argument nests too deep", help)
+
+
+def require_short(label: str, place: Span) -> None:
+    """Refuse a label that the names of calls inside each other make too long."""
+    if len(label) > NAME_CHARS_MAX:
+        message = f"the labels of calls inside each other come to a label of {len(label):,} characters"
+        raise ExpansionError(TOO_LARGE, place, message, f"use shorter names: {NAME_CHARS_MAX:,} characters are allowed")
 
 
 def require_few_calls(path: Sequence[str], place: Span) -> None:

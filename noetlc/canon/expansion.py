@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from noetlc.analysis.placement import placing_knobs
 from noetlc.analysis.workbook_calls import ReadLabel, is_lone, read_labels
 from noetlc.canon.arguments import ArgumentInliner, Arguments
-from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls
+from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls, require_short
 from noetlc.canon.flow import (
     FLOW,
     Body,
@@ -188,6 +188,7 @@ class _Expansion:
             raise ExpansionError(
                 "P116", task.key_span("kind"), f"two tasks of the pipeline would have the label `{label}`", help
             )
+        require_short(label, origin.call or task.span)
         if origin.call:
             self.budget.take_task(origin.call)
         self.origins[label] = origin

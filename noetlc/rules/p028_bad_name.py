@@ -9,21 +9,16 @@ from noetlc.analysis.model import Model
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
-
-_WORD = re.compile(r"[^\W\d][\w-]*\Z")
-_STEP = re.compile(r"[^\W\d][\w-]*(/(?!(admit|tool|in|when|args)(/|\Z))[^\W\d][\w-]*)*\Z")
-"""Parts may follow a slash, but for those that addresses have after a step's name."""
-_VARIABLE = re.compile(r"[^\W\d]\w*\Z")
-_LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
-_ONE_LINE = re.compile(r"[^\x00-\x1f\x7f]*\Z")
+from noetlvm.language.names import LABEL, NAME_CHARS_MAX, ONE_LINE, STEP_NAME, VARIABLE, WORD
 
 
 class BadName(Rule):
     severity = Severity.ERROR
-    summary = "A step, label, iterator or keychain name is not a plain name."
+    summary = "A name is not plain, or too long: of a playbook, step, label, iterator or credential."
     why = (
         "Names end up in expressions (`iter.city`, `keychain.pg`), in jumps and in the labels of events. "
-        "A space in one makes it impossible to address. Dots are for the parts of generated labels (`save.insert`)."
+        "A space in one makes it impossible to address, and every event has a size. "
+        "Dots are for the parts of generated labels (`save.insert`)."
     )
     example = """
     - - step: load orders
@@ -37,17 +32,20 @@ class BadName(Rule):
         for what, name, pattern in _names(model):
             if name is None or not isinstance(name.value, str):
                 continue
-            if pattern is _STEP and "/" in name.text and pattern.match(name.text):
+            if len(name.text) > NAME_CHARS_MAX:
+                message = f"{what} has up to {NAME_CHARS_MAX:,} characters, and this has {len(name.text):,}"
+                yield self.finding(name.span, message, "write a shorter one")
+            elif pattern is STEP_NAME and "/" in name.text and pattern.match(name.text):
                 yield self.finding(
                     name.span,
                     f"`{name.text}` is no plain name: templates cannot read the step's result by it",
                     f"use underscores: `{_mended(name.text)}`",
                     severity=Severity.WARNING,
                 )
-            elif pattern is _ONE_LINE and not pattern.match(name.text):
-                yield self.finding(name.span, f"{what} has a control character", "write it on one line, without tabs")
+            elif pattern is ONE_LINE and not pattern.match(name.text):
+                yield self.finding(name.span, f"{what} is empty or has a control character", "write it on one line")
             elif not pattern.match(name.text):
-                hyphen = "" if pattern is _VARIABLE else " or hyphens"
+                hyphen = "" if pattern is VARIABLE else " or hyphens"
                 yield self.finding(
                     name.span,
                     f"`{name.text}` cannot be {what}",
@@ -59,21 +57,22 @@ class BadName(Rule):
 def _names(model: Model) -> Iterator[tuple[str, Scalar | None, re.Pattern[str]]]:
     metadata = model.playbook.metadata
     if metadata is not None:
-        yield "the name of a playbook", metadata.name, _ONE_LINE
-        yield "the path of a playbook", metadata.path, _ONE_LINE
+        yield "the name of a playbook", metadata.name, ONE_LINE
+        yield "the path of a playbook", metadata.path, ONE_LINE
     for credential in model.playbook.keychain or ():
-        yield "a keychain name", credential.name, _WORD
+        yield "a keychain name", credential.name, WORD
+        yield "the kind of a credential", credential.kind, ONE_LINE
     for step in model.steps:
-        yield "a step name", step.step, _STEP
+        yield "a step name", step.step, STEP_NAME
         for loop in step.loops:
-            yield "an iterator", loop.iterator, _VARIABLE
+            yield "an iterator", loop.iterator, VARIABLE
     for view in model.tasks:
-        yield "a task label", view.task.label, _LABEL
+        yield "a task label", view.task.label, LABEL
     workbook = model.playbook.workbook
     for task in (workbook.tasks or ()) if workbook else ():
-        yield "a workbook task name", task.name, _WORD
+        yield "a workbook task name", task.name, WORD
 
 
 def _mended(name: str) -> str:
     mended = re.sub(r"\W+", "_", name).strip("_")
-    return mended if _VARIABLE.match(mended) else ""
+    return mended if VARIABLE.match(mended) else ""

@@ -8,7 +8,9 @@ from noetlc.rules.rule import RefusalRule
 
 class WorkbookTooLarge(RefusalRule):
     severity = Severity.ERROR
-    summary = "Workbook calls inside each other come to too many tasks, too much text or too great a depth."
+    summary = (
+        "Workbook calls inside each other come to too many tasks, too much text, too long a label or too great a depth."
+    )
     why = (
         "Each call is replaced by its tasks. Calls inside calls multiply, and a few lines can come to more tasks than "
         "any machine holds. The limits are far above what people write."

@@ -8,6 +8,7 @@ from noetlc.analysis.model import Model, Owner, patches, thens
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
 from noetlc.syntax.nodes import Scalar
+from noetlvm.language.names import NAME_CHARS_MAX, is_key
 from noetlvm.language.scopes import given_fields
 
 _GIVEN = given_fields("iter")
@@ -39,12 +40,15 @@ class PatchKey(Rule):
             given = _given(view.owner)
             for _, then in thens(view.task):
                 for patch, entry in patches(then):
-                    if not entry.key.text.isidentifier():
+                    if not is_key(entry.key.text):
                         yield self._not_a_name(patch, entry.key)
                     elif patch == "set_iter" and entry.key.text in given:
                         yield self._is_given(entry.key)
 
     def _not_a_name(self, patch: str, key: Scalar) -> Finding:
+        if len(key.text) > NAME_CHARS_MAX:
+            message = f"a key of `{patch}` has up to {NAME_CHARS_MAX:,} characters, and this has {len(key.text):,}"
+            return self.finding(key.span, message, "write a shorter one")
         head, dot, tail = key.text.partition(".")
         nested = f"to keep a mapping write `{head}: {{ {tail}: … }}`, which replaces all of `{head}`"
         is_nested = bool(dot) and head.isidentifier() and tail.isidentifier()

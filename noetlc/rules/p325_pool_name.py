@@ -8,7 +8,8 @@ from noetlc.analysis.model import Model
 from noetlc.analysis.placement import named_pools
 from noetlc.finding import Finding, Severity
 from noetlc.rules.rule import Rule
-from noetlvm.language.placement import POOL_CHARS_MAX, has_control
+from noetlvm.language.names import has_control
+from noetlvm.language.placement import POOL_CHARS_MAX
 
 
 class PoolName(Rule):

@@ -19,6 +19,7 @@ from noetlvm.expr.values import (
     MAP_BYTES,
     PAIR_BYTES,
     Data,
+    Masked,
     Undefined,
     elements,
     hashable,
@@ -33,7 +34,12 @@ Test = Callable[..., bool]
 
 
 def _of_type(*types: type) -> Test:
-    return lambda fuel, value: isinstance(value, types)
+    def holds(fuel: Fuel, value: Data) -> bool:
+        if type(value) is Masked:
+            raise value.error()
+        return isinstance(value, types)
+
+    return holds
 
 
 def _remainder(wanted: int) -> Test:
@@ -75,7 +81,7 @@ TEST_CALLS: dict[str, Test] = {
     "sequence": _of_type(str, Undefined, *CONTAINERS),
     "string": _of_type(str),
     "true": lambda fuel, value: value is True,
-    "undefined": _of_type(Undefined),
+    "undefined": lambda fuel, value: type(value) is Undefined,
     "upper": lambda fuel, value: text(fuel, value).isupper(),
     **{name: _comparison("==") for name in ("==", "eq", "equalto")},
     **{name: _comparison("!=") for name in ("!=", "ne")},
@@ -100,7 +106,7 @@ def range_(fuel: Fuel, _value: Data, *bounds: Data) -> list[int]:
 
 def dict_(fuel: Fuel, _value: Data, mapping: Data = (), /, **further: Data) -> dict[Data, Data]:
     """Return a new mapping of a mapping or pairs, and of named values."""
-    if type(mapping) is Undefined:
+    if isinstance(mapping, Undefined):
         raise mapping.error()
     made: dict[Data, Data] = {}
     pairs = mapping.items() if isinstance(mapping, dict) else elements(fuel, mapping)

@@ -239,7 +239,7 @@ def absolute(fuel: Fuel, value: Data) -> Data:
 
 def to_float(fuel: Fuel, value: Data, default: Data = 0.0) -> Data:
     """Return the value as a number with a fraction."""
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         raise value.error()
     try:
         return float(value)
@@ -249,7 +249,7 @@ def to_float(fuel: Fuel, value: Data, default: Data = 0.0) -> Data:
 
 def to_int(fuel: Fuel, value: Data, default: Data = 0, base: Data = 10) -> Data:
     """Return the value as a whole number; `42.23` as text is 42, as in Jinja2."""
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         raise value.error()
     if type(value) is str:
         fuel.make(text_bytes(value))

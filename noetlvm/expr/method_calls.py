@@ -251,7 +251,7 @@ def _dispatched(name: str) -> Method:
 
 
 def _no_method(name: str, receiver: Data) -> ExpressionError:
-    if type(receiver) is Undefined:
+    if isinstance(receiver, Undefined):
         return receiver.error()
     owners = " and ".join(type_name(kind()) for kind in BY_TYPE if name in BY_TYPE[kind])
     return ExpressionError(ErrorKind.TYPE, f"`.{name}()` is a method of {owners}, not of {type_name(receiver)}")

@@ -6,7 +6,7 @@ else is an error that shows the value.
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf
 from typing import Any
 
 from noetlvm.bytecode.limits import LIMIT_MAX
@@ -34,7 +34,7 @@ def number_of(value: Any) -> Any:
 def seconds_of(value: Any, field: str) -> float:
     """Return a time to wait; raise NumberError."""
     seconds = number_of(value)
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not isfinite(seconds):
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not -inf < seconds < inf:
         raise NumberError(f"`{field}` must be a number of seconds, not {_shown(value)}")
     return seconds
 

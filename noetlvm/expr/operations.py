@@ -24,6 +24,7 @@ from noetlvm.expr.values import (
     Data,
     ForLoop,
     Group,
+    Masked,
     Undefined,
     elements,
     hashable,
@@ -57,7 +58,7 @@ def attr(value: Data, name: str) -> Data:
     """Return a field of data, never an attribute of Python's."""
     if isinstance(value, dict):
         return value[name] if name in value else Undefined(name)
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         return value
     if type(value) is Group and name in Group.FIELDS:
         return value[Group.FIELDS[name]]
@@ -66,7 +67,7 @@ def attr(value: Data, name: str) -> Data:
 
 def item(fuel: Fuel, value: Data, key: Data) -> Data:
     """Return an element of a list or text by index, or of a mapping by key; undefined where there is none."""
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         return value
     try:
         if isinstance(value, dict):
@@ -84,7 +85,7 @@ def _key_name(key: Data) -> str:
 
 def cut(fuel: Fuel, value: Data, start: Data, stop: Data, step: Data) -> Data:
     """Return a slice of a list or text."""
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         return value
     if not isinstance(value, (list, tuple, str)):
         raise wrong_type(value, "a list or text")
@@ -96,8 +97,10 @@ def cut(fuel: Fuel, value: Data, start: Data, stop: Data, step: Data) -> Data:
 
 def require(value: Data, field: str) -> Data:
     """Return the value, or fail where it is undefined (S10). For what was only read: in data nothing is undefined."""
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         place = f" in `{field}`" if field else ""
+        if type(value) is Masked:
+            raise ExpressionError(ErrorKind.UNDEFINED, f"`{value.name}` cannot be read{place}")
         raise ExpressionError(
             ErrorKind.UNDEFINED, f"`{value.name}` is undefined{place}; give it a value or use `default`"
         )
@@ -115,7 +118,7 @@ def require_whole(value: Data, field: str) -> Data:
     while waiting:
         container = waiting.pop()
         for item in _stored_parts(container):
-            if type(item) is Undefined:
+            if isinstance(item, Undefined):
                 require(item, field)
             if isinstance(item, CONTAINERS) and id(item) not in seen:
                 seen.add(id(item))
@@ -198,7 +201,7 @@ def joined(fuel: Fuel, pieces: list[str]) -> str:
 
 def for_loop(fuel: Fuel, value: Data) -> ForLoop:
     """Begin a for block. Over what is undefined it would silently write nothing, so that is an error (S10)."""
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         raise value.error()
     return ForLoop(elements(fuel, value))
 
@@ -216,7 +219,7 @@ def unpack(fuel: Fuel, value: Data, count: int) -> list[Data]:
 
 def _no_operands(symbol: str, left: Data, right: Data) -> NoReturn:
     for value in (left, right):
-        if type(value) is Undefined:
+        if isinstance(value, Undefined):
             raise value.error()
     raise ExpressionError(ErrorKind.TYPE, f"`{symbol}` does not go with {type_name(left)} and {type_name(right)}")
 

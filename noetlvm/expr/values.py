@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from noetlvm.data.references import PLAIN_TYPES
 from noetlvm.expr.errors import MAX_DEPTH, NODE_STEPS, ErrorKind, ExpressionError, Fuel
@@ -64,6 +64,20 @@ class Undefined:
         return ExpressionError(ErrorKind.UNDEFINED, f"`{self.name}` is undefined")
 
 
+class Masked(Undefined):
+    """A secret of which only the mask was recorded: whatever needs its value is an error, `default` included (S64)."""
+
+    __slots__ = ()
+
+    def error(self) -> ExpressionError:
+        return ExpressionError(ErrorKind.UNDEFINED, f"`{self.name}` cannot be read")
+
+    def _refused(self, *_: object) -> NoReturn:
+        raise self.error()
+
+    __eq__ = __hash__ = __bool__ = __str__ = __repr__ = __len__ = __iter__ = __getitem__ = _refused
+
+
 class Group(tuple[Data, ...]):
     """A pair that the filter `groupby` makes; its halves are `grouper` and `list` too. It prints as a tuple."""
 
@@ -102,7 +116,7 @@ def type_name(value: Data) -> str:
 
 def wrong_type(value: Data, wanted: str) -> ExpressionError:
     """Return the error for a value that is not what was wanted, or that does not exist."""
-    if type(value) is Undefined:
+    if isinstance(value, Undefined):
         return value.error()
     return ExpressionError(ErrorKind.TYPE, f"this needs {wanted}, not {type_name(value)}")
 

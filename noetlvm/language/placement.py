@@ -6,7 +6,6 @@ wins. `executor.spec.result.store` names the store of a playbook's large results
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -28,14 +27,6 @@ class StoreName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} (bucket {self.bucket})" if self.bucket else self.kind
-
-
-def has_control(name: str) -> bool:
-    """Return whether a name has a control character: PostgreSQL stores no NUL, and none can be shown."""
-    return _CONTROL.search(name) is not None
-
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def executor_pool(executor: Mapping[str, Any]) -> str:

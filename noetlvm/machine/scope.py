@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.data.encoding import MASK
 from noetlvm.data.references import overlaid, readable
-from noetlvm.expr.values import Undefined
+from noetlvm.expr.values import Masked, Undefined
 from noetlvm.machine.payload import Offload
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str
 
 
 def _masked_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
-    """Return the namespaces of a pipeline whose execution has secrets: masked values are undefined (S64)."""
+    """Return the namespaces of a pipeline whose execution has secrets: masked values cannot be read (S64)."""
     offload = scope.offload
 
     def load(reference: Any) -> Any:
@@ -130,16 +130,22 @@ def _open(value: Any, offload: Offload) -> Any:
 
 
 def unmasked(value: Any, name: str, remedy: Callable[[str], str]) -> Any:
-    """Return recorded data in which every masked text is undefined; itself if there is none. `name` is its path."""
+    """Return recorded data in which no masked text can be read; itself if there is none. `name` is its path."""
     if type(value) is str:
-        return Undefined(f"{name} (a secret, which is not recorded: {remedy(name)})") if MASK in value else value
+        return _masked(name, remedy) if MASK in value else value
     if type(value) is dict:
+        if any(type(key) is str and MASK in key for key in value):
+            return _masked(name, remedy)
         items = {key: unmasked(item, f"{name}.{key}", remedy) for key, item in value.items()}
         return items if any(items[key] is not item for key, item in value.items()) else value
     if type(value) is list or type(value) is tuple:
         found = [unmasked(item, f"{name}[{at}]", remedy) for at, item in enumerate(value)]
         return found if any(new is not old for new, old in zip(found, value, strict=True)) else value
     return value
+
+
+def _masked(name: str, remedy: Callable[[str], str]) -> Masked:
+    return Masked(f"{name} (a secret, which is not recorded: {remedy(name)})")
 
 
 # ---- remedies

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, Recorded
-from noetlvm.language.placement import has_control
+from noetlvm.language.names import NAME_CHARS_MAX, has_control, is_key
+from noetlvm.language.placement import POOL_CHARS_MAX
 from noetlvm.limits import ARGS_BYTES_MAX, runtime_objection
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.loops import deep_merge
@@ -210,12 +211,12 @@ def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[st
     if objection:
         return f"{objection}; update noetlvm, or change `executor.version`"
     offload = Offload(playbook.limits.max_payload_bytes)
-    pools = [step.pool for step in playbook.steps.values() if has_control(step.pool)]
+    pools = [name for step in playbook.steps.values() if len(name := step.pool) > POOL_CHARS_MAX or has_control(name)]
     if pools:
-        return f"the name of a worker pool has a control character: {pools[0]!r}"
-    odd = [key for key in ctx if not isinstance(key, str) or not key.isidentifier()]
+        return f"the name of a worker pool is too long or has a control character: {pools[0][:POOL_CHARS_MAX]!r}"
+    odd = [key for key in ctx if not isinstance(key, str) or not is_key(key)]
     if odd:
-        return f"the keys of `ctx` are plain names, and `{odd[0]}` is none"
+        return f"the keys of `ctx` are plain names, and `{str(odd[0])[:NAME_CHARS_MAX]}` is none"
     try:
         offload.fit(payload)
         offload.fit(deep_merge(playbook.workload, payload))

@@ -17,7 +17,7 @@ from itertools import count, repeat
 from typing import Any, TypeAlias
 
 from noetlvm.data.event import Recorded
-from noetlvm.language.placement import has_control
+from noetlvm.language.names import has_control
 from noetlvm.machine.decide import decide
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram

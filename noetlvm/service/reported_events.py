@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Event
-from noetlvm.language.placement import has_control
+from noetlvm.language.names import has_control
 
 NUMBER_MAX = 2**53
 """Of runs, leases and tasks: databases end not far behind it, and nothing counts so far."""

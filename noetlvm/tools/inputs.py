@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
+from sys import float_info
 from typing import Any
 
 from noetlvm.expr.numbers import number_of
+from noetlvm.expr.values import Undefined
 from noetlvm.language.tool_kinds import SPEC, Choice, Input, Setting, ToolKind, Type
 from noetlvm.tools.call import ToolCall
 
@@ -110,8 +113,8 @@ def _checked(setting: Setting, value: Any) -> Any:
             raise InputError(f"`spec.{setting.name}` must be {' or '.join(setting.types)}, but it is {given!r:.80}")
     _check_type(f"`spec.{setting.name}`", setting.types, value)
     numbers = [*value.values()] if isinstance(value, dict) else [value]
-    if setting.name == "timeout" and not all(_is_number(number) and number > 0 for number in numbers):
-        raise InputError(f"`spec.{setting.name}` is {value!r}; give seconds, more than 0")
+    if setting.name == "timeout" and not all(map(_is_duration, numbers)):
+        raise InputError(f"`spec.{setting.name}` is {value!r:.80}; give seconds, more than 0")
     return value
 
 
@@ -141,6 +144,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _is_duration(value: Any) -> bool:
+    return _is_number(value) and (0 < value <= float_info.max or value == inf)
+
+
 _IS: dict[Type, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
@@ -165,7 +172,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     convert = next((_CONVERSIONS[base.__name__] for base in type(value).__mro__ if base.__name__ in _CONVERSIONS), None)
     if convert is None:
-        name = getattr(value, "name", None) if type(value).__name__ == "Undefined" else None
+        name = value.name if isinstance(value, Undefined) else ""
         raise TypeError(f"`{name}` is undefined" if name else f"a `{type(value).__name__}` is no plain data")
     return convert(value)
 

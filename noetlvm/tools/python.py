@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.expr.values import Undefined
 from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
@@ -123,7 +124,7 @@ def _context(code: str, call: ToolCall) -> dict[str, Any]:
 def _defined(value: Any) -> Any:
     """Return a value without what is undefined in it: a masked secret, which is not recorded."""
     if isinstance(value, dict):
-        return {key: _defined(item) for key, item in value.items() if type(item).__name__ != "Undefined"}
+        return {key: _defined(item) for key, item in value.items() if not isinstance(item, Undefined)}
     return [_defined(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -284,8 +284,11 @@ def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
         child = {**inputs, "workload": offload.fit(inputs.get("workload", {}))}
     except (TooLargeError, UnencodableError) as problem:
         raise InputError(f"`workload` cannot be handed on: {problem}") from None
-    if sum(len(str(inputs.get(name, ""))) for name in ("path", "version", "return_step")) > CHILD_NAME_CHARS_MAX:
+    names = [str(inputs.get(name, "")) for name in ("path", "version", "return_step")]
+    if sum(map(len, names)) > CHILD_NAME_CHARS_MAX:
         raise InputError(f"`path`, `version` and `return_step` may have {CHILD_NAME_CHARS_MAX:,} characters")
+    if offload.redacted(names) is not names:
+        raise InputError("`path`, `version` and `return_step` are recorded, so no secret may name a playbook")
     return child if timeout is None else child | {"timeout": timeout}
 
 

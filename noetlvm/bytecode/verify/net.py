@@ -10,7 +10,7 @@ from noetlvm.bytecode.isa import REDUCERS
 from noetlvm.bytecode.limits import LOOPS_MAX
 from noetlvm.bytecode.program import DebugEntry, DebugMap, LoopHeader, PlaybookCode, Program, Transition, addresses
 from noetlvm.bytecode.verify.operands import CheckError
-from noetlvm.language.placement import has_control
+from noetlvm.language.names import ONE_LINE, STEP_NAME, VARIABLE, WORD
 from noetlvm.language.scopes import given_fields
 
 _GIVEN = given_fields("iter")
@@ -24,7 +24,7 @@ def check_playbooks(playbooks: tuple[PlaybookCode, ...]) -> None:
     if not playbooks:
         raise CheckError("V070", 0, "the first playbook of a bundle is the one that it runs")
     for index, playbook in enumerate(playbooks):
-        if not playbook.name or not playbook.path or has_control(playbook.name + playbook.path):
+        if not ONE_LINE.match(playbook.name) or not ONE_LINE.match(playbook.path):
             raise CheckError("V072", index, f"name {playbook.name!r}, path {playbook.path!r}")
     paths = [playbook.path for playbook in playbooks]
     repeated = first_repeated(paths)
@@ -102,26 +102,13 @@ def check_keychain(playbook: PlaybookCode) -> None:
     """Refuse credentials with duplicate or invalid names. Offsets count credentials."""
     names = [credential.name for credential in playbook.keychain]
     for index, credential in enumerate(playbook.keychain):
-        if not NAME.match(credential.name):
+        if not WORD.match(credential.name):
             raise CheckError("V089", index, f"`{credential.name}`")
-        if not credential.kind:
+        if not ONE_LINE.match(credential.kind):
             raise CheckError("V090", index, f"`{credential.name}`")
     repeated = first_repeated(names)
     if repeated is not None:
         raise CheckError("V088", repeated, f"`{names[repeated]}`")
-
-
-NAME = re.compile(r"[^\W\d][\w-]*\Z")
-"""Of a credential: letters, digits, underscores and hyphens."""
-
-STEP_NAME = re.compile(r"[^\W\d][\w-]*(/(?!(admit|tool|in|when|args)(/|\Z))[^\W\d][\w-]*)*\Z")
-"""Of a step: such names with slashes between them, as long as no address could mean something else."""
-
-VARIABLE = re.compile(r"[^\W\d]\w*\Z")
-"""Of an iterator: it is read as `iter.name`."""
-
-LABEL = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*\Z")
-"""Of a task or a generated place: names joined by dots."""
 
 
 class Plain:

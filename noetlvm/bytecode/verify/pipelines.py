@@ -15,6 +15,7 @@ from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
 from noetlvm.bytecode.verify.net import Plain
 from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, integer, text
 from noetlvm.bytecode.verify.uses import BEFORE_CALL, DELAY, INPUTS, PATCH, ROUNDS, RULE, Place
+from noetlvm.language.names import ONE_LINE
 
 _NONE = -1
 
@@ -208,8 +209,8 @@ def _described(task: _Task) -> str:
 
 def _check_values(instruction: Instruction, at: int, in_loop: bool) -> None:
     name, operands = instruction.opcode.name, instruction.operands
-    if name == "CALL" and not operands[0]:
-        raise CheckError("V062", at, "CALL names the kind of tool to run")
+    if name == "CALL" and not ONE_LINE.match(text(instruction, 0)):
+        raise CheckError("V062", at, f"`{operands[0]}`")
     if name == "RETRY" and operands[0] == 0:
         raise CheckError("V061", at, "the first attempt counts, so it is at least 1")
     if name == "PATCH" and operands == (None, None):

@@ -10,6 +10,7 @@ from enum import Enum
 from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.bytecode.verify.expressions import Effects, Keys, Proven, prove
 from noetlvm.bytecode.verify.operands import CheckError
+from noetlvm.language.names import NAME_CHARS_MAX, is_key
 from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, TemplatePosition
 from noetlvm.record import Record
 
@@ -89,9 +90,13 @@ class Uses:
             return
         if not keys:
             raise CheckError("V063", at, "its mapping is empty")
-        unplain = next((key for key in keys if not key.isidentifier()), None)
+        unplain = next((key for key in keys if not is_key(key)), None)
         if unplain is not None:
-            raise CheckError("V065", at, f"`{unplain}`: letters, digits and `_`, no digit first")
+            raise CheckError(
+                "V065",
+                at,
+                f"`{unplain}`: letters, digits and `_`, no digit first, {NAME_CHARS_MAX:,} characters at most",
+            )
         self._patches.add(id(keys))
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.program import ArcCode, ExpressionCode, PlaybookCode, Program, Transition
 from noetlvm.bytecode.verify.net import (
-    LABEL,
     Plain,
     StepChecks,
     check_debug,
@@ -24,6 +23,7 @@ from noetlvm.bytecode.verify.net import (
 from noetlvm.bytecode.verify.operands import CheckError, Located
 from noetlvm.bytecode.verify.pipelines import prove_pipeline
 from noetlvm.bytecode.verify.uses import ADMIT, ARC_ARGS, ARC_WHEN, LOOP_IN, LOOP_RATE, LOOP_WIDTH, Place, Uses
+from noetlvm.language.names import LABEL
 
 
 def verify(program: Program) -> None:

@@ -7,7 +7,9 @@ import pytest
 from noetlc.finding import Finding, Severity
 from noetlc.lint.check import check_bytes
 from noetlc.lint.fixing import fix_text
+from noetlvm.language.names import NAME_CHARS_MAX
 
+LONG = "x" * (NAME_CHARS_MAX + 1)
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\n"
 KEYCHAIN = "keychain:\n  - {name: pg, kind: postgres_credential}\n"
 
@@ -294,6 +296,23 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     ),
     "a step's name with a slash": (playbook("  - step: load/items\n    tool: {kind: noop}\n"), ["warning P028"]),
     "a step's name with a space": (playbook("  - step: load items\n    tool: {kind: noop}\n"), ["error P028"]),
+    "a step's name that is too long": (playbook(f"  - step: {LONG}\n    tool: {{kind: noop}}\n"), ["error P028"]),
+    "a label that is too long": (task(f"name: {LONG}, kind: noop"), ["error P028"]),
+    "an empty path": (
+        playbook("  - {step: start, tool: {kind: noop}}\n").replace("path: a", "path: ''"),
+        ["error P028"],
+    ),
+    "a key of ctx that is too long": (
+        rules(f"{{else: {{then: {{do: continue, set_ctx: {{? {LONG} : 1}}}}}}}}"),
+        ["error P316", "note P513"],
+    ),
+    "calls that make a label too long": (
+        playbook(
+            f"  - step: start\n    tool: {{name: {LONG[:600]}, kind: workbook, task: a}}\n",
+            f"workbook: {{tasks: {{a: [{{name: {LONG[:600]}, kind: noop}}, {{name: b, kind: noop}}]}}}}\n",
+        ),
+        ["error P120"],
+    ),
     "timeout_s in the step's spec": (
         playbook("  - step: start\n    spec: {timeout_s: 5}\n    tool: {kind: noop}\n"),
         ["error P323"],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from noetlvm.data.encoding import MASK
-from noetlvm.expr.values import Undefined
+from noetlvm.expr.values import Masked
 from noetlvm.keychain.redaction import Redactor
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.scope import Scope, pipeline_names
@@ -31,7 +31,13 @@ workflow:
           spec:
             policy:
               rules:
-                - else: {{ then: {{ do: continue, set_ctx: {{ tok: "{{{{ outcome.result.stdout }}}}", n: 3 }} }} }}
+                - else:
+                    then:
+                      do: continue
+                      set_ctx:
+                        tok: "{{{{ outcome.result.stdout }}}}"
+                        n: 3
+                        named: "{{{{ {{outcome.result.stdout: 1}} }}}}"
       - same_step:
           kind: shell
           command: [sh, -c, 'test "$0" = "{secret}"', "{{{{ ctx.tok }}}}"]
@@ -62,7 +68,14 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("{{ ctx.tok }}", "ctx.tok (a secret, which is not recorded: run the task `login` of the step `start` again)"),
         ("Bearer {{ ctx.tok }}", "ctx.tok (a secret"),
         ("{{ args.passed }}", "args.passed (a secret, which is not recorded: run the step `start` again)"),
-        ("{{ ctx | tojson }}", "ctx.tok (a secret"),
+        ("{{ ctx | tojson }}", "(a secret"),
+        ("{{ ctx.tok | default('anonymous') }}", "ctx.tok (a secret"),
+        ("{{ ctx.tok or 'anonymous' }}", "ctx.tok (a secret"),
+        ("{{ ctx.tok | length }}", "ctx.tok (a secret"),
+        ("{{ 'yes' if ctx.tok == 'x' else 'no' }}", "ctx.tok (a secret"),
+        ("{{ ctx.tok is string }}", "ctx.tok (a secret"),
+        ("{{ ctx.tok.upper() }}", "ctx.tok (a secret"),
+        ("{{ ctx.named | list | first }}", "ctx.named (a secret"),
     ],
 )
 def test_a_later_step_that_uses_a_masked_value_fails_and_says_what_to_do(
@@ -117,7 +130,7 @@ def names(redacts: bool, **scope: Any) -> dict[str, Any]:
     return pipeline_names(Scope(offload, "e", 1, **scope), None, written)
 
 
-def test_masks_are_undefined_in_every_namespace() -> None:
+def test_masks_cannot_be_read_in_any_namespace() -> None:
     found = names(
         True,
         workload={"t": MASK},
@@ -135,10 +148,23 @@ def test_masks_are_undefined_in_every_namespace() -> None:
         found["iter"]["tok"],
         found["steps"]("login")["token"],
     ]
-    assert [type(value) for value in masked] == [Undefined] * 6
+    assert [type(value) for value in masked] == [Masked] * 6
     assert (found["args"]["n"], found["ctx"]["a"]["b"][0], found["iter"]["index"]) == (1, 1, 0)
     assert masked[1].name.startswith("ctx.a.b[1] (a secret")
 
 
 def test_a_text_of_stars_is_a_text_where_there_are_no_secrets() -> None:
     assert names(False, ctx={"rating": MASK})["ctx"]["rating"] == MASK
+
+
+@pytest.mark.parametrize("field", ["path: '{{ keychain.token }}'", "path: child, version: '{{ keychain.token }}'"])
+def test_no_secret_names_a_child(noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    parent, child = FAMILY.split("---\n")
+    (tmp_path / "parent.yaml").write_text(parent.replace("path: child", field, 1))
+    (tmp_path / "child.yaml").write_text(child)
+    answer = noetlvm("run", "parent.yaml", "child.yaml", "--db", "named.db")
+    assert answer.code == 1
+    assert "no secret may name a playbook" in " ".join((answer.out + answer.err).split())
+    assert SECRET.encode() not in (tmp_path / "named.db").read_bytes()
+    assert SECRET not in noetlvm("events", "--db", "named.db", "--json").out

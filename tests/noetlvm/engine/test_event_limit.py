@@ -89,9 +89,17 @@ def test_cancelling_more_children_than_one_event_can_name() -> None:
     assert not session.store.unfinished()
 
 
-@pytest.mark.parametrize("timeout", ["soon", "5 s", -1, True, [1]])
+@pytest.mark.parametrize("timeout", ["soon", "5 s", -1, True, [1], 10**400, "9" * 400])
 def test_a_child_is_not_asked_for_with_a_timeout_that_is_none(timeout: Any) -> None:
     text = '- { step: start, tool: { kind: playbook, path: child, spec: { timeout: "{{ workload.timeout }}" } } }'
     ending = Session().run(text, payload={"timeout": timeout})
     assert ending.failures[0]["error"]["kind"] == "input"
     assert "`spec.timeout`" in ending.failures[0]["error"]["message"]
+
+
+@pytest.mark.parametrize("number", ["{{ 2 ** 4000 }}", "{{ '9' * 400 }}"])
+def test_a_delay_that_no_float_can_hold_does_not_stop_the_engine(number: str) -> None:
+    rule = f'{{ when: "{{{{ _attempt == 1 }}}}", then: {{ do: retry, attempts: 2, delay: "{number}" }} }}'
+    spec = f"policy: {{ rules: [{rule}] }}"
+    ending = Session().run(f"- {{ step: start, tool: {{ kind: shell, command: [work], spec: {{ {spec} }} }} }}")
+    assert ending.status == "success"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from noetlvm.language.names import NAME_CHARS_MAX
 from tests.noetlvm.bytecode.invalid.case import Case, programs
 
+_LONG = "x" * (NAME_CHARS_MAX + 1)
 _MAIN = '.isa 3\n.playbook "main" "main"\n.entry "start"\n'
 _START = _MAIN + '.step "start"\n'
 
@@ -18,6 +20,8 @@ PLAYBOOKS: list[Case] = programs(
     ("V072", "one without a path", '.isa 3\n.playbook "" "main"\n.entry "start"\n.step "start"'),
     ("V072", "one without a name", '.isa 3\n.playbook "main" ""\n.entry "start"\n.step "start"'),
     ("V072", "a path with a NUL", '.isa 3\n.playbook "ma\\u0000in" "main"\n.entry "start"\n.step "start"'),
+    ("V072", "a path that is too long", f'.isa 3\n.playbook "{_LONG}" "main"\n.entry "start"\n.step "start"'),
+    ("V072", "a name that is too long", f'.isa 3\n.playbook "main" "{_LONG}"\n.entry "start"\n.step "start"'),
     ("V072", "a child without a path", _START + '\n.playbook "" "child"\n.entry "start"\n.step "start"'),
     ("V073", "a child with its parent's path", _START + '\n.playbook "main" "child"\n.entry "start"\n.step "start"'),
     (
@@ -40,6 +44,7 @@ STEPS: list[Case] = programs(
     ("V075", "two with one name, far apart", _START + '.step "a"\n.step "b"\n.step "a"'),
     ("V075", "two with one name in a child", _START + '\n.playbook "child" "child"\n.entry "a"\n.step "a"\n.step "a"'),
     ("V076", "one without a name", _START + '.step ""'),
+    ("V076", "one that is too long", _START + f'.step "{_LONG}"'),
     ("V076", "one with a space", _START + '.step "load orders"'),
     ("V076", "one that could be an address", _START + '.step "a/admit"'),
     ("V076", "one that ends in a slash", _START + '.step "a/"'),
@@ -87,6 +92,7 @@ LOOPS: list[Case] = programs(
     ("V082", "two at once in order, inside", _loops('"item" width 2 parallel', '"inner" width 2')),
     ("V082", "a computed width in order", _loops('"item"') + "\n.width ( CONST 2; RETURN )"),
     ("V083", "an iterator without a name", _loops('"" width 1')),
+    ("V083", "an iterator that is too long", _loops(f'"{_LONG}" width 1')),
     ("V083", "an iterator with a hyphen", _loops('"a-b" width 1')),
     ("V083", "an iterator with a dot", _loops('"a.b" width 1')),
     ("V083", "an iterator with a space", _loops('"a b" width 1')),
@@ -113,9 +119,11 @@ CREDENTIALS: list[Case] = programs(
         _MAIN + '.credential "pg" "a" {}\n.credential "b" "b" {}\n.credential "pg" "c" {}\n.step "start"',
     ),
     ("V089", "one without a name", _MAIN + '.credential "" "secret" {}\n.step "start"'),
+    ("V089", "one that is too long", _MAIN + f'.credential "{_LONG}" "secret" {{}}\n.step "start"'),
     ("V089", "one with a space", _MAIN + '.credential "my key" "secret" {}\n.step "start"'),
     ("V089", "one with a dot", _MAIN + '.credential "my.key" "secret" {}\n.step "start"'),
     ("V090", "one without a kind", _MAIN + '.credential "pg" "" {}\n.step "start"'),
+    ("V090", "one of too long a kind", _MAIN + f'.credential "pg" "{_LONG}" {{}}\n.step "start"'),
     ("V090", "the second without a kind", _MAIN + '.credential "a" "secret" {}\n.credential "b" "" {}\n.step "start"'),
 )
 

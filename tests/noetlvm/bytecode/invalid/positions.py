@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from noetlvm.language.names import NAME_CHARS_MAX
 from tests.noetlvm.bytecode.invalid.case import Case, expressions
 
+_LONG = "x" * (NAME_CHARS_MAX + 1)
 _GUARD = "!NAME {}; TRUTH; RETURN"
 _MAPPING = '!NAME {}; RECORD ["a"]; RETURN'
 _ANYTHING = "!NAME {}; RETURN"
@@ -109,6 +111,7 @@ PATCHES: list[Case] = [
             'CONST 1; CONST 2; RECORD ["a", "a.b"]; !RETURN',
         ),
         ("V065", f"{place}: a key that begins with a digit", 'CONST {"1st": 1}; !RETURN'),
+        ("V065", f"{place}: a key that is too long", f'CONST {{"{_LONG}": 1}}; !RETURN'),
         ("V065", f"{place}: an empty key", 'CONST {"": 1}; !RETURN'),
         (
             "V065",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from noetlvm.language.names import NAME_CHARS_MAX
 from tests.noetlvm.bytecode.invalid.case import Case, pipelines
 
+_LONG = "x" * (NAME_CHARS_MAX + 1)
 _TASK = 'ENTER "a"; CALL "noop" <{}> <{}>; '
 """A task that was called: two instructions."""
 
@@ -28,6 +30,7 @@ CALLS: list[Case] = pipelines(
     ("V051", "CALL behind a condition between tasks", 'UNLESS <true> go; END; go: !CALL "noop" <{}> <{}>; BREAK'),
     ("V051", "CALL after the rules", _TASK + 'UNLESS <ok> no; BREAK; no: !CALL "noop" <{}> <{}>; FAIL'),
     ("V062", "a kind without a name", 'ENTER "a"; !CALL "" <{}> <{}>; BREAK'),
+    ("V062", "a kind of too long a name", f'ENTER "a"; !CALL "{_LONG}" <{{}}> <{{}}>; BREAK'),
 )
 
 WITHOUT_OUTCOME: list[Case] = pipelines(
@@ -123,6 +126,7 @@ LABELS: list[Case] = pipelines(
     ("V057", "a task with the label of a mark", 'MARK "a"; !ENTER "a"; CALL "noop" <{}> <{}>; BREAK'),
     ("V057", "a mark with the label of a task", _TASK + 'CONTINUE m; m: !MARK "a"; END'),
     ("V058", "an empty label", '!ENTER ""; CALL "noop" <{}> <{}>; BREAK'),
+    ("V058", "a label that is too long", f'!MARK "{_LONG}"; END'),
     ("V058", "a label with a space", '!ENTER "load orders"; CALL "noop" <{}> <{}>; BREAK'),
     ("V058", "a label that begins with a digit", '!ENTER "1st"; CALL "noop" <{}> <{}>; BREAK'),
     ("V058", "a label with a slash", '!ENTER "a/b"; CALL "noop" <{}> <{}>; BREAK'),
