@@ -18,6 +18,8 @@ _KINDS_MAX = 8
 _LEASE_SECONDS = 15.0
 _RARE = ["wake_up_lost"] * 4 + ["wake_up_doubled"] * 2
 """Kinds that are scheduled more often, because the moment that they wait for often does not come."""
+_READ_KINDS = ("read_fails", "slow_read")
+_READS_SHARE = 0.2
 
 
 class Fault(NamedTuple):
@@ -38,16 +40,25 @@ class FaultKind(NamedTuple):
     strike: Callable[[World, Fault], None]
 
 
-def random_schedule(random: Random, *, is_embedded: bool = False) -> list[Fault]:
-    """Return faults of a few kinds, in the order of their time."""
-    known = list(EMBEDDED) if is_embedded else sorted(FAULTS) + _RARE
+def random_schedule(random: Random, reads: Random, *, is_embedded: bool = False) -> list[Fault]:
+    """Return faults of a few kinds, in the order of their time.
+
+    Faults of reads have a source of their own: they come to a schedule and change nothing else of it, so that seeds
+    which failed before there were any still mean what they meant.
+    """
+    known = sorted(set(EMBEDDED if is_embedded else FAULTS).difference(_READ_KINDS))
+    known += [] if is_embedded else _RARE
     kinds = sorted(set(random.sample(known, random.randint(1, min(_KINDS_MAX, len(known))))))
-    faults = [
+    found = _faults(random, kinds)
+    return sorted(found + _faults(reads, [kind for kind in _READ_KINDS if reads.random() < _READS_SHARE]))
+
+
+def _faults(random: Random, kinds: list[str]) -> list[Fault]:
+    return [
         Fault(round(random.uniform(0.0, FAULT_SECONDS) * random.random(), 3), kind, random.randint(0, 5), amount)
         for kind in kinds
         for amount in (round(random.random(), 3) for _ in range(random.randint(1, 2)))
     ]
-    return sorted(faults)
 
 
 # ---- crashes
@@ -160,6 +171,14 @@ def _slow_store(world: World, fault: Fault) -> None:
     world.server(fault).armed["slow_store"] = 0.05 + 6 * fault.amount**2
 
 
+def _slow_read(world: World, fault: Fault) -> None:
+    world.server(fault).armed["slow_read"] = 0.05 + 6 * fault.amount**2
+
+
+def _read_fails(world: World, fault: Fault) -> None:
+    world.server(fault).armed["read_fails"] = 1 + int(5 * fault.amount)
+
+
 def _conflicting_append(world: World, fault: Fault) -> None:
     """Let one server write slowly while another decides for the same execution."""
     world.server(fault).armed["slow_store"] = 0.5
@@ -226,6 +245,8 @@ FAULTS: dict[str, FaultKind] = {
     "clock_drift": FaultKind("The clock of the store or of a worker runs too fast or too slowly.", _clock_drift),
     "lease_expiry": FaultKind("A lease ends in the middle of a task.", _lease_expiry),
     "slow_store": FaultKind("A transaction takes seconds; the server waits, and the others continue.", _slow_store),
+    "slow_read": FaultKind("The store answers a read after seconds; the server waits.", _slow_read),
+    "read_fails": FaultKind("Up to five reads of the store fail, or break off after a row.", _read_fails),
     "conflicting_append": FaultKind("Two servers decide for one execution at a time.", _conflicting_append),
     "commit_answer_lost": FaultKind("A transaction is written, and its answer is an error.", _commit_answer_lost),
     "full_disk": FaultKind("The store refuses every transaction for a time.", _full_disk),
@@ -239,8 +260,10 @@ EMBEDDED = (
     "commit_answer_lost",
     "full_disk",
     "pause",
+    "read_fails",
     "server_crash_after_commit",
     "server_crash_before_commit",
+    "slow_read",
     "slow_store",
     "stopped_server",
 )

@@ -23,7 +23,7 @@ class KilledError(BaseException):
 
 
 class StuckLoopError(Exception):
-    """Something runs without letting time pass."""
+    """Something runs without end."""
 
 
 class Process:
@@ -61,8 +61,14 @@ WORLD = Process("world")
 
 _OWNER: ContextVar[Process] = ContextVar("process", default=WORLD)
 
-_TICKS_AT_ONCE = 50_000
-"""Callbacks without time passing: more is an endless loop."""
+
+def running_process() -> Process:
+    """Return the process whose code runs now."""
+    return _OWNER.get()
+
+
+TICKS_MAX = 100_000
+"""Callbacks of a simulation: with more, something runs without end. A long one has some thousands."""
 
 
 class _Entry:
@@ -96,6 +102,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Process and exception of each task that failed, and of each callback."""
         self.is_closing = False
         self._now = 0.0
+        self._ticks = 0
         self._ready: deque[_Entry] = deque()
         self._timers: list[tuple[float, int, _Entry]] = []
         self._order = count()
@@ -193,18 +200,16 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def run(self, is_done: Callable[[], bool], until: float) -> bool:
         """Run until something is done or a time has come; return whether it is done."""
-        ticks = 0
         ready = self._ready
         while True:
             if ready:
-                ticks += 1
-                if ticks > _TICKS_AT_ONCE:
+                self._ticks += 1
+                if self._ticks > TICKS_MAX:
                     raise StuckLoopError(f"at {self._now:.3f} s something runs without end")
                 self._run_entry(ready.popleft())
                 continue
             if is_done():
                 return True
-            ticks = 0
             timers = self._timers
             while timers and timers[0][2].is_cancelled:
                 heapq.heappop(timers)
@@ -245,7 +250,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def __exit__(self, *_: object) -> None:
         """End all tasks, those of dead processes too: what they do now counts no more."""
-        self.is_closing = True
+        self.is_closing, self._ticks = True, 0
         try:
             self._ready.extend(self._dropped)
             for owner in set(self._tasks.values()):

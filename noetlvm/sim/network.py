@@ -21,6 +21,7 @@ from noetlvm.service.playbooks_api import get_bundle
 from noetlvm.service.problems import ProblemError
 from noetlvm.service.worker_api import exchange_messages, get_result
 from noetlvm.sim.loop import WORLD, Process, SimulatedLoop
+from noetlvm.store.interface import StoreError
 
 if TYPE_CHECKING:
     from noetlvm.service.server_link import Exchange
@@ -231,7 +232,7 @@ class Network:
         handler = cast("Any", get_bundle if kind == "bundles" else get_result)
         try:
             return bytes(handler(request, key, Caller("", frozenset({"worker"})), query.removeprefix("worker=")).body)
-        except ProblemError as problem:
+        except (ProblemError, StoreError) as problem:  # the server answers, with another status than 200
             raise LookupError(str(problem)) from None
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.server.credentials import Credentials, KnownSecrets
-from noetlvm.sim.loop import KilledError, Process, SimulatedLoop
+from noetlvm.sim.loop import KilledError, Process, SimulatedLoop, running_process
 from noetlvm.store.interface import Append, QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
@@ -25,6 +26,9 @@ SECRET = "sim-secret-7f3a9c1e5d"
 _KNOWN = KnownSecrets()
 """Of all simulated processes: making what masks a secret takes longer than many a simulation."""
 LARGE_CHARS = 6_000
+_READS = frozenset(
+    {"bundle", "descendants", "due", "events", "execution", "expired", "requests", "snapshot", "started", "unfinished"}
+)
 
 
 class SimulatedClock:
@@ -57,7 +61,7 @@ class SimulatedClock:
 
 
 class FaultyStore:
-    """The port of one server to the shared store: each transaction may fail, take time, or be the process's last."""
+    """The port of one server to the shared store: each call may fail or take time, and a transaction be the last."""
 
     def __init__(
         self,
@@ -73,13 +77,32 @@ class FaultyStore:
         self._loop = loop
         self._process = process
         self._armed = armed
-        """Faults that the next transaction meets, by kind; the value is a time or a duration."""
+        """Faults of the next calls, by kind; the value is a time, a duration, or how many."""
         self._die = die
         self._happened = happened
         self.now = clock.now
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        found = getattr(self._inner, name)
+        return partial(self._read, found) if self._armed and name in _READS else found
+
+    def _read(self, read: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        self._require_alive()
+        armed = self._armed
+        if "slow_read" in armed:
+            self._happened("slow_read")
+            # A worker that waits for an answer is blocked itself: the server reads for it in a thread.
+            self._loop.block(running_process(), armed.pop("slow_read"))
+        left = armed.pop("read_fails", 0)
+        if not left:
+            return read(*args, **options)
+        self._happened("read_fails")
+        if left > 1:
+            armed["read_fails"] = left - 1
+        found = read(*args, **options) if left % 2 else None
+        if not isinstance(found, Iterator):
+            raise StoreError("the connection to the database was lost")
+        return _torn(found)
 
     def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
         conflicts: set[str] = self._transaction(self._inner.write, batch, bundles)
@@ -144,6 +167,12 @@ class FaultyStore:
     def _require_alive(self) -> None:
         if self._process.is_dead:
             raise KilledError
+
+
+def _torn(rows: Iterator[Any]) -> Iterator[Any]:
+    """Yield the first row; then the connection is lost."""
+    yield from islice(rows, 1)
+    raise StoreError("the connection to the database was lost")
 
 
 class CallRecord(NamedTuple):

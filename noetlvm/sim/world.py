@@ -57,7 +57,7 @@ class Scenario(NamedTuple):
             random.choice((1, 2, 2)),
             random.randint(1, 3),
             [round(random.uniform(0, 4), 3) for _ in range(random.choice((1, 1, 2)))],
-            random_schedule(random, is_embedded=is_embedded),
+            random_schedule(random, Random(f"reads {seed}"), is_embedded=is_embedded),
             is_embedded,
         )
 

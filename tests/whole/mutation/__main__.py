@@ -26,7 +26,8 @@ TESTS = (
     "tests/noetlvm/engine/test_retry.py",
     "tests/noetlvm/engine/test_resume.py",
     "tests/noetlvm/service/test_placement.py",
-    "--ignore=tests/noetlvm/machine/control/test_memory.py",  # too slow where every line is traced
+    "--deselect=tests/whole/conformance/test_run_cases.py::test_no_schedule_changes_how_it_ends",
+    "--ignore=tests/noetlvm/machine/control/test_memory.py",  # these three are slow, above all where every line is traced
     "--deselect=tests/noetlvm/engine/test_resume.py::test_a_long_execution_is_restored_from_a_snapshot_as_from_its_events",
 )
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import resource
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType
@@ -27,6 +30,8 @@ from tests.whole.mutation.operators import Mutation, mutations
 from tests.whole.mutation.planting import plant_source, source_of
 
 MACHINE = Path(__file__).parents[3] / "noetlvm" / "machine"
+REACH = Path(tempfile.gettempdir()) / f"noetlvm-mutation-{os.getuid()}.pickle"
+"""What tests reach, from earlier runs."""
 SURVIVED, KILLED = 0, 1
 _SLOWER = 10
 """A test that takes so many times its time does not end: its mutant is noticed."""
@@ -47,6 +52,15 @@ class Mutant(NamedTuple):
     def identity(self) -> tuple[str, ...]:
         """What it is, wherever its line has moved."""
         return self.module, self.mutation.function, self.text, self.mutation.old, self.mutation.new
+
+
+class _Reach(NamedTuple):
+    """What a test does."""
+
+    seconds: float
+    """Of CPU, traced."""
+    places: tuple[tuple[str, int], ...]
+    """Modules and lines."""
 
 
 class Verdict(NamedTuple):
@@ -99,7 +113,7 @@ class Judge:
         self._seeds = seeds
         self._items: list[pytest.Item] = []
         self._reach: dict[tuple[str, int], list[int]] = defaultdict(list)
-        """Tests by file and line, by their number."""
+        """Tests by module and line, by their number."""
         self._seconds: list[float] = []
         self._kills: Counter[str] = Counter()
 
@@ -108,9 +122,7 @@ class Judge:
         settings.load_profile("mutants")
         self._items = session.items
         run_seed(0)  # everything is imported before processes are forked
-        failing = [item.nodeid for number, item in enumerate(self._items) if not self._passes_traced(number, item)]
-        if failing:
-            raise pytest.UsageError(f"these fail without a mutant: {failing}")
+        self._look_up_reach()
         print(f"{len(self._items)} tests in {sum(self._seconds):.0f} s of CPU", flush=True)
         gc.freeze()
         for verdict in self._run():
@@ -120,7 +132,20 @@ class Judge:
 
     # ---- what tests reach
 
-    def _passes_traced(self, number: int, item: pytest.Item) -> bool:
+    def _look_up_reach(self) -> None:
+        """Find out what each test reaches; what is known from a run with the same files is not traced again."""
+        machine = b"".join(path.read_bytes() for path in sorted(MACHINE.glob("*.py")))
+        known: dict[str, _Reach] = pickle.loads(REACH.read_bytes()) if REACH.exists() else {}
+        found: dict[str, _Reach] = {}
+        for number, item in enumerate(self._items):
+            digest = sha256(machine + item.path.read_bytes() + item.nodeid.encode()).hexdigest()
+            one = found[digest] = known.get(digest) or self._traced(item)
+            self._seconds.append(one.seconds)
+            for place in one.places:
+                self._reach[place].append(number)
+        REACH.write_bytes(pickle.dumps(known | found))
+
+    def _traced(self, item: pytest.Item) -> _Reach:
         left: dict[CodeType, set[int]] = {}
         """Lines of a code that the test has not reached: a code without any is traced no more."""
         folder = f"{MACHINE}{os.sep}"
@@ -141,22 +166,21 @@ class Judge:
 
         began = time.process_time()
         sys.settrace(on_call)
-        passed = _passes(item, self._items[number + 1] if number + 1 < len(self._items) else None)
+        passed = _passes(item, None)
         sys.settrace(None)
-        self._seconds.append(time.process_time() - began)
-        for code, lines in left.items():
-            for line in _lines_of(code) - lines:
-                self._reach[code.co_filename, line].append(number)
-        return passed
+        seconds = time.process_time() - began
+        if not passed:
+            raise pytest.UsageError(f"{item.nodeid} fails without a mutant")
+        reached = ((Path(code.co_filename).stem, line) for code, lines in left.items() for line in _lines_of(code) - lines)
+        return _Reach(seconds, tuple(sorted(set(reached))))
 
     def _tests_of(self, mutant: Mutant) -> list[int]:
         """Return the tests that reach the lines of a mutant, up to a number of seconds.
 
         The fastest come first, and those that have killed many.
         """
-        file = str(MACHINE / f"{mutant.module}.py")
         first, last = mutant.mutation.lines
-        numbers = {number for line in range(first, last + 1) for number in self._reach[file, line]}
+        numbers = {number for line in range(first, last + 1) for number in self._reach[mutant.module, line]}
         chosen: list[int] = []
         left = self._seconds_each
         for number in sorted(numbers, key=lambda one: self._seconds[one] / (1 + self._kills[self._items[one].nodeid])):

@@ -210,6 +210,8 @@ def _may_be_removed(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign):
         return not all(isinstance(target, ast.Name) for target in node.targets)
     is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    if is_call and ast.unparse(node).startswith("super().__init__("):  # the message of an exception
+        return False
     return is_call or isinstance(node, (ast.AugAssign, ast.Delete))
 
 

@@ -75,7 +75,7 @@ MUTANTS = [
     Mutant("final_step_for_ever", SETTLING, "if self._net.final_step and not state.final_given:", "if self._net.final_step:", "seed 0"),
     Mutant("finished_too_early", SETTLING, "        if state.runs:\n            return False\n", "", "seed 0"),
     Mutant("waiting_tokens_lost", SETTLING, "for number, token in list(state.tokens.items()):", "for number, token in ():", "seed 0"),
-    Mutant("timer_ignored", DECIDE, "for run in overdue(self._net, state, now):", "for run in ():", "seed 26"),
+    Mutant("timer_ignored", DECIDE, "for run in overdue(self._net, state, now):", "for run in ():", "seed 1"),
     Mutant("timer_forgotten_on_resume", DECIDE, "return [*found, *_wake(net, state)]", "return found", "case time-timeout-while-paused"),
     Mutant("resume_offers_nothing", DECIDE, "return [*withdrawn, *offers(self._net, state)]", "return withdrawn", "case control-pause-and-resume"),
     Mutant("withdrawn_work_stays", DECIDE, "return [*withdrawn, *offers(self._net, state)]", "return offers(self._net, state)", "seed 1496"),

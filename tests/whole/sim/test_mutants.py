@@ -11,6 +11,7 @@ from importlib import import_module
 import pytest
 
 from noetlvm.conformance.verdict import complaints
+from noetlvm.sim import loop
 from noetlvm.sim.campaign import run_seed
 from tests.whole.conformance.suite import read_cases
 from tests.whole.conformance.test_run_cases import told
@@ -18,6 +19,8 @@ from tests.whole.sim.mutants import MUTANTS, Mutant, plant
 
 CAUGHT, SURVIVED, NOT_PLANTED = 0, 1, 2
 MORE_SEEDS = 25
+TICKS_MAX = 10_000
+"""A simulation with more callbacks breaks an invariant: it does not end."""
 SECONDS_MAX = 60
 """A process that takes longer, or that its bug ends, is caught too."""
 CASES = {case.id: case for case in read_cases("run")}
@@ -42,7 +45,7 @@ def _exit_code(mutant: Mutant, more_seeds: int = MORE_SEEDS) -> int:
     run_seed(0)  # everything is imported before the process is forked, and works
     child = os.fork()
     if not child:
-        code = CAUGHT
+        code, loop.TICKS_MAX = CAUGHT, TICKS_MAX
         try:
             code = _verdict(mutant, more_seeds)
         finally:  # whatever was raised, a forked process never returns to the test runner

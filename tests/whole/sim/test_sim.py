@@ -14,12 +14,14 @@ import pytest
 
 from noetlvm.bridge import compile_texts, compile_valid
 from noetlvm.data.event import Recorded
+from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.machine import fold
 from noetlvm.machine.state import State
 from noetlvm.sim.campaign import Campaign, SeedResult, failure_text, reproduction, run_seed, run_seeds, shrunk
 from noetlvm.sim.checker import INVARIANTS, check
 from noetlvm.sim.faults import EMBEDDED, FAULTS
-from noetlvm.sim.world import Scenario, simulate, texts_of
+from noetlvm.sim.ports import SECRET
+from noetlvm.sim.world import History, Scenario, simulate, texts_of
 from tests.commands import Answer, noetlvm
 
 __all__ = ["noetlvm"]  # a fixture
@@ -150,20 +152,20 @@ def test_a_range_that_is_none_is_refused(options: list[str], noetlvm: Callable[.
     assert options[0] in done.err
 
 
-def damaged(name: str) -> SeedResult:
-    """Return a run whose log was changed in one way, as the checker sees it."""
+def breaks(invariant: str, damage: Damage) -> bool:
+    """Say whether the checker sees that an invariant is broken in a log with one such damage."""
     for seed in range(40):
         scenario = Scenario.of(seed)
         history = simulate(scenario)
         for id, log in history.logs.items():
             for at, recorded in enumerate(log.events):
-                changed = DAMAGES[name](recorded)
-                if changed is None:
-                    continue
-                events = [*log.events[:at], *changed, *log.events[at + 1 :]]
-                logs = history.logs | {id: log._replace(events=events)}
-                return SeedResult(seed, "", check(scenario, history._replace(logs=logs)), {}, 0, 0, 0.0)
-    raise AssertionError(f"no seed has an event for {name}")
+                changed = damage(recorded)
+                if changed is not None:
+                    events = [*log.events[:at], *changed, *log.events[at + 1 :]]
+                    logs = history.logs | {id: log._replace(events=events)}
+                    if invariant in {one.invariant for one in check(scenario, history._replace(logs=logs))}:
+                        return True
+    return False
 
 
 def _dropped(name: str) -> Damage:
@@ -184,22 +186,86 @@ def _with(name: str, **data: Any) -> Damage:
     return change
 
 
+def _replaced(name: str, **fields: Any) -> Damage:
+    return lambda recorded: (
+        [recorded._replace(event=recorded.event._replace(**fields))] if recorded.event.name == name else None
+    )
+
+
+def _early(name: str) -> Damage:
+    return lambda recorded: [recorded._replace(timestamp=0.0)] if recorded.event.name == name else None
+
+
 DAMAGES: dict[str, Damage] = {
     "dense": _dropped("step.started"),
     "order": _doubled("playbook.processed"),
     "token_once": _doubled("step.scheduled"),
+    "conserved": _dropped("token.rejected"),
+    "gate": _with("token.rejected", reason="denied"),
     "run_once": _doubled("step.done"),
     "arc_once": _with("next.evaluated", arcs=[7]),
     "finished": _with("workflow.finished", status="strange"),
-    "attempts": _doubled("task.started"),
-    "iterations": _doubled("loop.iteration.done"),
+    "leases_grow": _with("step.scheduled", lease=0),
     "in_flight": _with("loop.started", width=99),
+    "iterations": _doubled("loop.iteration.done"),
+    "reduced": _with("ctx.patched", patch={"unknown": 1}),
+    "attempts": _doubled("task.started"),
+    "pace": _with("task.started", ts=0.0),
+    "rate": _early("loop.iteration.started"),
     "ctx": _with("ctx.patched", patch={"unknown": 1}),
-    "conserved": _dropped("token.rejected"),
+    "paused": _dropped("execution.resumed"),
+    "sizes": _with("task.done", outcome={"result": "x" * (EVENT_BYTES_MAX + 1)}),
+    "labels": _replaced("task.started", label="unknown"),
+    "secrets": _with("task.done", outcome={"result": SECRET}),
     "effects": lambda recorded: [] if recorded.event[0] == "task.started" and recorded.event.attempt == 2 else None,
+    "children": _doubled("child.finished"),
 }
+"""A damage of a log for each invariant that one log can break."""
 
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_the_checker_sees_a_damaged_log(name: str) -> None:
-    assert name in {violation.invariant for violation in damaged(name).violations}
+    assert breaks(name, DAMAGES[name])
+
+
+def _another_child(history: History) -> dict[str, Any]:
+    id, log = next((id, log) for id, log in history.logs.items() if log.row.parent)
+    return {"logs": history.logs | {"other": log._replace(row=log.row._replace(execution_id="other"))}}
+
+
+def _unfinished(history: History) -> dict[str, Any]:
+    id, log = next(iter(history.logs.items()))
+    return {"logs": history.logs | {id: log._replace(row=log.row._replace(ended=None))}}
+
+
+OTHER_DAMAGES: list[tuple[str, Callable[[History], dict[str, Any]]]] = [
+    ("finished", _unfinished),
+    ("children", _another_child),
+    ("effects", lambda history: {"calls": [history.calls[0]._replace(seq=0)]}),
+    ("effects", lambda history: {"calls": history.calls * 20}),
+    ("requests", lambda _history: {"answers": {0: {"one", "another"}}}),
+    ("requests", lambda history: {"answers": {}, "logs": dict(list(history.logs.items())[1:])}),
+    ("secrets", lambda history: {"blobs": history.blobs | {"key": SECRET.encode()}}),
+    ("secrets", lambda _history: {"log_lines": [f"it fails: {SECRET}"]}),
+    ("snapshots", lambda history: {"unlike_snapshots": [next(iter(history.logs))]}),
+    ("replay", lambda history: {"differences": {next(iter(history.logs)): 3}}),
+    ("alive", lambda _history: {"failures": [("server 0", KeyError("run"))]}),
+    ("progress", lambda _history: {"left": ["a command is open"]}),
+]
+"""What else of a history breaks an invariant."""
+
+
+@pytest.mark.parametrize(("name", "damage"), OTHER_DAMAGES)
+def test_the_checker_sees_a_damaged_history(name: str, damage: Callable[[History], dict[str, Any]]) -> None:
+    for seed in range(20):  # one with a child
+        scenario = Scenario.of(seed)
+        history = simulate(scenario)
+        if any(log.row.parent for log in history.logs.values()):
+            changed = history._replace(**damage(history))
+            assert name in {violation.invariant for violation in check(scenario, changed)}
+            return
+    raise AssertionError("no seed has a child")
+
+
+def test_every_invariant_is_seen_to_be_broken() -> None:
+    assert set(DAMAGES) | {name for name, _ in OTHER_DAMAGES} == set(INVARIANTS)
