@@ -21,8 +21,8 @@ kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 
 chaos: $(READY)  ## Faults of every kind on real processes, histories checked: make chaos SECONDS=600 SEED=7
 	$(BIN)/python -m tests.whole.chaos --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1)
 
-mutants: $(READY)  ## Small changes to noetlvm/machine, one at a time; prints those that no test notices. Takes hours.
-	$(BIN)/python -m tests.whole.mutation
+mutants: $(READY)  ## Small changes to noetlvm/machine, one at a time; prints what nothing notices: make mutants SAMPLE=100
+	$(BIN)/python -m tests.whole.mutation --jobs 2 $(if $(SAMPLE),--sample $(SAMPLE))
 
 audit: $(READY)  ## Predicted results, sandbox, hostile input, secrets, templates, mutants, kills: make audit TIMES=10
 	$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)

@@ -20,15 +20,18 @@ from tests.whole.mutation.judging import MACHINE, Judge, Mutant, Verdict, all_mu
 
 EXPLAINED = Path(__file__).with_name("explained.json")
 """Reasons with the mutants that change nothing for that reason."""
+_SCHEDULES = "tests/whole/conformance/test_run_cases.py::test_no_schedule_changes_how_it_ends"
+_LONG = "tests/noetlvm/engine/test_resume.py::test_a_long_execution_is_restored_from_a_snapshot_as_from_its_events"
 TESTS = (
     "tests/noetlvm/machine",
     "tests/whole/conformance/test_run_cases.py",
     "tests/noetlvm/engine/test_retry.py",
     "tests/noetlvm/engine/test_resume.py",
     "tests/noetlvm/service/test_placement.py",
-    "--deselect=tests/whole/conformance/test_run_cases.py::test_no_schedule_changes_how_it_ends",
-    "--ignore=tests/noetlvm/machine/control/test_memory.py",  # these three are slow, above all where every line is traced
-    "--deselect=tests/noetlvm/engine/test_resume.py::test_a_long_execution_is_restored_from_a_snapshot_as_from_its_events",
+    # Slow, above all where every line is traced:
+    f"--deselect={_SCHEDULES}",
+    "--ignore=tests/noetlvm/machine/control/test_memory.py",
+    f"--deselect={_LONG}",
 )
 
 

@@ -171,7 +171,9 @@ class Judge:
         seconds = time.process_time() - began
         if not passed:
             raise pytest.UsageError(f"{item.nodeid} fails without a mutant")
-        reached = ((Path(code.co_filename).stem, line) for code, lines in left.items() for line in _lines_of(code) - lines)
+        reached = (
+            (Path(code.co_filename).stem, line) for code, lines in left.items() for line in _lines_of(code) - lines
+        )
         return _Reach(seconds, tuple(sorted(set(reached))))
 
     def _tests_of(self, mutant: Mutant) -> list[int]:

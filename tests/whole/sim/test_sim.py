@@ -229,7 +229,7 @@ def test_the_checker_sees_a_damaged_log(name: str) -> None:
 
 
 def _another_child(history: History) -> dict[str, Any]:
-    id, log = next((id, log) for id, log in history.logs.items() if log.row.parent)
+    log = next(log for log in history.logs.values() if log.row.parent)
     return {"logs": history.logs | {"other": log._replace(row=log.row._replace(execution_id="other"))}}
 
 
