@@ -33,7 +33,7 @@ from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.server import CONTROLS, TURN_SECONDS, Observer, Server
 from noetlvm.store.interface import Action, Store, StoreError
 from noetlvm.tools.call import Tools
-from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
+from noetlvm.worker.pipeline_run import Clock, Done, PipelinePorts, PipelineRun, Slots, SystemClock
 
 MAX_PARALLEL = 32
 """Tools that run at once, unless the caller says otherwise."""
@@ -107,8 +107,8 @@ class Engine:
             tools,
             self.clock,
             self,
-            asyncio.Semaphore(max_parallel),
-            self.spawn,
+            Slots(max_parallel),
+            lambda pipeline, _work: self.spawn(pipeline),
             lambda: self._is_stopping,
             self._pipeline_ended,
             records_inputs,
@@ -250,8 +250,7 @@ class Engine:
         """Write in a thread if tools run meanwhile: what they report is then decided together."""
         self._is_writing = True
         try:
-            if self._prepare(decided):
-                await asyncio.sleep(0)  # they report that they are about to call their tools
+            if self._prepare(decided):  # they have reported that they are about to call their tools
                 decided |= dict.fromkeys(self.server.decide_waiting())
             batch = self.server.take_batch()
             if not batch:
@@ -315,8 +314,7 @@ class Engine:
         if work is None or work.lease != lease or (known and known.work.lease == lease):
             return
         pipeline = PipelineRun(work, active.playbook, active.credentials, active.offload, self._ports)
-        pipeline.begin()
-        if pipeline.task is not None:
+        if pipeline.begin():
             self._runs[active.execution_id, run, iteration] = pipeline
 
     def _stop(self, active: Active, work: StopWork) -> None:
@@ -333,28 +331,16 @@ class Engine:
 
     # ---- reports
 
-    def send(self, work: Work, events: list[Event]) -> None:
+    def send(self, work: Work, events: list[Event], done: Done | None = None) -> None:
         active = self.server.active.get(work.execution_id)
         if active is not None:
-            self.submit(active, WorkerReport(work.run, work.iteration, work.lease, events))
+            self.submit(active, WorkerReport(work.run, work.iteration, work.lease, events), done)
+        elif done is not None:
+            done(False)
 
-    async def report(self, work: Work, events: list[Event]) -> bool:
-        active = self.server.active.get(work.execution_id)
-        if active is None:
-            return False
-        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def done(accepted: bool) -> None:
-            if not durable.done():
-                durable.set_result(accepted)
-
-        self.server.submit(active, WorkerReport(work.run, work.iteration, work.lease, events), done)
-        self._wake.set()
-        return await durable
-
-    def submit(self, active: Active, given: Input) -> None:
+    def submit(self, active: Active, given: Input, done: Done | None = None) -> None:
         """Let an execution decide on an input."""
-        self.server.submit(active, given)
+        self.server.submit(active, given, done)
         self._wake.set()
 
     # ---- time, and other processes

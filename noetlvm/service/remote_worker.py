@@ -24,7 +24,7 @@ from noetlvm.record import changed
 from noetlvm.server.credentials import Credentials, KnownSecrets
 from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools, UnavailableTools
-from noetlvm.worker.pipeline_run import Clock, PipelinePorts, PipelineRun, SystemClock
+from noetlvm.worker.pipeline_run import Clock, Done, PipelinePorts, PipelineRun, Slots, SystemClock
 
 LEASE_SECONDS = 15.0
 """Until the server says how long a lease is."""
@@ -78,7 +78,7 @@ class RemoteWorker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._bundles: dict[str, Bundle] = {}
         self._reports: list[dict[str, Any]] = []
-        self._waiting: dict[int, asyncio.Future[bool]] = {}
+        self._waiting: dict[int, Done] = {}
         self._last_report = 0
         self._handed_over = 0
         """The last report that a connection got, whether it arrived or not."""
@@ -104,7 +104,7 @@ class RemoteWorker:
             tools,
             self._clock,
             self,
-            asyncio.Semaphore(slots),
+            Slots(slots),
             self._spawn,
             lambda: False,
             self._ended,
@@ -261,11 +261,9 @@ class RemoteWorker:
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=redact)
         self._offloads[part] = offload
         run = PipelineRun(work, playbook, credentials, offload, self._ports_for(work, playbook))
-        run.begin()
-        if run.task is not None:
+        if run.begin():
             self._runs[part] = run
             self._leased[part] = self._contact
-            run.task.add_done_callback(lambda task: self._return_failed(work, task))
         else:
             self._offloads.pop(part, None)
 
@@ -344,22 +342,19 @@ class RemoteWorker:
         self._released.append(_lease(part, lease))
         self._news.set()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, pipeline: Coroutine[Any, Any, None], work: Work) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(pipeline)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda task: self._return_failed(work, task))
         return task
 
     # ---- reports
 
-    def send(self, work: Work, events: list[Event]) -> None:
-        self._queue(work, events)
-
-    async def report(self, work: Work, events: list[Event]) -> bool:
+    def send(self, work: Work, events: list[Event], done: Done | None = None) -> None:
         number = self._queue(work, events)
-        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = durable
-        return await durable
+        if done is not None:
+            self._waiting[number] = done
 
     def _queue(self, work: Work, events: list[Event]) -> int:
         self._last_report += 1
@@ -378,9 +373,9 @@ class RemoteWorker:
 
     def _answer(self, number: int, accepted: bool) -> None:
         self._reports = [report for report in self._reports if report["number"] != number]
-        future = self._waiting.pop(number, None)
-        if future is not None and not future.done():
-            future.set_result(accepted)
+        done = self._waiting.pop(number, None)
+        if done is not None:
+            done(accepted)
         if self._is_draining:
             self._leave()
 

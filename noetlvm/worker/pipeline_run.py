@@ -1,15 +1,19 @@
 """Runs one pipeline: calls tools, waits, requests child executions, and reports what happened.
 
 An effect begins only when everything before it is durable and accepted, its own `task.started` included: so a crash can
-repeat the task it interrupts, and no other, and nothing is done for a thread that the server has closed. A pipeline
-whose tools answer at once never becomes a task of the event loop.
+repeat the task it interrupts, and no other, and nothing is done for a thread that the server has closed.
+
+Only a tool that runs and a wait are tasks of the event loop. A pipeline that waits for a slot or for its report to be
+durable is a callback.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
@@ -100,14 +104,42 @@ PLAYBOOK = "playbook"
 """The kind of task that the server performs (S43)."""
 
 
+Done: TypeAlias = Callable[[bool], None]
+"""Called once a report is durable, with whether it was accepted."""
+
+
 class Reporter(Protocol):
     """Takes a worker's reports to the server."""
 
-    def send(self, work: Work, events: list[Event]) -> None:
-        """Report, and do not wait."""
+    def send(self, work: Work, events: list[Event], done: Done | None = None) -> None:
+        """Report, and do not wait. If the report is not accepted, the work is to be left."""
 
-    async def report(self, work: Work, events: list[Event]) -> bool:
-        """Report, and return once that is durable: whether it was accepted. If not, the work is to be left."""
+
+class Slots:
+    """Tools that may run at once. The others wait in order."""
+
+    def __init__(self, number: int) -> None:
+        self._free = number
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_serving = False
+
+    def take(self, use: Callable[[], None]) -> None:
+        """Call `use` when a slot is free, which may be now. It has the slot until that is given back."""
+        self._waiting.append(use)
+        self._serve()
+
+    def give_back(self) -> None:
+        self._free += 1
+        self._serve()
+
+    def _serve(self) -> None:
+        if self._is_serving:
+            return  # a slot that is given back at once is for the next turn of the loop below
+        self._is_serving = True
+        while self._free and self._waiting:
+            self._free -= 1
+            self._waiting.popleft()()
+        self._is_serving = False
 
 
 class Secrets(Protocol):
@@ -125,13 +157,12 @@ class PipelinePorts(Record):
     tools: Tools
     clock: Clock
     reporter: Reporter
-    slots: asyncio.Semaphore
-    """Tools that may run at once."""
-    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
-    """Continues something in the event loop."""
+    slots: Slots
+    spawn: Callable[[Coroutine[Any, Any, None], Work], asyncio.Task[None]]
+    """Continues a pipeline in the event loop."""
     is_stopping: Callable[[], bool]
     ended: Callable[[PipelineRun], None]
-    """Called when a pipeline that became a task has ended here."""
+    """Called when a pipeline that had to wait for something has ended here."""
     records_inputs: bool = False
     """Events of calls carry what the tool is given, for people to read and for replays to compare."""
 
@@ -140,8 +171,8 @@ class PipelineRun:
     """One pipeline while it runs here."""
 
     __slots__ = (
-        "_answer", "_frame", "_has_reported", "_has_task_begun", "_offload", "_ports", "_secrets",
-        "is_busy", "task", "work",
+        "_answer", "_frame", "_has_left", "_has_reported", "_has_slot", "_has_task_begun", "_offload", "_ports",
+        "_secrets", "_task", "is_busy", "work",
     )  # fmt: skip
 
     def __init__(
@@ -155,39 +186,66 @@ class PipelineRun:
         self._frame = frame_for(playbook, work, secrets.entries, offload)
         self.is_busy = False
         """A tool runs for it right now: an orderly stop lets it end."""
-        self.task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        """Of the tool that runs, or of the wait."""
         self._has_task_begun = False
+        self._has_slot = False
         self._has_reported = False
+        self._has_left = False
 
-    def begin(self) -> None:
-        """Run until something has to be waited for; then continue in the event loop."""
+    def begin(self) -> bool:
+        """Run until something has to be waited for; return whether there is something."""
         effect = self._advance()
         if type(effect) is Ended:
             self._ports.reporter.send(self.work, self._frame.take_events())
-        else:
-            self.task = self._ports.spawn(self._go_on(effect))
+            return False
+        self._perform(effect)
+        return not self._has_left
 
     def stop(self, *, now: bool) -> None:
         """Leave: now, or as soon as no tool runs."""
-        if self.task is not None and (now or not self.is_busy):
-            self.task.cancel()
+        if self._task is None:
+            self._leave()
+        elif now or not self.is_busy:
+            self._task.cancel()
             if not self._has_task_begun:  # then it ends without a step, and nothing else says so
-                self._has_task_begun = True
-                self._ports.ended(self)
+                self._leave()
 
-    async def _go_on(self, effect: Effect) -> None:
-        ports = self._ports
+    def _perform(self, effect: Effect | None) -> None:
+        while effect is not None:
+            if type(effect) is Ended or self._ports.is_stopping():
+                self._end()
+                return
+            effect = _PERFORMED[type(effect)](self, effect)
+
+    def _end(self) -> None:
+        """Report what is left to report, and leave."""
+        events = self._frame.take_events()
+        if events:
+            self._ports.reporter.send(self.work, events)
+        self._leave()
+
+    def _leave(self) -> None:
+        if not self._has_left:
+            self._has_left = True
+            self._give_slot_back()
+            self._ports.ended(self)
+
+    def _give_slot_back(self) -> None:
+        if self._has_slot:
+            self._has_slot = False
+            self._ports.slots.give_back()
+
+    async def _stepped(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do what takes time, and go on."""
         self._has_task_begun = True
         try:
-            while type(effect) is not Ended and not ports.is_stopping():
-                if not await _PERFORMED[type(effect)](self, effect):
-                    break
-                effect = self._advance()
-            events = self._frame.take_events()
-            if events:
-                ports.reporter.send(self.work, events)
-        finally:
-            ports.ended(self)
+            await work()
+            self._task = None
+            self._perform(self._advance())
+        except BaseException:
+            self._leave()
+            raise
 
     def _advance(self) -> Effect:
         """Run up to the next effect that takes time."""
@@ -217,61 +275,78 @@ class PipelineRun:
 
     # ---- effects
 
-    async def _wait(self, wait: Wait) -> bool:
+    def _wait(self, wait: Wait) -> None:
+        self._report(partial(self._slept, wait))
+
+    async def _slept(self, wait: Wait) -> None:
         clock = self._ports.clock
-        if not await self._report():
-            return False
         since = clock.now() if wait.since is None else wait.since
         left = min(since + wait.seconds - clock.now(), wait.seconds)
         if left > 0:
             await clock.sleep(left)
-        return True
 
-    async def _call(self, call: CallTool) -> bool:
+    def _call(self, call: CallTool) -> Effect | None:
         if call.kind == PLAYBOOK:
             return self._request_child(call)
+        self._ports.slots.take(partial(self._announce, call))
+        return None
+
+    def _announce(self, call: CallTool) -> None:
+        """Report that a tool is about to run, now that it may."""
         ports, frame = self._ports, self._frame
-        async with ports.slots:
+        self._has_slot = True
+        if self._has_left:
+            self._give_slot_back()
+        elif ports.is_stopping():
+            self._end()
+        else:
             began = ports.clock.now()
             inputs = frame.shown_inputs() if ports.records_inputs else {}
-            if ports.is_stopping() or not await self._report(frame.started(ts=began, **inputs)) or ports.is_stopping():
-                return False
-            outcome = await self._run_tool(self._tool_call(call))
-            ended = ports.clock.now()
-        meta = {"duration_ms": max(0, round((ended - began) * 1000)), "ts": ended}
-        frame.complete({**outcome, "meta": meta}, repeatable=gives_secret(call.kind))
-        return True
+            self._report(partial(self._called, call, began), frame.started(ts=began, **inputs))
 
-    async def _run_tool(self, call: ToolCall) -> Outcome:
+    async def _called(self, call: CallTool, began: float) -> None:
         self.is_busy = True
         try:
-            outcome = await self._ports.tools.run(call)
+            outcome = await self._ports.tools.run(self._tool_call(call))
         finally:
             self.is_busy = False
-        if gives_secret(call.kind):
+            self._give_slot_back()
+        is_secret, ended = gives_secret(call.kind), self._ports.clock.now()
+        if is_secret:
             self._secrets.learn(outcome.get("result"), self._offload)
-        return outcome
+        meta = {"duration_ms": max(0, round((ended - began) * 1000)), "ts": ended}
+        self._frame.complete({**outcome, "meta": meta}, repeatable=is_secret)
 
     def _tool_call(self, call: CallTool) -> ToolCall:
         entries, context = self._secrets.entries, self._frame.context
         return ToolCall(call.kind, call.inputs, call.spec, call.key, None, call.label, call.attempt, entries, context)
 
-    def _request_child(self, call: CallTool) -> bool:
+    def _request_child(self, call: CallTool) -> Effect | None:
         """Report the child execution that a task wants, and leave: a waiting parent holds no worker (S43)."""
         try:
             child = wanted_child(call, self._offload)
         except InputError as problem:
             self._frame.complete(error("input", str(problem)))
-            return True
+            return self._advance()
         self._frame.events.append(self._frame.started(ts=self._ports.clock.now(), child=child))
-        return False
+        self._end()
+        return None
 
-    async def _report(self, *more: Event) -> bool:
+    def _report(self, then: Callable[[], Coroutine[Any, Any, None]], *more: Event) -> None:
+        """Report what happened, and continue with `then` once that is durable and accepted."""
         events = [*self._frame.take_events(), *more]
         if not events and not self._has_reported:  # time limits count from the first report
             events = [Event("step.started", {}, self.work.run, self.work.iteration)]
         self._has_reported = True
-        return await self._ports.reporter.report(self.work, events)
+
+        def done(accepted: bool) -> None:
+            if accepted and not self._has_left and not self._ports.is_stopping():
+                self._has_task_begun = False
+                self._task = self._ports.spawn(self._stepped(then), self.work)
+            else:
+                self._leave()
+
+        self._ports.reporter.send(self.work, events, done)
 
 
 def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
@@ -292,8 +367,8 @@ def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
     return child if timeout is None else child | {"timeout": timeout}
 
 
-_PERFORMED: dict[type, Callable[[PipelineRun, Any], Coroutine[Any, Any, bool]]] = {
+_PERFORMED: dict[type, Callable[[PipelineRun, Any], Effect | None]] = {
     CallTool: PipelineRun._call,
     Wait: PipelineRun._wait,
 }
-"""How each effect is performed; False: the pipeline does not continue here."""
+"""How each effect is performed; it may return the next one."""
