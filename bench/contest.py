@@ -60,11 +60,13 @@ def ours(
     durability: Durability = "full",
     name: str = OURS,
     turns: int = TURNS,
+    *,
+    is_warm: bool = False,
 ) -> Machine:
-    """Return our machine, which runs a playbook so many times at once."""
+    """Return our machine, which runs a playbook so many times at once; `is_warm`: not for the first time."""
     bundle = workplace.folder / f"{uuid4().hex}.nbc"
     bundle.write_bytes(compile_texts([playbook]))
-    options = (str(executions), durability)
+    options = (str(executions), durability, *(["--warm"] if is_warm else []))
     return Machine(name, lambda folder: [sys.executable, "-m", "bench.run_once", bundle, folder, *options], turns)
 
 

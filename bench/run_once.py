@@ -3,7 +3,9 @@
 The clock runs from asking for the first execution until everything has ended and is durable. What a user pays before
 that, to start the process and to load the bundle, is another benchmark.
 
-Usage: python -m bench.run_once BUNDLE FOLDER [EXECUTIONS] [full|relaxed]
+With `--warm` it runs the bundle once before, so that what its tools import is imported, as in a bare client.
+
+Usage: python -m bench.run_once BUNDLE FOLDER [EXECUTIONS] [full|relaxed] [--warm]
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.measurement import Cost
+from noetlvm.command_line.process import begin, settle
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.files import FileResults
@@ -40,9 +44,16 @@ class CountingStore(SqliteStore):
         return super().write(batch, bundles)
 
 
-def run_once(bundle: Path, folder: Path, executions: int = 1, durability: Durability = "full") -> Cost:
+def run_once(
+    bundle: Path, folder: Path, executions: int = 1, durability: Durability = "full", *, warm: bool = False
+) -> Cost:
     """Run it to its end. Raises RuntimeError if that is not a success: a run that fails early would look fast."""
+    if warm:
+        with TemporaryDirectory(dir=folder) as other:
+            run_once(bundle, Path(other), executions, durability)
+    begin()
     loaded = Bundle.of(bundle.read_bytes())
+    settle()
     store = CountingStore(folder / DATABASE, durability)
     try:
         return asyncio.run(_measured(loaded, store, FileResults(folder / "results", durability), executions))
@@ -83,6 +94,7 @@ def _main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("executions", type=int, nargs="?", default=1)
     parser.add_argument("durability", choices=("full", "relaxed"), nargs="?", default="full")
+    parser.add_argument("--warm", action="store_true")
     print(json.dumps(run_once(**vars(parser.parse_args()))._asdict()))
 
 

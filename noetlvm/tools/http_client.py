@@ -269,6 +269,9 @@ _NO_TIMEOUT, _USUAL_TIMEOUT = ClientTimeout(total=None), _limits(**TIMEOUTS)
 async def _read(response: ClientResponse) -> bytes:
     """Return the body, decoded with a bound at each step: a few bytes can stand for gigabytes."""
     decode = _decoder(response)
+    length = None if "Transfer-Encoding" in response.headers else response.content_length
+    if decode is None and length is not None and length <= TOOL_OUTPUT_BYTES_MAX:
+        return await response.read()  # the parser reads no more than that
     body = bytearray()
     async for raw in response.content.iter_any():
         if decode is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
@@ -101,6 +101,8 @@ _QUERY = r"(?i:SELECT|VALUES|TABLE)\b"
 _MAY_BE_MORE = r";|\b(?i:INTO)\b"
 """Another statement may follow, or a table be created. In a literal it is neither; then the rows are not streamed."""
 
+_STATEMENTS_CACHED = 256
+
 _RETRYABLE_CLASSES = ("08", "40", "53")
 _RETRYABLE_CODES = frozenset({"55P03", "57P01", "57P02", "57P03", "57P05"})
 """Transient failures: no connection, rolled back for another transaction, out of resources, locked, shutting down."""
@@ -194,6 +196,7 @@ def _is_empty(cursor: AsyncCursor) -> bool:
     return cursor.pgresult is not None and cursor.pgresult.status == ExecStatus.EMPTY_QUERY
 
 
+@lru_cache(_STATEMENTS_CACHED)
 def _is_query(command: str) -> bool:
     """Return whether a command is one query and nothing else, whose rows can be streamed."""
     import re
@@ -216,7 +219,7 @@ async def _stream(connection: AsyncConnection, command: str, params: Any) -> Out
             if not has_rows:
                 has_rows = True
                 results.begin(_columns(cursor))
-            if not results.add([row]):
+            if not results.add((row,)):
                 break
     if not has_rows:  # the driver does not give the columns of a query without rows
         results.begin(_columns(await connection.execute(f"SELECT * FROM ({command}\n) AS query LIMIT 0", params)))
@@ -229,16 +232,21 @@ def _columns(cursor: AsyncCursor) -> list[str]:
 
 def _target(call: ToolCall) -> dict[str, Any]:
     """Return where and as whom to connect: inputs of the task win over the keychain entry."""
+    parts = {} if call.auth is None else _auth_parts(call.auth)
+    parts |= {name: call.inputs[name] for name in _PARTS if name in call.inputs}
+    given = {_DATABASE.get(name, name): value for name, value in parts.items() if value is not None}
+    return {"connect_timeout": _CONNECT_SECONDS} | given
+
+
+def _auth_parts(auth: Any) -> dict[str, Any]:
+    """Return the parts of a keychain entry. Raises InputError."""
     from noetlvm.keychain.auth import postgres_parts
     from noetlvm.language.auth_use import ShapeError
 
     try:
-        parts = {} if call.auth is None else postgres_parts(call.auth)
+        return postgres_parts(auth)
     except ShapeError as problem:
         raise InputError(f"the keychain entry of `auth` cannot be used: {problem}") from None
-    parts |= {name: call.inputs[name] for name in _PARTS if name in call.inputs}
-    given = {_DATABASE.get(name, name): value for name, value in parts.items() if value is not None}
-    return {"connect_timeout": _CONNECT_SECONDS} | given
 
 
 def _params(call: ToolCall) -> Any:

@@ -30,31 +30,25 @@ class ToolRunner:
         kind, tool = find_kind(call.kind), find_tool(call.kind)
         if kind is None or tool is None:
             return error("tool", f"the tool `{call.kind}` cannot be run: {_why_not(call.kind)}")
-        return _empty_parts(kind) | _shaped(call.kind, await self._checked(kind, tool, call))
+        return _empty_parts(kind) | _shaped(call.kind, await self._limited(kind, tool, call))
 
     async def close(self) -> None:
         await self._resources.close()
 
-    async def _checked(self, kind: ToolKind, tool: Tool, call: ToolCall) -> Outcome:
+    async def _limited(self, kind: ToolKind, tool: Tool, call: ToolCall) -> Outcome:
+        """Check the inputs, and run the tool for no longer than its `timeout`; then it is cancelled."""
+        limit = seconds = None
         try:
-            ready = prepared(kind, call._replace(inputs=plain(call.inputs)))
-        except (InputError, TypeError) as problem:
+            ready = _ready(kind, call)
+            seconds = _seconds(ready.spec.get("timeout"))
+            if seconds is None:
+                return await tool(ready, self._resources)
+            async with asyncio.timeout(seconds) as limit:
+                return await tool(ready, self._resources)
+        except InputError as problem:
             return error("input", str(problem))
         except ExpressionError as lost:
             return error("stored", lost.message)
-        return await self._limited(kind, tool, ready)
-
-    async def _limited(self, kind: ToolKind, tool: Tool, call: ToolCall) -> Outcome:
-        """Run the tool for no longer than its `timeout`; then it is cancelled."""
-        seconds = _seconds(call.spec.get("timeout"))
-        limit = None if seconds is None else asyncio.timeout(seconds)
-        try:
-            if limit is None:
-                return await tool(call, self._resources)
-            async with limit:
-                return await tool(call, self._resources)
-        except InputError as problem:
-            return error("input", str(problem))
         except ModuleNotFoundError as missing:
             return _missing(kind, missing)
         except TimeoutError as late:
@@ -63,6 +57,14 @@ class ToolRunner:
             return _raised(late)
         except Exception as raised:  # a tool, above all a plugin, may raise anything; it must not stop the worker
             return _raised(raised)
+
+
+def _ready(kind: ToolKind, call: ToolCall) -> ToolCall:
+    """Return the call with plain, checked inputs. Raises InputError, and ExpressionError for a stored result."""
+    try:
+        return prepared(kind, call._replace(inputs=plain(call.inputs)))
+    except TypeError as problem:
+        raise InputError(str(problem)) from None
 
 
 def missing_packages(kinds: Iterable[str]) -> list[str]:
