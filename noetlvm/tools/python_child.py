@@ -25,6 +25,7 @@ import signal
 import struct
 import sys
 import time
+from functools import lru_cache
 from typing import Any
 
 IN, OUT = 0, 1
@@ -231,12 +232,11 @@ class Fork:
 
     def _watch(self, request: bytes, result: PipeOutput, printed: PipeOutput, wakes: int) -> str:
         """Exchange request and result with the fork until the task or the fork ends; return the limit it exceeded."""
-        poller, rest = select.poll(), memoryview(request)
+        poller = select.poll()
         outputs = {self._result: result, self._printed: printed}
         for pipe in (IN, wakes, *outputs):
             poller.register(pipe, select.POLLIN)
-        poller.register(self._requests, select.POLLOUT)
-        stopped = ""
+        rest, stopped = self._send(memoryview(request), poller), ""
         while not stopped and not is_complete(result):
             ready = [pipe for pipe, _ in poller.poll(COUNT_SECONDS * 1000)]
             if IN in ready:
@@ -260,10 +260,14 @@ class Fork:
         return "processes" if is_due and count_processes() > PROCESSES_MAX else ""
 
     def _send(self, rest: memoryview, poller: select.poll) -> memoryview:
+        """Write as much of the request as the pipe accepts now, and return the rest."""
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             rest = rest[os.write(self._requests, rest) :]
-        if not rest:
-            poller.unregister(self._requests)
+        if rest:
+            poller.register(self._requests, select.POLLOUT)
+        else:
+            with contextlib.suppress(KeyError):  # it went in one piece
+                poller.unregister(self._requests)
         return rest
 
     def _has_ended(self, wakes: int, is_woken: bool) -> bool:
@@ -427,7 +431,7 @@ def run(task: dict[str, Any]) -> Any:
     builtins = dict(vars(sys.modules["builtins"]))
     libs = imported(task["libs"]) if task["libs"] else {}
     names = {"__name__": "task", "__builtins__": builtins, **given, **libs, **args}
-    compiled = compiled_body(task["code"], args)
+    compiled = compiled_body(task["code"], tuple(args))
     exec(compiled, names)
     if BODY in names:
         return names[BODY]()
@@ -455,9 +459,12 @@ def arguments(function: Any, given: dict[str, Any], args: dict[str, Any]) -> dic
 
 
 BODY = "__task__"
+CODES_CACHED = 64
+"""By a fork, whose tasks are all of one execution: a loop runs the same code again and again."""
 
 
-def compiled_body(code: str, args: dict[str, Any]) -> Any:
+@lru_cache(CODES_CACHED)
+def compiled_body(code: str, args: tuple[str, ...]) -> Any:
     """Return the compiled code: as it is, or as the body of a function if it returns at top level."""
     try:
         return compile(code, "<code>", "exec")

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import sys
-from contextlib import suppress
+from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,9 @@ class PythonPool:
     def __init__(self) -> None:
         self._idle: list[_Child] = []
         self._running = 0
-        self._freed = asyncio.Condition()
+        """Tasks that have a child, or start one."""
+        self._waiting: deque[asyncio.Future[_Child | None]] = deque()
+        """Tasks that wait for a child; None: for too long."""
         self._has_warned = False
 
     async def run(self, execution: str, limits: dict[str, int], request: dict[str, Any]) -> Response:
@@ -60,24 +62,21 @@ class PythonPool:
             is_reusable = True
             return found
         finally:
-            if is_reusable and len(self._idle) < _IDLE_MAX:
-                self._idle.append(child)
-            else:
+            if not is_reusable:
                 await asyncio.shield(child.end())
-            self._running -= 1
-            async with self._freed:
-                self._freed.notify()
+            await self._give_back(child)
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(child.end() for child in idle))
 
     async def _take(self, execution: str) -> _Child:
-        if not self._idle and self._running >= _AT_ONCE:
-            async with self._freed:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._freed.wait_for(lambda: bool(self._idle)), _PATIENCE_SECONDS)
-        self._running += 1
+        found = await self._freed() if not self._idle and self._running >= _AT_ONCE else None
+        if found is not None:
+            if found.is_alive():
+                return found
+        else:
+            self._running += 1
         while self._idle:
             # A child that ran the same execution last has a process ready for it.
             found = next((child for child in self._idle if child.execution == execution), self._idle[-1])
@@ -93,6 +92,42 @@ class PythonPool:
             self._has_warned = True
             _LOG.warning("this system cannot prevent `python` tasks from %s", " or from ".join(child.missing))
         return child
+
+    async def _freed(self) -> _Child | None:
+        """Wait for the child of another task, but not for long."""
+        loop = asyncio.get_running_loop()
+        freed: asyncio.Future[_Child | None] = loop.create_future()
+        timer = loop.call_later(_PATIENCE_SECONDS, _stop_waiting, freed)
+        self._waiting.append(freed)
+        try:
+            return await freed
+        except asyncio.CancelledError:
+            child = freed.result() if freed.done() and not freed.cancelled() else None
+            if child is not None:
+                await self._give_back(child)
+            raise
+        finally:
+            timer.cancel()
+
+    async def _give_back(self, child: _Child) -> None:
+        """Hand a child to the task that waits for one, which then counts as running."""
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(child)
+                return
+        self._running -= 1
+        if not child.is_alive():
+            return
+        if len(self._idle) < _IDLE_MAX:
+            self._idle.append(child)
+        else:
+            await asyncio.shield(child.end())
+
+
+def _stop_waiting(freed: asyncio.Future[_Child | None]) -> None:
+    if not freed.done():
+        freed.set_result(None)
 
 
 class _Child:

@@ -119,7 +119,7 @@ def test_members_that_come_in_single_bytes_are_decoded(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("coding", "body"), [("gzip", gzip.compress(b"plain" * 99)), ("deflate", zlib.compress(b"plain" * 99))]
+    ("coding", "body"), [("gzip", gzip.compress(b"plain" * 99, mtime=0)), ("deflate", zlib.compress(b"plain" * 99))]
 )
 @pytest.mark.parametrize("left_out", [1, 4, 12])
 def test_a_body_that_is_cut_is_no_result(run: Run, coding: str, body: bytes, left_out: int) -> None:
