@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 _AT_START = (200_000, 50, 50)
 _AT_WORK = (10_000, 10, 10)
-"""Almost everything is freed without a collection, which takes 3 % of a loop of requests with Python's thresholds."""
+"""A run makes few cycles: with Python's own thresholds most collections find nothing."""
 
 EXTRAS = {
     "fastapi": "server",

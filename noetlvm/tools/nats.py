@@ -107,7 +107,7 @@ async def run(call: ToolCall, resources: Resources) -> Outcome:
     except NatsTimeoutError:
         return error("timeout", "the server did not answer in time", retryable=True)
     except (Error, OSError) as problem:
-        return _failed(problem)
+        return _failed(problem, call)
 
 
 class _Server:
@@ -426,14 +426,19 @@ _OPERATIONS: dict[str, Callable[[Client, ToolCall], Awaitable[Outcome]]] = {
 }
 
 
-def _failed(problem: Exception) -> Outcome:
+def _failed(problem: Exception, call: ToolCall) -> Outcome:
     """Return the outcome of a failed call: what the server refuses stays refused, a lost connection does not."""
     from nats.errors import AuthorizationError, BadSubjectError
+    from nats.js.errors import BucketNotFoundError, ServerError
     from nats.js.errors import Error as JetStreamError
-    from nats.js.errors import ServerError
 
     message = str(problem) or type(problem).__name__
     details = {"exception_type": type(problem).__name__}
+    if isinstance(problem, BucketNotFoundError):
+        bucket, store = call.inputs["bucket"], "object" if call.inputs["operation"].startswith("object") else "kv"
+        message = (
+            f"the server has no {store} bucket `{bucket}`; create it, for instance with `nats {store} add {bucket}`"
+        )
     if isinstance(problem, JetStreamError):
         return error("nats", message, retryable=isinstance(problem, ServerError), details=details)
     is_permanent = isinstance(problem, AuthorizationError | BadSubjectError) or "authorization" in message.lower()

@@ -30,7 +30,7 @@ code: |
         Input(
             "code",
             ("string",),
-            "The source: it defines `main(**args)`, returns at top level, or assigns `result`. It sees `input_data` "
+            "The source: it defines `main(**args)`, which may be `async`, returns at top level, or assigns `result`. It sees `input_data` "
             "(the args), `context` (what templates see there) and `idempotency_key`; so does a `main` that names them.",
             language="python",
         ),

@@ -437,10 +437,19 @@ def run(task: dict[str, Any]) -> Any:
         return names[BODY]()
     function = names.get("main")
     if callable(function):
-        return function(**arguments(function, given, args))
+        return awaited(function(**arguments(function, given, args)))
     if "result" in names:
         return names["result"]
     raise NameError("the code neither defines `main`, nor returns, nor assigns `result`")
+
+
+def awaited(value: Any) -> Any:
+    """Return what a coroutine returns, if the value is one: `main` may be `async`."""
+    if type(value).__name__ != "coroutine":
+        return value
+    import asyncio
+
+    return asyncio.run(value)
 
 
 def arguments(function: Any, given: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:

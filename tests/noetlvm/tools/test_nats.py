@@ -60,6 +60,13 @@ def test_a_key_that_does_not_exist_is_not_found(op: Op) -> None:
     assert op("kv_get", bucket="sessions", key="gone")["result"]["value"] is None
 
 
+@pytest.mark.parametrize(("operation", "store"), [("kv_put", "kv"), ("kv_get", "kv"), ("object_get", "object")])
+def test_a_bucket_that_does_not_exist_is_named(op: Op, operation: str, store: str) -> None:
+    problem = op(operation, bucket="none", key="k", data="x")["error"]
+    assert (problem["kind"], problem["retryable"]) == ("nats", False)
+    assert problem["message"].startswith(f"the server has no {store} bucket `none`; create it")
+
+
 def test_keys_are_listed_by_pattern(op: Op) -> None:
     for key in ("list.a", "list.b", "other"):
         op("kv_put", bucket="sessions", key=key, data=1)

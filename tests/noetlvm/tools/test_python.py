@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall
+from noetlvm.tools.python_pool import PythonPool
 from noetlvm.tools.runner import ToolRunner
 
 Run = Callable[..., Outcome]
@@ -31,7 +33,12 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     "code",
-    ["def main(a, b):\n    return [a, b]", "result = [a, b]", "def main(**args):\n    return list(args.values())"],
+    [
+        "def main(a, b):\n    return [a, b]",
+        "result = [a, b]",
+        "def main(**args):\n    return list(args.values())",
+        "import asyncio\nasync def main(a, b):\n    await asyncio.sleep(0)\n    return [a, b]",
+    ],
 )
 def test_code_defines_main_or_assigns_result(run: Run, code: str) -> None:
     outcome = run("python", {"code": code, "args": {"a": 1, "b": {"x": "ü"}}})
@@ -410,3 +417,25 @@ async def run_once(call: ToolCall) -> Outcome:
         return await runner.run(call)
     finally:
         await runner.close()
+
+
+def test_a_task_that_is_cancelled_as_it_gets_a_child_gives_it_back() -> None:
+    class Child:
+        def is_alive(self) -> bool:
+            return True
+
+        async def end(self) -> None:
+            """Nothing runs."""
+
+    async def cancelled() -> tuple[int, int]:
+        pool, child = PythonPool(), cast(Any, Child())
+        pool._running = 1
+        waiting = asyncio.create_task(pool._freed())
+        await asyncio.sleep(0)
+        await pool._give_back(child)
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+        return pool._running, len(pool._idle)
+
+    assert asyncio.run(cancelled()) == (0, 1)
