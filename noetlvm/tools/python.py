@@ -30,8 +30,9 @@ code: |
         Input(
             "code",
             ("string",),
-            "The source: it defines `main(**args)`, which may be `async`, returns at top level, or assigns `result`. It sees `input_data` "
-            "(the args), `context` (what templates see there) and `idempotency_key`; so does a `main` that names them.",
+            "The source: it defines `main(**args)`, which may be `async`, returns at top level, or assigns `result`. "
+            "It sees `input_data` (the args), `context` (what templates see there) and `idempotency_key`; so does a "
+            "`main` that names them.",
             language="python",
         ),
         Input("script", ("string", "object"), f"The source. {SCRIPT}", language="python"),
