@@ -200,7 +200,6 @@ def _given_in_spec(name: str) -> Schema:
 
 
 def _names(kind: ToolKind, meant: str) -> list[str]:
-    """Return all names of an input."""
     return [meant, *(name for name, other in kind.spellings.items() if other == meant)]
 
 

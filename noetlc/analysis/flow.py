@@ -177,7 +177,6 @@ def inputs_of(view: TaskView) -> Iterator[MappingEntry]:
 
 
 def build_flow(owner: Owner, views: Iterable[TaskView]) -> Flow:
-    """Return the flow of one pipeline."""
     return _Layout(owner, views).flow()
 
 

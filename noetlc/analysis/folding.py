@@ -24,8 +24,6 @@ TEXT_MAX = 1_024
 
 
 class Constant(NamedTuple):
-    """An expression that is a constant."""
-
     value: Value
 
 

@@ -54,8 +54,6 @@ TRUTHS = (TRUE, HOLDS)
 
 
 class OperandTest(Record):
-    """A test of one operand."""
-
     operand: str
     """The operand as text; operands with equal texts are equal."""
     relation: str
@@ -79,7 +77,6 @@ Formula: TypeAlias = bool | OperandTest | IfThenElse
 
 
 def if_(condition: Formula, then: Formula, otherwise: Formula) -> Formula:
-    """Return a simplified conditional."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     if _repeats(condition, otherwise):
@@ -90,7 +87,6 @@ def if_(condition: Formula, then: Formula, otherwise: Formula) -> Formula:
 
 
 def not_(formula: Formula) -> Formula:
-    """Return the negation of a formula."""
     return if_(formula, False, True)
 
 
@@ -197,7 +193,6 @@ def samples_for(tests: Iterable[OperandTest]) -> list[object]:
 
 
 def constants_of(test: OperandTest) -> list[object]:
-    """Return the constants that a test compares its operand with."""
     if test.relation == "in":
         return list(test.constant) if isinstance(test.constant, list | tuple) else []
     return [] if test.relation in TRUTHS else [test.constant]
@@ -229,8 +224,6 @@ def _is_number(value: object) -> bool:
 
 
 class Known(Record):
-    """A constant."""
-
     value: object
 
     def __hash__(self) -> int:
@@ -414,7 +407,6 @@ def constant_text(value: object) -> str:
 
 
 def text(formula: Formula) -> str:
-    """Write a formula as a guard."""
     if isinstance(formula, bool):
         return str(formula).lower()
     if isinstance(formula, OperandTest):

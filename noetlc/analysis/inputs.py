@@ -33,7 +33,6 @@ ON_ANY_TASK = frozenset({"eval", "pipe", "sink"})
 
 
 def typed_tasks(model: Model) -> Iterator[tuple[TaskView, ToolKind]]:
-    """Yield the tasks whose kind is known, with the kind."""
     for view in model.tasks:
         kind = find_kind(view.kind) if view.kind else None
         if kind is not None:
@@ -41,7 +40,6 @@ def typed_tasks(model: Model) -> Iterator[tuple[TaskView, ToolKind]]:
 
 
 def inputs(view: TaskView) -> Iterator[MappingEntry]:
-    """Yield the inputs that a kind has to declare."""
     for entry in view.task.extra:
         if entry.key.text not in ON_ANY_TASK:
             yield entry

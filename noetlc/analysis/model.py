@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
     from noetlc.analysis.inputs import Respelling
     from noetlc.analysis.label_paths import LabelPaths
-    from noetlc.analysis.names import Definitions, Reading
+    from noetlc.analysis.names import Definitions
     from noetlc.analysis.taint import SecretRead
     from noetlc.analysis.workbook_calls import NamesBeforeLabels
 
@@ -55,8 +55,6 @@ class Owner(IdentityRecord):
 
 
 class TaskView(IdentityRecord):
-    """One task in its pipeline."""
-
     task: ast.Task
     label: str
     """The label that jumps and events use: written, or generated from the task's position (S5)."""
@@ -393,7 +391,6 @@ def _pipeline_sites(
 
 
 def block_guards(block: Block) -> Iterator[Scalar]:
-    """Yield the conditions of a block."""
     holders = (block,) if isinstance(block, ast.Repeat) else block.choose
     for holder in holders:
         if holder.when:
@@ -455,7 +452,6 @@ def ctx_written(model: Model) -> dict[str, dict[str, Scalar]]:
 
 
 def needed(model: Model, namespace: str) -> Iterator[KeyRead]:
-    """Yield what steps need from a namespace."""
     optional = {
         use.fields[0].name
         for reading in model.readings

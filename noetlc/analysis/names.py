@@ -22,7 +22,6 @@ from noetlvm.record import IdentityRecord, Record, changed
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, Site, TaskView
     from noetlc.syntax import ast
-    from noetlc.syntax.span import Span
     from noetlvm.language.methods import Signature
 
 
@@ -112,7 +111,6 @@ _cached: dict[str, tuple[t.Template, TemplateNames]] = {}
 
 
 def names_in(template: t.Template) -> TemplateNames:
-    """Return what a template reads and does."""
     known = _cached.get(template.text)
     if known is not None and known[0] is template:
         return known[1]
@@ -289,7 +287,6 @@ def _get_key(node: t.Node) -> Access | None:
 
 
 def _targets(target: t.Expression) -> frozenset[str]:
-    """Return the names that an assignment binds."""
     return frozenset(node.name for node in t.walk(target) if isinstance(node, t.Name))
 
 

@@ -60,6 +60,5 @@ def result_store(playbook: ast.Playbook) -> Node | None:
 
 
 def entry_of(node: Node, key: str) -> Node | None:
-    """Return the value of a key of a mapping."""
     entries = node.entries if isinstance(node, Mapping) else ()
     return next((entry.value for entry in entries if entry.key.text == key), None)

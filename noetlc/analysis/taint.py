@@ -141,7 +141,6 @@ class _Trace:
         self._locals: dict[str, list[DataOrigin]] = {}
 
     def parts(self, parts: tuple[t.Part, ...]) -> list[DataOrigin]:
-        """Return what the parts put out is made of."""
         return [origin for part in parts for origin in self._part(part)]
 
     def _part(self, part: t.Part) -> list[DataOrigin]:

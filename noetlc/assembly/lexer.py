@@ -110,7 +110,6 @@ class Lexer:
             yield token
 
     def found(self, token: AssemblyToken) -> str:
-        """Return a token as an error shows it."""
         if token.kind in (END, END_OF_TEXT):
             return "the end of the line" if self._text[token.at :].lstrip(" \t\r;") else "the end of the text"
         rest = self._text[token.at : token.at + SHOWN_CHARS_MAX]

@@ -23,7 +23,6 @@ def read_bundle(path: str) -> bytes:
 
 
 def open_bundle(path: str) -> tuple[Program, bytes]:
-    """Return the verified program of a bundle, and its bytes."""
     data = read_bundle(path)
     try:
         return load(data), data
@@ -32,7 +31,6 @@ def open_bundle(path: str) -> tuple[Program, bytes]:
 
 
 def describe(error: BundleError) -> str:
-    """Return in one line what is wrong with a bundle."""
     kind = "malformed" if isinstance(error, MalformedBundleError) else "invalid"
     return f"{kind} bundle: {error}"
 
@@ -48,7 +46,6 @@ class Verification(NamedTuple):
         return f"{self.path}: {describe(self.error) if self.error else f'valid, id {self.id}'}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
         error = self.error and {
             "kind": "malformed" if isinstance(self.error, MalformedBundleError) else "invalid",
             "code": self.error.code,
@@ -60,7 +57,6 @@ class Verification(NamedTuple):
 
 
 def verify_file(path: str) -> Verification:
-    """Verify a bundle."""
     data = read_bundle(path)
     try:
         load(data)

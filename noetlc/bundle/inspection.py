@@ -121,7 +121,6 @@ def _constants(code: Sequence[Instruction]) -> dict[Any, Any]:
 
 
 def table(summary: dict[str, Any]) -> str:
-    """Return the summary for people."""
     parts = [
         f"bundle        {summary['id'][:16]}, instruction set {summary['instruction_set']}",
         f"size          {summary['bytes']:,} bytes, {summary['instructions']:,} instructions",

@@ -26,7 +26,6 @@ class SourcePosition(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}: {self.construct} ({self.address})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
         return self._asdict()
 
 

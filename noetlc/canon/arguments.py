@@ -55,7 +55,6 @@ class Arguments(Record):
         return not self.given and not self.labels
 
     def in_node(self, node: Node) -> Node:
-        """Return data with the arguments inlined."""
         if self.is_empty:
             return node
         if isinstance(node, nodes.Sequence):

@@ -54,7 +54,6 @@ class CanonicalPlaybook(Record):
     """By step and label: `fetch/save.insert`."""
 
     def origin(self, step: str, label: str) -> TaskOrigin:
-        """Return what the author wrote for a label."""
         return self.origins[f"{step}/{label}"]
 
 

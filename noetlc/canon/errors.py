@@ -41,7 +41,6 @@ class ExpansionBudget:
         self._chars = INLINED_CHARS_MAX
 
     def take_task(self, call: Span) -> None:
-        """Count a task that replaces a call."""
         self._tasks -= 1
         if self._tasks < 0:
             message = f"workbook calls come to more than {INLINED_TASKS_MAX:,} tasks"

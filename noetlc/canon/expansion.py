@@ -61,7 +61,6 @@ class ExpansionContext(Record):
     """The workbook tasks that are being inlined, outermost first."""
 
     def label(self, local: str) -> str:
-        """Return the canonical form of a label."""
         if not self.caller:
             return local
         return self.caller if self.is_lone else f"{self.caller}.{local}"
@@ -144,7 +143,6 @@ class _Expansion:
         self._emit(labelled_task(task, label, spec), origin)
 
     def _call(self, call: ast.Task, label: str, context: ExpansionContext) -> None:
-        """Replace a call by the tasks of the workbook."""
         name, entries = self._called(call, context)
         arguments = context.arguments.overlaid(_given(call))
         require_stable(entries, arguments, self.workbook, label)
@@ -212,7 +210,6 @@ def _given(call: ast.Task) -> nodes.Mapping | None:
 
 
 def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.TaskPolicy | None:
-    """Return the policy of a call, for the one task that replaces it."""
     policy = call.spec.policy if call.spec else None
     if policy is None:
         return None

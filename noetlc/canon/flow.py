@@ -82,8 +82,6 @@ _HELP = "flow tasks are what `noetlc canon` makes of `choose`, `while` and `unti
 
 
 class FlowTask(Record):
-    """A flow task, parsed."""
-
     reset: str | None = None
     """The round counter to set to zero."""
     round: str | None = None
@@ -288,11 +286,7 @@ def _until(block: ast.Repeat, label: str) -> Iterator[Expanded]:
     yield _flow_task(block.span, f"{label}.end", {})
 
 
-_EXPANSIONS: dict[str, Callable[[Any, str], Iterator[Expanded]]] = {
-    "choose": _choose,
-    "while": _while,
-    "until": _until,
-}
+_EXPANSIONS: dict[str, Callable[[Any, str], Iterator[Expanded]]] = {"choose": _choose, "while": _while, "until": _until}
 
 
 def _round(block: ast.Repeat, label: str) -> dict[str, object]:
@@ -360,7 +354,6 @@ _RANKS = {"name": 0, "kind": 1, "desc": 2, "spec": 4}
 
 
 def scalar(span: Span, value: ScalarValue) -> Scalar:
-    """Make a leaf."""
     text = value if isinstance(value, str) else "null" if value is None else str(value)
     return Scalar(span, value, text.lower() if isinstance(value, bool) else text, "")
 
@@ -378,7 +371,6 @@ def value_node(span: Span, value: object) -> Node:
 
 
 def entry(span: Span, key: str, value: object) -> MappingEntry:
-    """Make a key and its value from plain data."""
     return MappingEntry(scalar(span, key), value_node(span, value))
 
 
@@ -413,6 +405,5 @@ def with_knobs(spec: ast.TaskSpec | None, span: Span, knobs: tuple[MappingEntry,
 
 
 def with_policy(task: ast.Task, policy: ast.TaskPolicy) -> ast.Task:
-    """Give a task a policy."""
     spec = task.spec or ast.TaskSpec(span=policy.span)
     return changed(task, spec=changed(spec, keys={**spec.keys, "policy": policy.span}, policy=policy))

@@ -23,7 +23,6 @@ _MARKS = ("{{", "{%", "{#")
 
 
 def with_scripts(playbook: ast.Playbook, read: ReadScript) -> ast.Playbook:
-    """Return the playbook with the text of its scripts."""
     return _Embedder(read).rewrite(playbook)
 
 

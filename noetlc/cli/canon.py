@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from noetlc.cli import ConfigOption
 from noetlvm.command_line.declared import Argument, Option
 
 if TYPE_CHECKING:
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
 def canon(
     path: Annotated[str, Argument(metavar="FILE", help="A playbook; `-` is standard input.")],
     output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
-    config: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
-    ] = None,
+    config: ConfigOption = None,
 ) -> int:
     """Print the canonical form: labels, effective specs, no sugar, no workbook.
 

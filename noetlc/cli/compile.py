@@ -6,6 +6,7 @@ import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
+from noetlc.cli import ConfigOption
 from noetlvm.command_line.declared import Argument, Option
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class EmitKind(StrEnum):
-    """What to make of the playbooks."""
-
     NBC = "nbc"
     ASM = "asm"
     CANON = "canon"
@@ -23,20 +22,15 @@ class EmitKind(StrEnum):
 
 def compile(
     files: Annotated[
-        list[str],
-        Argument(metavar="FILES", help="Playbooks: the main one, then those it runs. `-` is standard input."),
+        list[str], Argument(metavar="FILES", help="Playbooks: the main one, then those it runs. `-` is standard input.")
     ],
     output: Annotated[
-        str | None,
-        Option("--output", "-o", metavar="FILE", help="Where to. [default: the first file's, as .nbc]"),
+        str | None, Option("--output", "-o", metavar="FILE", help="Where to. [default: the first file's, as .nbc]")
     ] = None,
     strip: Annotated[bool, Option("--strip", help="Leave out the debug map; the id stays the same.")] = False,
     werror: Annotated[bool, Option("--werror", help="Stop at warnings too.")] = False,
     emit: Annotated[EmitKind, Option(help="What to make.")] = EmitKind.NBC,
-    config: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
-    ] = None,
+    config: ConfigOption = None,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Findings only.")] = False,
 ) -> int:
     """Check playbooks and compile them into one bundle.

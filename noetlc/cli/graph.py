@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from noetlc.cli import ConfigOption
 from noetlvm.command_line.declared import Argument, Option
 
 
 def graph(
     files: Annotated[
-        list[str],
-        Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input."),
+        list[str], Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input.")
     ],
     format: Annotated[
         str, Option(metavar="text|json|dot|mermaid|pnml|svg|html|graphml|node-link", help="How to show the net.")
@@ -30,10 +30,7 @@ def graph(
     playbook: Annotated[
         str | None, Option(metavar="PATH", help="Which playbook of a bundle; else the main one.")
     ] = None,
-    config: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
-    ] = None,
+    config: ConfigOption = None,
 ) -> int:
     """Say what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from noetlc.cli import ConfigOption
 from noetlc.files import STDIN_NAME
 from noetlc.finding import Severity, current_codes
 from noetlc.lint.run import Color, LintOptions, LintRun
@@ -39,10 +40,7 @@ def lint(
     write_baseline: Annotated[
         bool, Option("--write-baseline", help="Record today's findings in the baseline.")
     ] = False,
-    config: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
-    ] = None,
+    config: ConfigOption = None,
     no_cache: Annotated[bool, Option("--no-cache", help="Check every file anew.")] = False,
     jobs: Annotated[int | None, Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
     statistics: Annotated[bool, Option("--statistics", help="Also count the findings of each rule.")] = False,

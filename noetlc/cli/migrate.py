@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
+from noetlc.cli import ConfigOption
 from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_atomically
 from noetlc.lint.discover import Target, discover
 from noetlc.settings import DialectChoice, Settings, settings_for
@@ -45,10 +46,7 @@ def migrate(
         int | None, Option(min=1, metavar="LINE", help="Explain what becomes of this line of a file, and why.")
     ] = None,
     jobs: Annotated[int | None, Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
-    config: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used."),
-    ] = None,
+    config: ConfigOption = None,
 ) -> int:
     """Rewrite playbooks of other dialects as canonical v10, with their meaning.
 

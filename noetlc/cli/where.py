@@ -12,8 +12,7 @@ from noetlvm.command_line.process import FAILURE, SUCCESS
 def where(
     bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle with its debug map.")],
     label: Annotated[
-        str,
-        Argument(metavar="LABEL", help="A step, a label, an address, or a line of the source (`etl.yaml:12`)."),
+        str, Argument(metavar="LABEL", help="A step, a label, an address, or a line of the source (`etl.yaml:12`).")
     ],
     json: Annotated[bool, Option("--json", help="Print JSON: a list of places.")] = False,
 ) -> int:

@@ -33,11 +33,7 @@ class Lowered(Record):
 
 
 def lower_template(
-    template: t.Template,
-    *,
-    visible: frozenset[str] = ANY_NAME,
-    guard: bool = False,
-    require: str | None = None,
+    template: t.Template, *, visible: frozenset[str] = ANY_NAME, guard: bool = False, require: str | None = None
 ) -> Lowered:
     """Return the code of one template; its offsets are those of the template's own text.
 
@@ -114,7 +110,6 @@ def expression_reads(expression: ExpressionCode, name: str) -> bool:
 
 
 def bare_names(expression: ExpressionCode) -> Iterator[str]:
-    """Yield the bare names that an expression reads."""
     for instruction in expression.code:
         if instruction.opcode.name == "BARE":
             yield str(instruction.operands[0])

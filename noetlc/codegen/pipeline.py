@@ -56,8 +56,6 @@ class _Line(NamedTuple):
 
 
 class PipelineCode:
-    """Code under construction."""
-
     def __init__(self) -> None:
         self._lines: list[_Line] = []
         self._waiting: list[JumpLabel] = []
@@ -79,7 +77,6 @@ class PipelineCode:
         self._waiting.append(label)
 
     def counter(self, name: str) -> int:
-        """Return the round counter of that name."""
         return self._counters.setdefault(name, len(self._counters))
 
     def finish(self) -> LoweredPipeline:
@@ -221,7 +218,6 @@ def _lowered(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPi
 
 
 def label_of(task: ast.Task) -> str:
-    """Return a canonical task's label."""
     assert task.label is not None  # the canonical form has them all
     return task.label.text
 
@@ -231,8 +227,6 @@ def _name_span(task: ast.Task) -> Span:
 
 
 class _TaskCode(Record):
-    """Emits the code of one task."""
-
     code: PipelineCode
     task: ast.Task
     places: dict[str, JumpLabel]

@@ -157,11 +157,9 @@ class SourceMap:
         self.by_address: dict[str, CodeSource] = {}
 
     def add(self, address: str, construct: str, *offsets: int) -> None:
-        """Record the source of the code at an address."""
         self.by_address[address] = CodeSource(construct, offsets)
 
     def expression(self, address: str, construct: str, lowered: Lowered) -> ExpressionCode:
-        """Record the source of an expression and return the expression."""
         self.add(address, construct, *lowered.offsets)
         return lowered.expression
 
@@ -312,7 +310,6 @@ def _router_hints(router: ast.Router | None) -> Value:
 
 
 def node_data(node: nodes.Node) -> Value:
-    """Return a YAML node as data."""
     return cast("Value", nodes.plain(node))
 
 

@@ -44,8 +44,6 @@ class CodeBlock(NamedTuple):
 
 
 class StackCode:
-    """Code under construction."""
-
     def __init__(self) -> None:
         self._instructions: list[Instruction] = []
         self._offsets: list[int] = []
@@ -82,7 +80,6 @@ class StackCode:
         self._slots += piece.slots
 
     def finish(self) -> CodeBlock:
-        """Return the code with its labels resolved."""
         code = tuple(self._resolved(instruction) for instruction in self._instructions)
         named = {kind for instruction in code for kind in instruction.opcode.operands}
         is_movable = not named & {Operand.TARGET, Operand.SLOT}
@@ -112,7 +109,6 @@ def _moved(instruction: Instruction, start: int, first_slot: int) -> Instruction
 
 
 def expression_of(piece: CodeBlock) -> ExpressionCode:
-    """Return finished code that ends in RETURN as an expression."""
     return ExpressionCode(piece.code, piece.slots)
 
 
@@ -132,8 +128,6 @@ class ForBlock(NamedTuple):
 
 
 class TemplateScope:
-    """One scope."""
-
     __slots__ = ("assigned", "loop", "outer", "slots")
 
     def __init__(self, outer: TemplateScope | None, loop: ForBlock | None = None) -> None:

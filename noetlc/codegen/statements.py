@@ -208,7 +208,6 @@ class Statements:
             raise LoweringError(target.span, "`loop` belongs to the `for` block around it", "choose another name")
 
     def _in_scope(self, loop: ForBlock | None, lower: Callable[[], None]) -> None:
-        """Lower something in a scope of its own."""
         operations = self._operations
         operations.scope = TemplateScope(operations.scope, loop)
         lower()

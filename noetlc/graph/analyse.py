@@ -138,7 +138,6 @@ class _Analysis:
 
 
 def firing_of(net: Net, move: Move) -> Firing:
-    """Return a move with its names and positions."""
     step = net.steps[move.step]
     arcs = [step.arcs[index] for index in move.arcs]
     return Firing(
@@ -171,5 +170,4 @@ def moves_between(reach: NetworkxReach, start: int, end: int) -> list[Move] | No
 
 
 def ending_moves(ends: Completion, start: int) -> list[Move] | None:
-    """Return the moves from one token to the end of the run."""
     return ends.moves(start) if ends.can_end(start) else None

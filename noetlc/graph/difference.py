@@ -22,7 +22,6 @@ class Change(Record):
     findings: tuple[GraphFinding, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain data."""
         arcs = [dict(zip(("step", "target", "guard"), arc, strict=True)) for arc in self.arcs]
         return {"steps": list(self.steps), "arcs": arcs, "findings": [finding_data(one) for one in self.findings]}
 

@@ -75,7 +75,6 @@ class Grouping:
                     self._arcs[number].append(arc)
 
     def overview(self) -> Picture:
-        """Return the picture of the groups."""
         boxes = [Box("", "begin", "", hint="the run begins here"), *map(self._group_box, self.groups)]
         between: Counter[tuple[int, int]] = Counter()
         for step in self.net.steps:

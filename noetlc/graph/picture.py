@@ -68,8 +68,6 @@ class Picture(Record):
 
 
 class Drawing(Record):
-    """A picture with its geometry."""
-
     picture: Picture
     layout: Layout
     inner: tuple[Drawing | None, ...]
@@ -77,7 +75,6 @@ class Drawing(Record):
 
 
 def draw(picture: Picture) -> Drawing:
-    """Lay a picture out."""
     inner = tuple(draw(box.inner) if box.inner else None for box in picture.boxes)
     sizes = [_box_size(box, within) for box, within in zip(picture.boxes, inner, strict=True)]
     titles = [box.title for box in picture.boxes]
@@ -114,7 +111,6 @@ def marks_of(report: GraphReport) -> dict[str, tuple[str, ...]]:
 
 
 def step_box(step: NetStep, net: Net, marks: tuple[str, ...], unfold: bool = False) -> Box:
-    """Return the box of a step."""
     inner = inside(step) if unfold and has_flow(step) else None
     notes = tuple(_notes(step, net))
     desc = [step.desc] if step.desc else []
@@ -189,7 +185,6 @@ def _shifted(line: Line) -> Line:
 
 
 def inside(step: NetStep) -> Picture:
-    """Return the picture of a step's pipeline."""
     assert step.pipeline is not None
     graph: TaskGraph = task_graph(step.pipeline)
     boxes = tuple(_task_box(step, node) for node in graph.nodes)
@@ -226,7 +221,6 @@ def text_width(text: str, em: float) -> float:
 
 
 def _box_size(box: Box, inner: Drawing | None) -> Size:
-    """Return the size of a box with all that is in it."""
     if box.kind == "begin":
         return Size(16.0, 16.0)
     width = max(_widths(box))

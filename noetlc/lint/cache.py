@@ -117,7 +117,6 @@ class Cache:
 
 
 def open_cache(settings: Settings) -> Cache:
-    """Open the cache of the working folder."""
     key = _key(settings)
     scope = hashlib.sha256(os.getcwdb()).hexdigest()[:16]
     file = cache_folder() / f"lint-{scope}.json"

@@ -60,7 +60,6 @@ def check_bytes(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -
 
 
 def check_source(source: Source, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:
-    """Check a decoded text."""
     document = read_document(source.text, settings.limits)
     if settings.dialect in _OWN_WORDS:
         return _check_in_own_words(source, document, settings)

@@ -135,7 +135,6 @@ class _Scalars:
         self._starts = [span.start for span in self._contents]
 
     def around(self, offset: int) -> Span | None:
-        """Return the scalar that the offset is in."""
         index = bisect_right(self._starts, offset) - 1
         return self._contents[index] if index >= 0 and offset < self._contents[index].end else None
 

@@ -158,7 +158,6 @@ class ProgressBar:
         self._bar.update(self._task, completed=done)
 
     def close(self) -> None:
-        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 

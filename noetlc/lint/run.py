@@ -309,7 +309,6 @@ def _identity(row: LocatedFinding) -> tuple[object, ...]:
 
 
 def _difference(repair: _Repair) -> str:
-    """Return a unified diff."""
     import difflib
     import re
 

@@ -16,15 +16,7 @@ from noetlc.migrate.facts import PlaybookFacts, StepFacts, reads, step_facts
 from noetlc.migrate.names import NameScope, ReadAt
 from noetlc.migrate.policies import ERROR, RETRY_SETTINGS, SUCCESS, attempts_of, complete, policy_rules, retry_then
 from noetlc.migrate.routing import CaseRoute, RouteRewriter, router, targets, wrap
-from noetlc.migrate.shapes import (
-    else_rule,
-    free_label,
-    insert_first,
-    keep_result,
-    labelled,
-    shape_task,
-    task_list,
-)
+from noetlc.migrate.shapes import else_rule, free_label, insert_first, keep_result, labelled, shape_task, task_list
 from noetlc.migrate.state import free_step, insert_step
 from noetlc.migrate.templates import expression_in, joined, negated, paths_read, renamed_text
 from noetlc.syntax import template_ast as t
@@ -219,7 +211,6 @@ class CaseRewriter:
         then.nested("set_ctx").put(key, template(new))
 
     def _collected(self, settings: Map) -> str:
-        """Return the expression of what is collected."""
         scope = NameScope(self._facts, ReadAt.RULE, self._step, self._step.last)
         source, path = settings.text("from"), settings.text("path")
         text = source or path

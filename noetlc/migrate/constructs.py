@@ -147,13 +147,7 @@ _ROWS = (
         "`delay` computed from `_attempt`, with `backoff: none`",
         "the same delay before each attempt",
     ),
-    Construct(
-        "R305",
-        "`jitter` of a retry",
-        "removed",
-        "attempts begin after the delay exactly",
-        Effect.NOTED,
-    ),
+    Construct("R305", "`jitter` of a retry", "removed", "attempts begin after the delay exactly", Effect.NOTED),
     # ---- policies
     Construct("R401", "`eval` with `expr`", "`spec.policy.rules` with `when`", "the first rule that matches decides"),
     Construct(
@@ -379,7 +373,6 @@ CONSTRUCTS = {row.code: row for row in _ROWS}
 
 
 def described(code: str) -> str:
-    """Return what a construct becomes, in a sentence."""
     row = CONSTRUCTS[code]
     return f"{row.written}: {row.becomes}"
 

@@ -48,12 +48,7 @@ _TASK_MARKS = {
     "sink": Dialect.CASE,
     "catch": Dialect.CASE,
 }
-_PATCHES = {
-    "set_vars": Dialect.EVAL,
-    "set_shared": Dialect.EVAL,
-    "set_prev": Dialect.EVAL,
-    "set": Dialect.IO,
-}
+_PATCHES = {"set_vars": Dialect.EVAL, "set_shared": Dialect.EVAL, "set_prev": Dialect.EVAL, "set": Dialect.IO}
 _OUTPUT = re.compile(r"\{[{%][^}]*(?<![\w.])output(?=\.(?:data|status|error|http|pg|py|meta)\b|\s*[|}])")
 _CALL_EVENTS = "`call.done`, `call.error`"
 _CALL_EVENT = re.compile(r"""["']call\.(?:done|error)["']""")
@@ -78,7 +73,6 @@ class Recognised(Record):
 
 
 def recognise(root: Node | None) -> Recognised:
-    """Return the dialect of a document."""
     found: Counter[tuple[Dialect, str]] = Counter(_marks(root))
     if any(dialect is Dialect.V10 for dialect, _ in found):
         found.pop((Dialect.CASE, _CALL_EVENTS), None)  # a slip, where the rest is v10

@@ -44,7 +44,6 @@ class Leaf:
 
     @property
     def text(self) -> str:
-        """The value as text."""
         return self.source.text if self.source is not None and not self.changed else str(self.value)
 
     @property
@@ -91,8 +90,6 @@ class MapEntry:
 
 
 class SeqItem:
-    """One item of a sequence."""
-
     def __init__(self, value: Draft, layout: EntryLayout | None = None) -> None:
         self.value = value
         self.layout = layout
@@ -140,8 +137,6 @@ def split_layout(layout: EntryLayout | None) -> tuple[EntryLayout | None, EntryL
 
 
 class Map:
-    """A mapping."""
-
     def __init__(self, pairs: list[MapEntry], *, flow: bool = False, frame: BlockLayout | None = None) -> None:
         self.pairs = pairs
         self.flow = flow
@@ -229,8 +224,6 @@ class Map:
 
 
 class Seq:
-    """A list."""
-
     def __init__(self, items: list[SeqItem], *, flow: bool = False, frame: BlockLayout | None = None) -> None:
         self.items = items
         self.flow = flow
@@ -288,7 +281,6 @@ def mapping(*pairs: tuple[str, Draft | str | int | bool] | MapEntry, flow: bool 
 
 
 def sequence(*values: Draft | str, flow: bool = False) -> Seq:
-    """Return a new list."""
     return Seq([SeqItem(as_draft(value)) for value in values], flow=flow)
 
 

@@ -18,8 +18,6 @@ _DATA_KEY = re.compile(r"""["']data["']\s*:|\bdata\s*=""")
 
 
 class TaskFacts(NamedTuple):
-    """One task of a pipeline."""
-
     label: str
     body: Map
     kind: str
@@ -43,8 +41,6 @@ def has_several_statements(sql: object) -> bool:
 
 
 class StepFacts(NamedTuple):
-    """One step."""
-
     body: Map
     name: str
     has_loop: bool
@@ -86,13 +82,11 @@ class PlaybookFacts:
 
 
 def steps_of(root: Map) -> list[Map]:
-    """Return the steps of a document."""
     workflow = root.seq("workflow")
     return [step for step in workflow.values if isinstance(step, Map)] if workflow else []
 
 
 def step_facts(step: Map) -> StepFacts:
-    """Return what is known of a step."""
     loop = step.map("loop")
     spec = loop.map("spec") if loop else None
     mode = (spec.text("mode") if spec else "") or (loop.text("mode") if loop else "")
@@ -219,13 +213,11 @@ def _step_vars(step: StepFacts) -> Iterator[str]:
 
 
 def _arc_reads(step: StepFacts) -> frozenset[str]:
-    """Return the variables that the step's arcs read."""
     paths = [path for part in ("next", "case") for path in reads(step.body.get(part))]
     return frozenset(path[1] for path in paths if path[0] == "vars" and len(path) > 1)
 
 
 def reads(node: Draft | None) -> Iterator[tuple[str, ...]]:
-    """Yield the paths that the templates under a node read."""
     for leaf in _leaves(node):
         if isinstance(leaf.value, str):
             yield from paths_read(leaf.value)

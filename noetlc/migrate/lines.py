@@ -57,7 +57,6 @@ def lines_before(migration: Migration) -> list[int]:
 
 
 def unified_diff(path: str, migration: Migration) -> str:
-    """Return the changes as a unified diff."""
     lines = difflib.unified_diff(_lines(migration.before), _lines(migration.after), path, f"{path} (migrated)")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 

@@ -55,7 +55,6 @@ class Migration(Record):
 
     @property
     def open_changes(self) -> tuple[Rewrite, ...]:
-        """What needs a hand."""
         return tuple(change for change in self.changes if change.construct.effect is Effect.HAND)
 
 

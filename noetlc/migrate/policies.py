@@ -339,7 +339,6 @@ def policy_rules(body: Map) -> Seq:
 
 
 def then_of(rule: Map) -> Map | None:
-    """Return what a rule does."""
     otherwise = rule.map("else")
     return (otherwise or rule).map("then")
 

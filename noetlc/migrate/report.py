@@ -39,8 +39,6 @@ class Remark(Record):
 
 
 class FileReport(Record):
-    """The migration of one file."""
-
     path: str
     migration: Migration
     errors: tuple[Remark, ...] = ()
@@ -106,7 +104,6 @@ def as_text(reports: Sequence[FileReport]) -> str:
 
 
 def as_json(reports: Sequence[FileReport]) -> str:
-    """Return the report as JSON."""
     counts = Counter(report.status for report in reports)
     value = {
         "summary": {status.value: counts[status] for status in MigrationStatus},

@@ -22,8 +22,6 @@ class CaseRoute(NamedTuple):
 
 
 class RouteRewriter:
-    """Rewrites the routing of one step."""
-
     def __init__(self, step: StepFacts, log: RewriteLog) -> None:
         self._step = step
         self._log = log
@@ -202,7 +200,6 @@ def targets(node: Draft | None, log: RewriteLog) -> list[Map]:
 
 
 def arc_shape(arc: Map, log: RewriteLog) -> None:
-    """Rename the keys of an arc."""
     for old in ("name", "next", "then"):
         pair = arc.pair(old)
         if pair and not arc.pair("step") and isinstance(pair.value, Leaf):

@@ -330,7 +330,6 @@ def insert_first(step: Map, label: str, task: Map) -> None:
 
 
 def labelled(label: str, task: Map) -> Map:
-    """Return a task under its label."""
     return mapping((label, task), flow=task.flow)
 
 
@@ -352,7 +351,6 @@ def keep_result(task: Map) -> None:
 
 
 def error_rule() -> Map:
-    """Return the rule that fails on an error."""
     when = scalar("{{ outcome.status == 'error' }}")
     return mapping(("when", when), ("then", mapping(("do", "fail"), flow=True)))
 

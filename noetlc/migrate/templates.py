@@ -38,7 +38,6 @@ class _Path(NamedTuple):
 
 
 def template_edits(text: str, renaming: Renaming) -> list[TemplateEdit]:
-    """Return the edits that a renaming makes in a template."""
     tree = parse_template(text)
     if tree.problems:
         return []
@@ -146,7 +145,6 @@ def joined(operator: str, *conditions: str) -> str:
 
 
 def negated(condition: str) -> str:
-    """Return the opposite of a condition."""
     return f"not ({condition})"
 
 

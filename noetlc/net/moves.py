@@ -61,7 +61,6 @@ def denial(step: NetStep) -> Move:
 
 
 def any_firing(step: NetStep, *wanted: int) -> Move | None:
-    """Return a move of the step, with any ending, in which all wanted arcs fire."""
     moves = (firing(step, ending, wanted) for ending in step.endings)
     return next((move for move in moves if move is not None), None)
 

@@ -181,11 +181,9 @@ class Net(Record):
     """Gets one token when nothing else can move (S4)."""
 
     def arc(self, source: int, index: int) -> NetArc:
-        """Return an arc by its indices."""
         return self.steps[source].arcs[index]
 
     def index_of(self, name: str) -> int | None:
-        """Return the index of the step of that name."""
         return next((step.index for step in self.steps if step.name == name), None)
 
 
@@ -263,7 +261,6 @@ _ALIVE = _WhyDead(None)
 
 
 def build_net(name: str, path: str, steps: Sequence[StepSummary], entry: str, final: str | None) -> Net:
-    """Return the net of one playbook."""
     numbers: dict[str, int] = {}
     for index, step in enumerate(steps):
         numbers.setdefault(step.name, index)

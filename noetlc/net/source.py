@@ -44,7 +44,6 @@ class SourceNet(IdentityRecord):
     steps: tuple[ast.Step, ...]
 
     def arc(self, arc: NetArc) -> ast.Arc:
-        """Return the source of an arc."""
         return _arcs(self.steps[arc.source])[arc.index]
 
     def name(self, step: int) -> str:

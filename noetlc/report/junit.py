@@ -20,7 +20,6 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report) -> str:
-    """Return the XML document."""
     from xml.etree import ElementTree  # only this format needs it
 
     by_path = {path: list(rows) for path, rows in groupby(report.rows, key=lambda row: row.path)}

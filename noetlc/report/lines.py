@@ -21,7 +21,6 @@ def concise(report: Report) -> str:
 
 
 def concise_line(row: LocatedFinding) -> str:
-    """Return one finding as one line."""
     where = f"{visible_line(row.path)}:{row.range.line}:{row.range.column}"
     return f"{where}: {row.severity} {row.code} {visible_line(row.message)}"
 
@@ -50,7 +49,6 @@ _GITLAB_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severi
 
 
 def json_array(report: Report) -> str:
-    """Return the findings as one indented array."""
     return json.dumps([row.to_json() for row in report.rows], indent=2) + "\n"
 
 

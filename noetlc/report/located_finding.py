@@ -27,12 +27,7 @@ class Range(NamedTuple):
     end_column: int
 
     def to_json(self) -> dict[str, int]:
-        return {
-            "line": self.line,
-            "column": self.column,
-            "end_line": self.end_line,
-            "end_column": self.end_column,
-        }
+        return {"line": self.line, "column": self.column, "end_line": self.end_line, "end_column": self.end_column}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Range:
@@ -62,8 +57,6 @@ class FixRow(NamedTuple):
 
 
 class LocatedFinding(NamedTuple):
-    """One finding of one file."""
-
     code: str
     severity: Severity
     message: str

@@ -18,7 +18,6 @@ def rule_list(rules: Sequence[type[Rule]]) -> str:
 
 
 def page(rule: type[Rule]) -> str:
-    """Return a rule's page."""
     paragraphs = [
         f"{rule.code} {rule.name} ({rule.severity})",
         textwrap.fill(rule.summary, _WIDTH),
@@ -33,7 +32,6 @@ def page(rule: type[Rule]) -> str:
 
 
 def page_json(rule: type[Rule]) -> dict[str, Any]:
-    """Return a rule's page as data."""
     return {
         "code": rule.code,
         "name": rule.name,
@@ -47,5 +45,4 @@ def page_json(rule: type[Rule]) -> dict[str, Any]:
 
 
 def indented(example: str) -> str:
-    """Return an example as a block of Markdown."""
     return textwrap.indent(example.strip("\n"), "    ")

@@ -20,7 +20,6 @@ def all_rules() -> tuple[type[Rule], ...]:
 
 
 def _rule_in(module: object) -> type[Rule]:
-    """Return the one rule that a rule file defines."""
     found = [
         value
         for value in vars(module).values()

@@ -18,12 +18,7 @@ from noetlvm.nearest import nearest
 _SIDES_SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _LISTS = frozenset({"in", "not in"})
-_NEVER_OF = {
-    Shape.TEXT: (bool, int, float),
-    Shape.INTEGER: (str,),
-    Shape.NUMBER: (str,),
-    Shape.BOOLEAN: (str,),
-}
+_NEVER_OF = {Shape.TEXT: (bool, int, float), Shape.INTEGER: (str,), Shape.NUMBER: (str,), Shape.BOOLEAN: (str,)}
 """Types of literals that a value of this shape never equals. Numbers equal booleans and none, as far as is known."""
 
 _TITLES = {

@@ -16,12 +16,7 @@ from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, NAMESPACES, Shape, 
 from noetlvm.language.tool_kinds import ToolKind, builtin_kinds, find_kind
 from noetlvm.nearest import nearest
 
-_SCALARS = {
-    Shape.TEXT: "text",
-    Shape.INTEGER: "a whole number",
-    Shape.NUMBER: "a number",
-    Shape.BOOLEAN: "a boolean",
-}
+_SCALARS = {Shape.TEXT: "text", Shape.INTEGER: "a whole number", Shape.NUMBER: "a number", Shape.BOOLEAN: "a boolean"}
 
 
 _INSTEAD = {

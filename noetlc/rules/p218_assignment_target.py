@@ -35,7 +35,6 @@ class AssignmentTarget(Rule):
 
 
 def _problem(target: t.Expression, in_for: bool) -> tuple[str, str] | None:
-    """Return what is wrong with a target, and what to do."""
     if not isinstance(target, t.Name):
         return "data does not change in place, so only a name can be set", "set a variable of your own"
     if target.name == FOR_LOOP and in_for:

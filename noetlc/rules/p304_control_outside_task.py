@@ -13,10 +13,7 @@ from noetlc.syntax.playbook_parser import TITLES
 from noetlc.syntax.span import ProblemKind
 
 _DIRECTIVES = ("retry", "jump", "break", "continue", "fail", "skip")
-_CONTROL = (
-    *("rules", "do", *_DIRECTIVES),
-    *("attempts", "backoff", "delay", "to", "set_iter", "set_ctx"),
-)
+_CONTROL = (*("rules", "do", *_DIRECTIVES), *("attempts", "backoff", "delay", "to", "set_iter", "set_ctx"))
 _HELP = {
     "step_policy": "move it to `spec.policy.rules` of a task; to admit by a condition write `admit: { rules: … }`",
     "verdict": "an admission rule only says `allow: true` or `allow: false`; directives belong to a task's policy",

@@ -10,10 +10,7 @@ from noetlc.finding import Finding, Related, Severity
 from noetlc.rules.rule import Rule, migration_fix
 from noetlc.syntax.span import Problem, ProblemKind, Span
 
-_OF_THEN = {
-    "rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"),
-    "admit_rule": ("allow",),
-}
+_OF_THEN = {"rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"), "admit_rule": ("allow",)}
 _MISPLACED = {
     **{("rule", key): "then" for key in _OF_THEN["rule"]},
     **{("rule_else", key): "then" for key in _OF_THEN["rule"]},

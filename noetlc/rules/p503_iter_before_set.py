@@ -70,11 +70,7 @@ class IterBeforeSet(Rule):
             if (
                 owner is None
                 or not owner.loops
-                or reading.site.position
-                in (
-                    TemplatePosition.LOOP_IN,
-                    TemplatePosition.LOOP_SPEC,
-                )
+                or reading.site.position in (TemplatePosition.LOOP_IN, TemplatePosition.LOOP_SPEC)
             ):
                 continue
             for use in reading.names.uses:

@@ -70,7 +70,6 @@ class SecretOverHttp(Rule):
 
 
 def _urls(view: TaskView) -> Iterator[Scalar]:
-    """Yield the task's inputs that are URLs."""
     kind = find_kind(view.kind) if view.kind else None
     for item in kind.inputs if kind else ():
         value = view.task.get_extra(item.name) if item.language == "url" else None

@@ -26,7 +26,6 @@ class ProblemRule(Rule):
                 yield self.word(model, problem)
 
     def word(self, model: Model, problem: Problem) -> Finding:
-        """Word a problem as a finding."""
         related = (Related(problem.other, self.other_message),) if problem.other else ()
         return self.finding(
             problem.span, problem.message, problem.help, related=related, fix=self.fix_for(model, problem)

@@ -14,13 +14,10 @@ from noetlc.syntax.template_ast import ProblemName
 from noetlvm.language.scopes import TemplatePosition
 
 if TYPE_CHECKING:
-    from noetlc.analysis.model import Model
     from noetlc.canon.errors import ExpansionError
-    from noetlc.finding import Fix
     from noetlc.net.findings import NetFinding, NetFindings
     from noetlc.net.net import NetArc
     from noetlc.net.source import SourceNet
-    from noetlc.syntax.span import Span
 
 
 class _ExampleSide:

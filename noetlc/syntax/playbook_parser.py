@@ -190,7 +190,6 @@ def _is_empty_section(entry: MappingEntry) -> bool:
 
 
 def describe(node: Node) -> str:
-    """Describe a node in a message."""
     if isinstance(node, Mapping):
         return "a mapping"
     if isinstance(node, Sequence):
@@ -240,7 +239,6 @@ class _Walk:
         return self._feed_first((self._word(node), _scalar_terminal(node), "ANYTHING"), node)
 
     def wrong_type(self, node: Node, object_name: str, key: str, expected: list[str]) -> None:
-        """Record that a value has the wrong type."""
         words = [self._texts[name] for name in expected if name in self._texts]
         types = [_TERMINAL_TITLES[name] for name in expected if name in _TERMINAL_TITLES]
         wanted = one_of(dict.fromkeys([*(f"`{word}`" for word in words), *types]))
@@ -368,7 +366,6 @@ def _scalar_terminal(scalar: Scalar) -> str:
 
 
 def _build(production: Production, children: list[Any]) -> Any:
-    """Make the node of one production."""
     name = production.name
     if name in OBJECTS:
         return _object(OBJECTS[name], children)

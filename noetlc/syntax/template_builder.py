@@ -109,7 +109,6 @@ class TreeBuilder:
         self.next_span = Span(0, 0)
 
     def reduce(self, production: Production, children: Children) -> Any:
-        """Build what a production stands for."""
         return _BUILDERS[production.label](self, children)
 
     # ---- statements

@@ -86,7 +86,6 @@ _BLANKS = re.compile(r"\s*")
 
 @cache
 def patterns() -> Patterns:
-    """Return the lexer's patterns."""
     grammar = load_grammar("expression")
     words = {text: name for text, name in grammar.literals.items() if text.isidentifier()}
     operators = {text: name for text, name in grammar.literals.items() if not text.isidentifier()}

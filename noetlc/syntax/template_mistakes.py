@@ -186,12 +186,10 @@ def open_block(keyword: str, span: Span, before: str) -> TemplateProblem:
 
 
 def too_deep(span: Span, what: str, limit: int) -> TemplateProblem:
-    """Return the problem of nesting past a limit."""
     return TemplateProblem("depth", span, f"{what} nest deeper than {limit}", "split the template into simpler ones")
 
 
 def too_long(text: str, limit: int) -> TemplateProblem:
-    """Return the problem of a template that is refused unread."""
     message = f"a template of {len(text):,} characters is too long: the limit is {limit:,}"
     return TemplateProblem("size", Span(0, 2), message, "move the text into a file or a tool's script")
 

@@ -15,15 +15,7 @@ from noetlc.syntax import template_mistakes as mistakes
 from noetlc.syntax.input import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_TOKENS_MAX
 from noetlc.syntax.lalr import Parser, load_grammar
 from noetlc.syntax.span import Span
-from noetlc.syntax.template_ast import (
-    Data,
-    Error,
-    Output,
-    Template,
-    TemplateProblem,
-    Unsupported,
-    without_final_break,
-)
+from noetlc.syntax.template_ast import Data, Error, Output, Template, TemplateProblem, Unsupported, without_final_break
 from noetlc.syntax.template_builder import TreeBuilder, normalised
 from noetlc.syntax.template_lexer import ENDS, OUTPUT_CLOSE, TAG_CLOSE, Opening, TemplateLexer, TemplateToken, Trouble
 
@@ -243,7 +235,6 @@ class _Reading:
 
 
 def _last(tokens: Iterator[TemplateToken]) -> TemplateToken:
-    """Return the token that ends a stretch."""
     last = None
     for token in tokens:
         last = token

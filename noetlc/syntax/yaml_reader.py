@@ -40,7 +40,6 @@ CORE_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "fl
 
 
 def plain_value(text: str) -> ScalarValue:
-    """Return the value of an untagged plain scalar."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in _NUMBER_START:

@@ -33,7 +33,7 @@ def conformance(
         ConformanceMode,
         Option(
             help="embedded: in this process. sqlite: a server and two workers. postgres: two servers and two workers, "
-            "with PostgreSQL and NATS.",
+            "with PostgreSQL and NATS."
         ),
     ] = ConformanceMode.EMBEDDED,
     stage: Annotated[

@@ -18,15 +18,12 @@ def shortened(value: Any, most: int = 100) -> str:
 
 
 class Table(Record):
-    """A titled table of texts."""
-
     title: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
 
 def print_table(table: Table) -> None:
-    """Print a table to standard output."""
     shown = Table(table.title, table.columns, [tuple(map(visible, row)) for row in table.rows])
     show = _print_rich if sys.stdout.isatty() else _print_plain
     show(shown)

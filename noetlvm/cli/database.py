@@ -102,7 +102,6 @@ def with_standing(rows: Sequence[Execution], db: str | None, server: str | None)
 
 
 def results_of(path: Path, durability: Durability = "full") -> FileResults:
-    """Return the result store that belongs to a database."""
     from noetlvm.results.files import FileResults
 
     return FileResults.of_database(path, durability)

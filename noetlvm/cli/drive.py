@@ -57,7 +57,6 @@ class RunOptions(Record):
         as_json: bool,
         quiet: bool,
     ) -> RunOptions:
-        """Read the options of a command line."""
         level: Durability = "relaxed" if durability is DurabilityLevel.RELAXED else "full"
         return cls(database_path(db), level, max_parallel, tuple(keychain or ()), as_json, quiet, options_given(db))
 

@@ -51,8 +51,6 @@ def events(
 
 
 class _Filter:
-    """Which events are wanted."""
-
     def __init__(self, step: str | None, names: tuple[str, ...]) -> None:
         self._step = step
         self._names = names

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class _Checked(NamedTuple):
-    """What a check found."""
-
     name: str
     repaired: list[Damage]
     left: list[Damage]

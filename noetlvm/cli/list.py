@@ -63,7 +63,6 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
 
 
 def row_data(row: Execution) -> dict[str, Any]:
-    """Return the status of an execution as JSON data."""
     return row._asdict() | {"started": moment(row.started), "ended": row.ended and moment(row.ended)}
 
 

@@ -19,8 +19,6 @@ _FAILURES_LISTED = 10
 
 
 class StepProgress:
-    """One step run."""
-
     __slots__ = (
         "at",
         "done",

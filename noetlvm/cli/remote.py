@@ -42,7 +42,6 @@ def _token(file: str | None) -> str:
 
 
 def remote_client(server: str | None, token_file: str | None) -> Client:
-    """Return a client for the server that a command names."""
     from noetlvm.client.client import Client
 
     return Client(*server_and_token(server, token_file))

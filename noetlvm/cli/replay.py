@@ -53,10 +53,7 @@ def replay(
         row = find_execution(reader, execution, options_given(db, server))
         decided_with = _given(bundle) if bundle else _stored(reader, row)
         recorded_with = _stored(reader, row) if decided_with.id != row.bundle else None
-        found = [
-            *_of_the_fold(reader, row),
-            *_of_the_decisions(reader, row, decided_with, recorded_with, fetch),
-        ]
+        found = [*_of_the_fold(reader, row), *_of_the_decisions(reader, row, decided_with, recorded_with, fetch)]
     if as_json_object:
         print(as_json(_data(row, decided_with, found)))
     else:

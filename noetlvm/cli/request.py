@@ -21,8 +21,7 @@ class DurabilityLevel(StrEnum):
 
 
 Database = Annotated[
-    str | None,
-    Option("--db", metavar="FILE", help="Database. [default: $NOETLVM_DB, else one in your state folder]"),
+    str | None, Option("--db", metavar="FILE", help="Database. [default: $NOETLVM_DB, else one in your state folder]")
 ]
 LatestExecution = Annotated[
     str | None,
@@ -45,7 +44,7 @@ Durability = Annotated[
     DurabilityLevel,
     Option(
         help="full: every decision is recorded before the next, and survives a power cut. relaxed: faster; a power cut "
-        "may lose the latest moments, a crash only decisions of the last milliseconds, which are made again.",
+        "may lose the latest moments, a crash only decisions of the last milliseconds, which are made again."
     ),
 ]
 EndingJson = Annotated[bool, Option("--json", help="Print nothing but one JSON object at the end.")]

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 def retry(
     execution: OneExecution,
     bundle: Annotated[
-        str | None,
-        Option(metavar="FILE", help="A .nbc or a playbook to continue with, if it decides the same so far."),
+        str | None, Option(metavar="FILE", help="A .nbc or a playbook to continue with, if it decides the same so far.")
     ] = None,
     keychain: Keychain = None,
     db: Database = None,

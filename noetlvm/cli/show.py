@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 def show(
     execution: LatestExecution = None,
     step: Annotated[
-        str | None,
-        Option(metavar="STEP", help="What the tasks of this step were given, returned and printed."),
+        str | None, Option(metavar="STEP", help="What the tasks of this step were given, returned and printed.")
     ] = None,
     iteration: Annotated[
         str | None, Option(metavar="INDEX", help="With --step: of this iteration of its loop, as 3 or 3.1.")

@@ -84,7 +84,6 @@ def _is_registered_path(words: Sequence[str]) -> bool:
 
 
 def registered(client: Client, bundle: Bundle) -> str:
-    """Register a bundle and return its content id."""
     return str(refusing(client.register, bundle.data)["bundle"])
 
 

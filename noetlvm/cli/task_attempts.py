@@ -15,8 +15,6 @@ _VALUE_CHARS = 2_000
 
 
 class TaskAttempt(NamedTuple):
-    """One attempt of a task."""
-
     run: int
     step: str
     iteration: str
@@ -72,7 +70,6 @@ def _ended(known: TaskAttempt, event: Event) -> TaskAttempt:
 
 
 def attempt_lines(attempts: list[TaskAttempt]) -> Iterator[str]:
-    """Yield attempts as lines for people."""
     shown = attempts
     if len(attempts) > _SHOWN:
         failed = [one for one in attempts if one.status == "error"][:_SHOWN]

@@ -44,8 +44,6 @@ class Argument(Record):
 
 
 class Parameter(Record):
-    """One parameter of a command."""
-
     name: str
     declared: Option | Argument
     hint: Any
@@ -83,7 +81,6 @@ class CommandProgram(Record):
 
 
 def parameters(command: Command) -> list[Parameter]:
-    """Return the parameters of a command in the order of its signature."""
     code = command.__code__
     hints = get_type_hints(command, include_extras=True)
     names = code.co_varnames[: code.co_argcount]

@@ -23,7 +23,6 @@ def run_with_typer(program: CommandProgram, words: Sequence[str]) -> int:
 
 
 def typer_app(program: CommandProgram) -> typer.Typer:
-    """Return the application with all commands."""
     app = typer.Typer(
         name=program.name,
         help=program.about,

@@ -74,7 +74,6 @@ class Cluster:
         return self.servers[-1].url
 
     def add_worker(self, server: str) -> subprocess.Popen[bytes]:
-        """Start a worker for the server at a URL."""
         self.workers.append(self._start_worker(server))
         return self.workers[-1]
 
@@ -92,7 +91,6 @@ class Cluster:
         self.workers[number] = self._start_worker(server)
 
     def client(self, number: int = 0) -> Client:
-        """Return a client for a server."""
         return Client(self.servers[number].url, self.token)
 
     def stop(self) -> None:

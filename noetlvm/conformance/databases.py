@@ -64,7 +64,6 @@ class PostgresProcess:
 
     @property
     def socket(self) -> str:
-        """The path of the socket."""
         return f"{self._folder}/.s.PGSQL.5432"
 
     def start(self) -> None:
@@ -88,7 +87,6 @@ class PostgresProcess:
         self._end(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        """Send a signal to all its processes."""
         import psutil
 
         for process in self._processes():

@@ -12,8 +12,6 @@ _WIDTH = 400
 
 
 class CaseResult(NamedTuple):
-    """What came of one case."""
-
     stage: str
     id: str
     problems: list[str]
@@ -66,7 +64,6 @@ class SuiteReport(NamedTuple):
             yield f"no case checks these rows of requirements.csv: {', '.join(self.rows_without_case)}"
 
     def junit(self) -> bytes:
-        """Return the report as XML."""
         root = ElementTree.Element("testsuites")
         for stage in dict.fromkeys(result.stage for result in self.results):
             root.append(_suite(f"{self.mode}.{stage}", [one for one in self.results if one.stage == stage]))

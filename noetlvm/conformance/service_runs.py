@@ -150,7 +150,6 @@ def started(mode: str, folder: Path, store: str | None = None, wake: str | None 
 
 
 def opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
-    """Open a store that servers write to."""
     from noetlvm.service.process import SQLITE, open_store
 
     if not store.startswith(SQLITE):
@@ -180,7 +179,6 @@ def judge_all(mode: ServiceMode, cases: Sequence[Case], done: Callable[[Case, li
 
 
 def judge_run(mode: ServiceMode, case: Case) -> list[str]:
-    """Return what is wrong with a run of a case."""
     if case.expect["status"] == "refused":
         return list(_judge_refusal(mode, case))
     embedded = run_given(case.texts, case.given, execution_id=EMBEDDED)
@@ -246,7 +244,6 @@ def compared(expected: RunResult, found: RunResult, timed: Collection[str] = ())
 
 
 def log_of(run: RunResult) -> ExecutionLog:
-    """Return the log of a run and of its children."""
     return ExecutionLog(run.execution_id, run.events, [log_of(child) for child in run.children])
 
 

@@ -105,7 +105,6 @@ class Suite:
         return next((cls(folder) for folder in (_CHECKOUT, _SHIPPED) if (folder / "requirements.csv").is_file()), None)
 
     def cases(self, stage: str) -> list[Case]:
-        """Return the cases of a stage, by id."""
         return [
             Case(stage, path.stem, path, json.loads(path.with_suffix(".expect.json").read_text(encoding="utf-8")))
             for path in sorted((self.folder / stage).glob(f"*.{FILES[stage]}"))

@@ -209,7 +209,6 @@ def length(fuel: Fuel, value: Data) -> int:
 
 
 def items(fuel: Fuel, value: Data) -> Data:
-    """Return the pairs of a mapping."""
     if type(value) is Undefined:
         return []
     if not isinstance(value, dict):
@@ -238,7 +237,6 @@ def absolute(fuel: Fuel, value: Data) -> Data:
 
 
 def to_float(fuel: Fuel, value: Data, default: Data = 0.0) -> Data:
-    """Return the value as a number with a fraction."""
     if isinstance(value, Undefined):
         raise value.error()
     try:
@@ -263,7 +261,6 @@ def to_int(fuel: Fuel, value: Data, default: Data = 0, base: Data = 10) -> Data:
 
 
 def round_(fuel: Fuel, value: Data, precision: Data = 0, method: Data = "common") -> Data:
-    """Return the number rounded."""
     if method not in ("common", "ceil", "floor"):
         raise ExpressionError(ErrorKind.VALUE, "`round` has the methods `common`, `ceil` and `floor`")
     if not isinstance(value, (int, float)):
@@ -348,7 +345,6 @@ def default(fuel: Fuel, value: Data, default_value: Data = "", boolean: Data = F
 
 
 def join(fuel: Fuel, value: Data, d: Data = "", attribute: Data = None) -> str:
-    """Return one text of all items."""
     between = text(fuel, d)
     found = elements(fuel, value)
     if type(found) is str and not between and attribute is None:

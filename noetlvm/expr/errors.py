@@ -91,13 +91,11 @@ class Fuel:
         self.json = JSON_BYTES
 
     def spend(self, steps: int) -> None:
-        """Pay for work."""
         self.steps -= steps
         if self.steps < 0:
             self.run_out()
 
     def make(self, size: int) -> None:
-        """Pay for what is about to be made."""
         self.bytes -= size
         if self.bytes < 0:
             self.run_out()

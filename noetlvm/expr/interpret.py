@@ -13,7 +13,7 @@ whichever way it branches. So the price is the same here and in translated code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.bytecode.isa import EXPRESSION, NAMES, OpcodeName
 from noetlvm.bytecode.program import ExpressionCode, Instruction
@@ -39,12 +39,6 @@ from noetlvm.expr.operations import (
     unpack,
 )
 from noetlvm.expr.values import Data, ForLoop, Undefined, guard, text
-
-if TYPE_CHECKING:
-    from noetlvm.bytecode.program import ExpressionCode
-    from noetlvm.expr.errors import Fuel
-    from noetlvm.expr.values import Data
-
 
 Scope = dict[str, Data]
 

@@ -181,7 +181,6 @@ def append(fuel: Fuel, items: list[Data], value: Data) -> list[Data]:
 
 
 def concat(fuel: Fuel, values: tuple[Data, ...]) -> str:
-    """Return all values as one text."""
     texts = [text(fuel, value) for value in values]
     fuel.make(TEXT_BYTES + sum(map(text_bytes, texts)))
     return "".join(texts)

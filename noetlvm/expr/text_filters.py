@@ -16,17 +16,7 @@ from noetlvm.data.references import Reference
 from noetlvm.expr.errors import CALL_STEPS, ErrorKind, ExpressionError, Fuel
 from noetlvm.expr.formatting import format_text
 from noetlvm.expr.operations import search_steps
-from noetlvm.expr.values import (
-    CONTAINERS,
-    TEXT_BYTES,
-    Data,
-    Undefined,
-    measure,
-    parts,
-    text,
-    text_bytes,
-    wrong_type,
-)
+from noetlvm.expr.values import CONTAINERS, TEXT_BYTES, Data, Undefined, measure, parts, text, text_bytes, wrong_type
 
 ESCAPES = (("&", "&amp;"), (">", "&gt;"), ("<", "&lt;"), ("'", "&#39;"), ('"', "&#34;"))
 JSON_ESCAPES = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("'", "\\u0027"))
@@ -104,7 +94,6 @@ def replaced(fuel: Fuel, plain: str, old: str, new: str, count: Data) -> str:
 
 
 def indent(fuel: Fuel, value: Data, width: Data = 4, first: Data = False, blank: Data = False) -> str:
-    """Return the text with its lines indented."""
     plain = _text_only(value)
     if isinstance(width, int):
         fuel.make(max(0, width))
@@ -142,7 +131,6 @@ def truncate(
 
 
 def wordcount(fuel: Fuel, value: Data) -> int:
-    """Return the number of words."""
     plain = text(fuel, value)
     fuel.spend(len(plain))
     return sum(1 for _ in _WORD.finditer(plain))
@@ -326,7 +314,6 @@ def urlize(
     rel: Data = None,
     extra_schemes: Data = None,
 ) -> str:
-    """Return the text with its URLs as HTML links."""
     plain = text(fuel, value)
     words = plain.split() if len(plain) < 65_536 else [plain]
     # Jinja2's patterns may go over a word several times.

@@ -28,7 +28,6 @@ SHORT_TEXT = 4_096
 
 
 def begin_text(w: Writer, _at: int) -> None:
-    """Begin to collect a text."""
     collect(w)
     w.settle()
     if w.pure:
@@ -37,7 +36,6 @@ def begin_text(w: Writer, _at: int) -> None:
 
 
 def emit_text(w: Writer, at: int) -> None:
-    """Add a value to the text."""
     value = w.pop()
     w.settle()
     held, first = w.assigned(value)
@@ -48,7 +46,6 @@ def emit_text(w: Writer, at: int) -> None:
 
 
 def emit_constant(w: Writer, _at: int, text: str) -> None:
-    """Add a constant to the text."""
     w.settle()
     if w.pure:
         raise StatementNeededError
@@ -72,7 +69,6 @@ def collect(w: Writer) -> None:
 
 
 def end_text(w: Writer, at: int) -> None:
-    """Push the text."""
     w.settle()
     if w.pure:
         raise StatementNeededError

@@ -77,7 +77,6 @@ class Text:
 
 
 def entries_of(arguments: tuple[str | StackEntry, ...]) -> list[StackEntry]:
-    """Return those arguments that lay on the stack."""
     return [argument for argument in arguments if isinstance(argument, StackEntry)]
 
 
@@ -88,7 +87,6 @@ def call_text(at: int, function: str, *arguments: str | StackEntry) -> str:
 
 
 def tuple_text(parts: list[StackEntry]) -> str:
-    """Return a tuple of parts."""
     return f"({''.join(part.text + ', ' for part in parts)})"
 
 
@@ -146,18 +144,15 @@ class Writer:
         self.stack: list[StackEntry] = []
 
     def line(self, text: str) -> None:
-        """Write a line of the function."""
         if self.pure:
             raise StatementNeededError
         self.lines.append(" " * (self.margin + 1) + text)
 
     def variable(self) -> str:
-        """Return a new variable."""
         self._variables += 1
         return f"t{self._variables}"
 
     def constant(self, value: object) -> str:
-        """Return the word that a value is bound to."""
         key = (type(value), value if isinstance(value, (str, int)) else id(value))
         if key not in self._constants:
             self._constants[key] = f"k{len(self._constants)}"
@@ -205,7 +200,6 @@ class Writer:
         self.line(f"if fuel.steps < 0{' or fuel.bytes < 0' if cost.bytes else ''}: fuel.run_out()  #{at}")
 
     def read(self, name: str) -> str:
-        """Return the text that reads a namespace."""
         return f"scope.get({self.constant(name)}, {self.constant(Undefined(name))})"
 
     def assigned(self, value: StackEntry) -> tuple[str, str]:

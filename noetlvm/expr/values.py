@@ -60,7 +60,6 @@ class Undefined:
         return self  # for Python's `%(name)s`
 
     def error(self) -> ExpressionError:
-        """Return the error of needing it."""
         return ExpressionError(ErrorKind.UNDEFINED, f"`{self.name}` is undefined")
 
 
@@ -249,7 +248,6 @@ def elements(fuel: Fuel, value: Data) -> Data:
 
 
 def list_of(fuel: Fuel, value: Data) -> list[Data]:
-    """Return a new list of what stands in a value."""
     items = elements(fuel, value)
     each = ITEM_BYTES
     if type(items) is str and not items.isascii():

@@ -18,8 +18,6 @@ class KeychainOptionError(ValueError):
 
 
 class ProviderChoice(NamedTuple):
-    """A provider and its settings."""
-
     provider: str
     settings: dict[str, Any]
 

@@ -14,8 +14,6 @@ from noetlvm.language.auth_use import ShapeError
 
 
 class SecretForm(NamedTuple):
-    """One form."""
-
     fields: tuple[str, ...] = ()
     """None: one text, or whatever the source has."""
     needs: tuple[str, ...] = ()

@@ -238,10 +238,7 @@ _ROWS = (
         Entity.TASK,
         "The child execution that a task waits for has ended, could not be started, or took too long.",
         None,
-        _payload(
-            key="What the child was started under.",
-            outcome="Outcome of the task: `{status, result, error}`.",
-        ),
+        _payload(key="What the child was started under.", outcome="Outcome of the task: `{status, result, error}`."),
     ),
     EventKind(
         "ctx.patched",
@@ -296,14 +293,7 @@ _ROWS = (
             rate="?`[max, per]`: how many iterations begin in how many seconds (S53).",
         ),
     ),
-    EventKind(
-        "loop.iteration.started",
-        "LoopIterationStarted",
-        _WORKER,
-        Entity.LOOP,
-        "An iteration began.",
-        _GOING,
-    ),
+    EventKind("loop.iteration.started", "LoopIterationStarted", _WORKER, Entity.LOOP, "An iteration began.", _GOING),
     EventKind(
         "loop.iteration.done",
         "LoopIterationCompleted",
@@ -372,10 +362,7 @@ _ROWS = (
         Entity.PLAYBOOK,
         "The execution is over.",
         None,
-        _payload(
-            status="`success`, `failed` or `cancelled`.",
-            failures="?Number of failures that nobody handled.",
-        ),
+        _payload(status="`success`, `failed` or `cancelled`.", failures="?Number of failures that nobody handled."),
     ),
     EventKind(
         "execution.paused",

@@ -74,8 +74,6 @@ class Setting(Record):
 
 
 class ToolKind(Record, cached=True):
-    """One kind of tool."""
-
     name: str
     summary: str
     example: str
@@ -111,7 +109,6 @@ class ToolKind(Record, cached=True):
     """Input names that are common mistakes, and what to write instead."""
 
     def input(self, name: str) -> Input | None:
-        """Return the declared input of that name."""
         return self._inputs_by_name.get(name)
 
     @cached_property

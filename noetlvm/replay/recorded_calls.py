@@ -90,8 +90,6 @@ class RecordedCall:
 
 
 class RecordedCalls:
-    """All calls of a log."""
-
     def __init__(self, log: Iterable[Recorded], recorded_with: LoadedPlaybook | None) -> None:
         self._calls: dict[CallKey, RecordedCall] = {}
         keys = CallKeys()

@@ -28,7 +28,6 @@ class FileResults:
 
     @classmethod
     def of_database(cls, path: Path, durability: Durability = "full") -> Self:
-        """Return the result store that belongs to a database."""
         return cls(path.with_name(f"{path.name}.results"), durability)
 
     def put(self, blobs: Iterable[tuple[str, bytes]]) -> None:

@@ -27,8 +27,6 @@ _DIGESTS = 1 << 256
 
 
 class SeedResult(NamedTuple):
-    """What became of one seed."""
-
     seed: int
     digest: str
     """Of every byte of every log."""
@@ -168,7 +166,6 @@ def run_seeds(
 
 
 def reproduction(result: SeedResult) -> str:
-    """Return the command that repeats a seed."""
     return f"noetlvm sim --seeds {result.seed}..{result.seed}" + (" --embedded" if result.is_embedded else "")
 
 

@@ -112,8 +112,6 @@ class _Run:
 
 
 class _LogModel:
-    """One log while it is read."""
-
     def __init__(self, document: Document, log: StoredLog, ctx: dict[str, Any] | None, *, is_steady: bool) -> None:
         self._id = log.row.execution_id
         self._document = document

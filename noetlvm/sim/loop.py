@@ -51,7 +51,6 @@ class Process:
         return [] if self._stops else self.release()
 
     def release(self) -> list[_Entry]:
-        """Return what waits."""
         waited, self._backlog = self._backlog, []
         return waited
 
@@ -160,7 +159,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     # ---- processes
 
     def spawn(self, process: Process, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Start a task in a process."""
         context = copy_context()
         context.run(_OWNER.set, process)
         return self.create_task(work, context=context)

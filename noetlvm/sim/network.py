@@ -273,8 +273,6 @@ class WakeUpBus:
 
 
 class SimulatedWakeUps:
-    """The wake-ups of one server."""
-
     def __init__(self, bus: WakeUpBus, process: Process) -> None:
         self._bus = bus
         self._process = process

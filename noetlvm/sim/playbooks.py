@@ -127,8 +127,6 @@ def text_of(document: Document) -> str:
 
 
 class _Playbook:
-    """One playbook while it is made."""
-
     def __init__(self, random: Random, path: str, steps: int, *, has_children: bool, has_secret: bool) -> None:
         self._random = random
         self._path = path

@@ -70,8 +70,6 @@ class StoredLog(NamedTuple):
 
 
 class History(NamedTuple):
-    """What the checker reads."""
-
     logs: dict[str, StoredLog]
     calls: list[CallRecord]
     ctx: dict[str, dict[str, Any]]
@@ -161,13 +159,7 @@ class World:
                 return
             server = None
 
-    async def _sent(
-        self,
-        server: Host,
-        execution_id: str,
-        action: Action,
-        sent: asyncio.Future[bool],
-    ) -> None:
+    async def _sent(self, server: Host, execution_id: str, action: Action, sent: asyncio.Future[bool]) -> None:
         try:
             server.request(execution_id, action)
             accepted = True

@@ -21,7 +21,6 @@ _FOUND = 'color="#9a5b00", penwidth=2'
 
 
 def render(report: GraphReport, unfold: bool = False) -> str:
-    """Return the net in the DOT language."""
     return "\n".join(_lines(report.net.name, picture_of(report, unfold))) + "\n"
 
 

@@ -12,12 +12,10 @@ SCHEMA_VERSION = 1
 
 
 def render(report: GraphReport, unfold: bool = False) -> str:
-    """Return one JSON object."""
     return json.dumps(report_data(report), indent=2, ensure_ascii=False) + "\n"
 
 
 def report_data(report: GraphReport) -> dict[str, Any]:
-    """Return a report as plain data."""
     return {
         "version": SCHEMA_VERSION,
         "source": report.source,
@@ -49,7 +47,6 @@ def report_data(report: GraphReport) -> dict[str, Any]:
 
 
 def finding_data(finding: GraphFinding) -> dict[str, Any]:
-    """Return a finding as plain data."""
     return {
         "kind": finding.kind.value,
         "code": finding.code or None,
@@ -64,7 +61,6 @@ def finding_data(finding: GraphFinding) -> dict[str, Any]:
 
 
 def witness_data(witness: tuple[Firing, ...]) -> list[dict[str, Any]]:
-    """Return a firing sequence as plain data."""
     return [_firing(firing) for firing in witness]
 
 

@@ -21,7 +21,6 @@ _FAILURE = "stroke:#b3261e"
 
 
 def render(report: GraphReport, unfold: bool = False) -> str:
-    """Return the net as a Mermaid flowchart."""
     return "\n".join(_lines(picture_of(report, unfold))) + "\n"
 
 

@@ -43,7 +43,6 @@ _NAME = re.compile(r"var\(--([a-z]+)\)")
 
 @cache
 def asset(name: str) -> str:
-    """Return a file of the page."""
     return files("noetlc.graph").joinpath("page", name).read_text(encoding="utf-8")
 
 

@@ -24,7 +24,6 @@ def cleaned(value: str) -> str:
 
 
 def text(value: str) -> str:
-    """Return a text as content of an element."""
     return escape(cleaned(value), quote=False)
 
 
@@ -85,7 +84,6 @@ def _path(route: Route, label: str, *, arrow: bool) -> Iterator[str]:
 
 
 def path_data(route: Route) -> str:
-    """Return a route in SVG's words."""
     parts = [f"M{_n(route.start[0])} {_n(route.start[1])}"]
     parts += [("L" if len(segment) == 2 else "C") + " ".join(map(_n, segment)) for segment in route.segments]
     return "".join(parts)

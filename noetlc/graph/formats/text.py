@@ -17,7 +17,6 @@ FIRINGS_MAX = 40
 
 
 def render(report: GraphReport, unfold: bool = False) -> str:
-    """Return the report as text."""
     return "\n".join([*_summary(report), *_findings(report)]) + "\n"
 
 
@@ -27,7 +26,6 @@ def witness_text(witness: Witness) -> str:
 
 
 def headline(report: GraphReport) -> str:
-    """Return what the report is about."""
     net = report.net
     count = len(net.steps)
     return f"{report.source or net.path}: {count} step{'' if count == 1 else 's'}, entry `{net.steps[net.entry].name}`"
@@ -110,7 +108,6 @@ def _witness(witness: Witness, indent: str) -> Iterator[str]:
 
 
 def outcome(firing: Firing) -> str:
-    """Return what becomes of the token."""
     if firing.event == DROPPED:
         return "the gate drops the token"
     if firing.event == REJECTED:

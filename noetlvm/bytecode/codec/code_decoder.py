@@ -139,7 +139,6 @@ class Pools:
         return _Piece(slots, at, end)
 
     def _cut(self, at: int, end: int, area: Area) -> list[bytes]:
-        """Cut code into the bytes of its instructions."""
         words: list[bytes] = _INSTRUCTION[area].findall(self.reader.data, at, end)
         if sum(map(len, words)) != end - at:
             self._fail_where_it_breaks(at, end, area)
@@ -198,7 +197,6 @@ class Pools:
         return self.constants[number]
 
     def text(self, number: int, at: int) -> str:
-        """Return a constant that is a text."""
         value = self.constant(number, at)
         if type(value) is not str:
             self.reader.fail(MalformedCode.CONSTANT_TYPE, f"the constant {number} must be a text here", at)
@@ -209,7 +207,6 @@ class Pools:
         return self.text(number - 1, at) if number else None
 
     def mapping(self, number: int, at: int) -> dict[str, Value]:
-        """Return a constant that is a mapping."""
         value = self.constant(number, at)
         if type(value) is not dict:
             self.reader.fail(MalformedCode.CONSTANT_TYPE, f"the constant {number} must be a mapping here", at)

@@ -15,7 +15,7 @@ from noetlvm.bytecode.program import DebugEntry, DebugMap, Mark, addresses
 
 if TYPE_CHECKING:
     from noetlvm.bytecode.codec.reader import ByteReader
-    from noetlvm.bytecode.program import Address, DebugEntry, DebugMap, Program
+    from noetlvm.bytecode.program import Address, Program
 
 
 _MOVE_MAX: Final = 8 * OPERAND_MAX + 7
@@ -31,7 +31,6 @@ _ALONG: Final = [None if byte & 0x81 else _signed(byte >> 1) for byte in range(2
 
 
 def decode_debug(reader: ByteReader, program: Program) -> DebugMap:
-    """Read the debug map of a program."""
     files = tuple(reader.text("the name of a file") for _ in range(reader.array("the list of files")))
     constructs = _constructs(reader)
     start, end = reader.binary("the marks")

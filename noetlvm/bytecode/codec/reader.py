@@ -122,11 +122,9 @@ class ByteReader:
             self.fail(MalformedCode.WRONG_LENGTH, f"{what} has {fields} values, not {count}", at)
 
     def text(self, what: str) -> str:
-        """Read a text."""
         return self._text(self._expect(TEXT, what), 0)
 
     def flag(self, what: str) -> bool:
-        """Read a boolean."""
         return bool(self._expect(BOOLEAN, what))
 
     def number(self, what: str, greatest: int) -> int:
@@ -164,7 +162,6 @@ class ByteReader:
         return start, self.at
 
     def mapping(self, what: str) -> dict[str, Value]:
-        """Read a mapping of values."""
         return self._mapping(self._expect(MAPPING, what), 0)
 
     def is_null(self) -> bool:
@@ -175,7 +172,6 @@ class ByteReader:
         return False
 
     def value(self, depth: int = 0) -> Value:
-        """Read any value of the language."""
         at = self.at
         kind, number = self._head()
         make = _MAKE.get(kind)

@@ -21,7 +21,6 @@ def array(items: Sequence[bytes]) -> bytes:
 
 
 def number(item: int) -> bytes:
-    """Write an integer."""
     return bytes(packb(item))
 
 
@@ -38,7 +37,6 @@ def block(data: bytes) -> bytes:
 
 
 def binary(data: bytes) -> bytes:
-    """Write bytes as one value."""
     return bytes(packb(data))
 
 
@@ -51,7 +49,6 @@ def value(item: object) -> bytes:
 
 
 def text(item: object) -> bytes:
-    """Write a text."""
     return value(checked_text(item))
 
 

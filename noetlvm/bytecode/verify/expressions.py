@@ -41,8 +41,6 @@ class Proven:
 
 
 class _Iterator(NamedTuple):
-    """An iterator on the stack."""
-
     height: int
     """Number of values below it."""
     made_at: int
@@ -116,7 +114,6 @@ class _Proof:
     # ---- paths
 
     def _arrive(self, instruction: Instruction) -> None:
-        """Join the paths into this instruction."""
         if instruction.opcode.name == "NEXT":
             self.iterators = _about_to_run(self.iterators)
         shape = self.ahead.pop(self.at, None)
