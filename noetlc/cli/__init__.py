@@ -1,4 +1,4 @@
-"""The commands of noetlc: options as the user writes them, and what runs them."""
+"""The `noetlc` command line: one file for each command. Commands parse options and print; the work is elsewhere."""
 
 from typing import Annotated, TypeAlias
 

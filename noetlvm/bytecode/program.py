@@ -225,3 +225,8 @@ def _pipeline(name: str, pipeline: Pipeline) -> Iterator[Address]:
 def _expression(name: str, expression: ExpressionCode | None) -> Iterator[Address]:
     if expression is not None:
         yield Address(name, expression.code)
+
+
+def usual_name(path: str) -> str:
+    """Return what a playbook of this path is called unless it says otherwise."""
+    return path.rpartition("/")[2]

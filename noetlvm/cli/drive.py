@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from noetlvm.cli.database import database_path, options_given, results_of, writing
 from noetlvm.cli.request import DurabilityLevel
-from noetlvm.cli.summary import first_failure, summary
-from noetlvm.cli.view import Quiet, view_for
+from noetlvm.cli.view import Quiet, first_failure, summary, view_for
 from noetlvm.command_line.printed import counted
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
 from noetlvm.data import references

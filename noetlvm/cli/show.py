@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from noetlvm.cli.data_text import Table, print_table
 from noetlvm.cli.database import find_execution, options_given, reading, with_standing
 from noetlvm.cli.list import row_data
-from noetlvm.cli.progress import Progress, StepProgress
 from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
-from noetlvm.cli.summary import first_failure, summary
 from noetlvm.cli.task_attempts import attempt_lines, attempts_of
+from noetlvm.cli.view import Progress, StepProgress, first_failure, summary
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.printed import duration, visible
 from noetlvm.command_line.process import SUCCESS, CommandError

@@ -16,7 +16,7 @@ from noetlvm.bytecode.codec.debug_section import encode_debug
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, LIMIT_MAX, OPERAND_MAX, SLOTS_MAX
-from noetlvm.bytecode.program import ExpressionCode
+from noetlvm.bytecode.program import ExpressionCode, usual_name
 
 if TYPE_CHECKING:
     from noetlvm.bytecode.program import (
@@ -82,7 +82,7 @@ def _metadata(playbook: PlaybookCode, pools: _Pools) -> bytes:
     path = writer.checked_text(playbook.path)
     return writer.array(
         [
-            writer.value(None) if playbook.name == layout.usual_name(path) else writer.text(playbook.name),
+            writer.value(None) if playbook.name == usual_name(path) else writer.text(playbook.name),
             writer.text(path),
             writer.value(playbook.metadata),
             writer.value(playbook.executor),

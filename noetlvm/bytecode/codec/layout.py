@@ -29,12 +29,6 @@ from __future__ import annotations
 
 from typing import Final
 
-
-def usual_name(path: str) -> str:
-    """Return what a playbook of this path is called unless it says otherwise."""
-    return path.rpartition("/")[2]
-
-
 DROPS_DENIED: Final = 1
 BEST_EFFORT: Final = 2
 INCLUSIVE: Final = 4

@@ -1,4 +1,4 @@
-"""Proves one expression: its stack, its texts, its for blocks, its calls. `uses` checks where it stands.
+"""Proves one expression: its stack, its texts, its for blocks, its calls; and that it fits the position it stands at.
 
 One walk over the code, top to bottom. Every instruction must be reached from above, and a jump back may only go to the
 NEXT of a for block that still runs, so the shape of the stack is known at each instruction, and one visit is enough.
@@ -8,6 +8,7 @@ It also follows that each round of a cycle takes an element from one iterator, w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from reprlib import repr as shown
 from typing import NamedTuple, TypeAlias
 
@@ -18,7 +19,10 @@ from noetlvm.bytecode.verify.lists import check_appends
 from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, count_taken, integer, text
 from noetlvm.language.filters import FILTERS, FUNCTIONS
 from noetlvm.language.methods import METHODS, Signature
+from noetlvm.language.names import NAME_CHARS_MAX, is_key
+from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, TemplatePosition
 from noetlvm.language.tests import TESTS
+from noetlvm.record import Record
 
 Keys: TypeAlias = "list[str] | dict[str, Value]"
 """The keys of a mapping: those of RECORD, or of a constant, which is not copied."""
@@ -41,6 +45,8 @@ class Proven:
 
 
 class _Iterator(NamedTuple):
+    """An iterator on the stack."""
+
     height: int
     """Number of values below it."""
     made_at: int
@@ -114,6 +120,7 @@ class _Proof:
     # ---- paths
 
     def _arrive(self, instruction: Instruction) -> None:
+        """Join the paths into this instruction."""
         if instruction.opcode.name == "NEXT":
             self.iterators = _about_to_run(self.iterators)
         shape = self.ahead.pop(self.at, None)
@@ -361,3 +368,102 @@ def _spread_problem(signature: Signature, positional: int, words: list[str]) -> 
     positional = max(positional, min(signature.required, signature.positional_only))
     missing = [name for name in signature.parameters[positional : signature.required] if name not in words]
     return signature.problem(positional, [*words, *missing])
+
+
+class Gives(Enum):
+    """What an expression must give, as far as it can be seen in its code."""
+
+    TRUTH = "truth"
+    MAPPING = "mapping"
+    PATCH = "patch"
+    """A mapping that is not empty and whose keys are plain names."""
+    ANYTHING = "anything"
+
+
+class Place(Record):
+    """Where an expression may stand."""
+
+    position: TemplatePosition
+    gives: Gives
+
+
+ADMIT = Place(TemplatePosition.ADMIT, Gives.TRUTH)
+ARC_WHEN = Place(TemplatePosition.ARC_WHEN, Gives.TRUTH)
+ARC_ARGS = Place(TemplatePosition.ARC_ARGS, Gives.MAPPING)
+LOOP_IN = Place(TemplatePosition.LOOP_IN, Gives.ANYTHING)
+LOOP_WIDTH = Place(TemplatePosition.LOOP_SPEC, Gives.ANYTHING)
+LOOP_RATE = Place(TemplatePosition.LOOP_SPEC, Gives.MAPPING)
+BEFORE_CALL = Place(TemplatePosition.TASK_INPUT, Gives.TRUTH)
+INPUTS = Place(TemplatePosition.TASK_INPUT, Gives.MAPPING)
+RULE = Place(TemplatePosition.TASK_POLICY, Gives.TRUTH)
+PATCH = Place(TemplatePosition.TASK_PATCH, Gives.PATCH)
+DELAY = Place(TemplatePosition.TASK_DELAY, Gives.ANYTHING)
+ROUNDS = Place(TemplatePosition.SUGAR_MAX, Gives.ANYTHING)
+
+_SERVER_SIDE = frozenset(
+    {
+        TemplatePosition.ADMIT,
+        TemplatePosition.ARC_WHEN,
+        TemplatePosition.ARC_ARGS,
+        TemplatePosition.LOOP_IN,
+        TemplatePosition.LOOP_SPEC,
+    }
+)
+SECRETS = "keychain"
+
+
+class Uses:
+    """Checks that expressions fit their positions; the code of each is proven once, however often it is used."""
+
+    def __init__(self) -> None:
+        # By identity, which is safe while the program is held: expressions are pooled, and comparing them is slow.
+        self._proven: dict[int, Proven] = {}
+        self._effects: Effects = {}
+        self._patches: set[int] = set()
+        """Identities of keys that may be written: constants are pooled, and a long key may be used in many patches."""
+
+    def check(self, expression: ExpressionCode, place: Place, *, in_loop: bool) -> Proven:
+        """Return what is known of the expression, or raise CheckError if it cannot stand there."""
+        proven = self._proven.get(id(expression))
+        if proven is None:
+            proven = self._proven[id(expression)] = prove(expression, self._effects)
+        if proven.names:
+            _check_names(proven.names, place.position, in_loop)
+        if place.gives is Gives.TRUTH and proven.not_truth is not None:
+            detail = "the instruction before RETURN must be TRUTH, and nothing jump past it"
+            raise CheckError("V039", proven.not_truth, detail)
+        if place.gives in (Gives.MAPPING, Gives.PATCH) and proven.not_mapping is not None:
+            detail = "the instruction before RETURN must be RECORD or the CONST of a mapping, and nothing jump past it"
+            raise CheckError("V040", proven.not_mapping, detail)
+        if place.gives is Gives.PATCH:
+            for at, keys in proven.mappings:
+                self._check_patch(at, keys)
+        return proven
+
+    def _check_patch(self, at: int, keys: Keys) -> None:
+        if id(keys) in self._patches:
+            return
+        if not keys:
+            raise CheckError("V063", at, "its mapping is empty")
+        unplain = next((key for key in keys if not is_key(key)), None)
+        if unplain is not None:
+            raise CheckError(
+                "V065",
+                at,
+                f"`{unplain}`: letters, digits and `_`, no digit first, {NAME_CHARS_MAX:,} characters at most",
+            )
+        self._patches.add(id(keys))
+
+
+def _check_names(names: dict[str, int], position: TemplatePosition, in_loop: bool) -> None:
+    visible = VISIBLE[position]
+    for name, at in names.items():
+        if name not in visible:
+            is_secret = name == SECRETS and position in _SERVER_SIDE
+            raise CheckError("V031" if is_secret else "V030", at, f"`{name}` in an expression of {_article(position)}")
+        if name in LOOP_ONLY and not in_loop:
+            raise CheckError("V032", at, f"`{name}` in an expression of {_article(position)}")
+
+
+def _article(position: TemplatePosition) -> str:
+    return f"the {position}" if not position.startswith("`") else position

@@ -112,6 +112,7 @@ class CheckError(Exception):
         super().__init__(code)
 
     def at_address(self, section: str, address: str) -> InvalidBundleError:
+        """Return the error for the outside."""
         place = "/".join(filter(None, (address, self.part)))
         where = f"`{_shortened(place)}`: " if place else ""
         return InvalidBundleError(
@@ -281,6 +282,7 @@ def integer(instruction: Instruction, index: int) -> int:
 
 
 def text(instruction: Instruction, index: int) -> str:
+    """Return an operand that is a word."""
     value = instruction.operands[index]
     assert isinstance(value, str)
     return value

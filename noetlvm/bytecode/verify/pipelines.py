@@ -6,18 +6,37 @@ cycles; the machine bounds the number of rounds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
 from noetlvm.bytecode.isa import LABELLED, PIPELINE, Area, ControlFlow, OpcodeName, Operand
 from noetlvm.bytecode.program import ExpressionCode, Instruction, Pipeline
-from noetlvm.bytecode.verify.net import Plain
+from noetlvm.bytecode.verify.expressions import BEFORE_CALL, DELAY, INPUTS, PATCH, ROUNDS, RULE, Place
 from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, integer, text
-from noetlvm.bytecode.verify.uses import BEFORE_CALL, DELAY, INPUTS, PATCH, ROUNDS, RULE, Place
 from noetlvm.language.names import ONE_LINE
 
 _NONE = -1
+
+
+class Plain:
+    """Names that were found to be plain in one verification, so that a long name is checked once."""
+
+    __slots__ = ("_shape", "_texts")
+
+    def __init__(self, shape: re.Pattern[str]) -> None:
+        self._shape = shape
+        self._texts: set[str] = set()
+
+    def holds(self, text: str) -> bool:
+        """Return whether the text has the shape."""
+        if text in self._texts:
+            return True
+        if not self._shape.match(text):
+            return False
+        self._texts.add(text)
+        return True
 
 
 class _Task(NamedTuple):

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 
 from noetlvm.bytecode import limits
 from noetlvm.bytecode.codec import writer
-from noetlvm.bytecode.codec.code_decoder import Pools
 from noetlvm.bytecode.codec.container import HEADER, SECTIONS, bundle_id, sections
-from noetlvm.bytecode.codec.decoder import decode
+from noetlvm.bytecode.codec.decoder import Pools, decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.codec.writer import EncodingError

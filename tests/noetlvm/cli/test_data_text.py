@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from noetlvm.cli.data_text import Table, print_table
-from noetlvm.cli.summary import FirstFailure, summary
+from noetlvm.cli.view import FirstFailure, summary
 from noetlvm.data.references import as_json
 from noetlvm.server.active import Ending
 from noetlvm.store.interface import Execution

@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from noetlvm.cli.progress import Progress
-from noetlvm.cli.view import Lines, Live, Quiet, view_for
+from noetlvm.cli.view import Lines, Live, Progress, Quiet, view_for
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENTS_WARNING
 from noetlvm.store.interface import Execution
