@@ -1,4 +1,4 @@
-"""What the linter says about a playbook: a finding, its code, its place, its remedy, and its fix if any."""
+"""What the linter reports about a playbook: a finding, its code, its place, its remedy, and its fix if any."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Edit(Record):
 
 
 class Fix(Record):
-    """Edits that remove the finding. A safe fix changes no meaning; an unsafe one wants a person's eye."""
+    """Edits that remove the finding. A safe fix changes no meaning; an unsafe one needs review."""
 
     description: str
     edits: tuple[Edit, ...]

@@ -1,6 +1,6 @@
 """The JSON Schema of the language, made from `grammar/playbook.lark` and the tool kinds, so that it cannot disagree.
 
-Editors use it to complete and check playbooks while they are written. It knows structure and types, and accepts a
+Editors use it to complete and check playbooks while they are written. It covers structure and types, and accepts a
 template wherever one may stand; names, expressions and flow stay the linter's business.
 """
 

@@ -43,7 +43,7 @@ class DialectChoice(StrEnum):
     """The dialect that lint checks a file in."""
 
     AUTO = "auto"
-    """Canonical v10; a file of another dialect gets one finding that says so."""
+    """Canonical v10; a file of another dialect gets one finding that reports it."""
     V10 = "v10"
     IO = "io"
     EVAL = "eval"
@@ -65,7 +65,7 @@ class Settings(NamedTuple):
     per_file_ignores: Mapping[str, tuple[str, ...]] = {}
     max_document_bytes: int | None = None
     tool_kinds: tuple[str, ...] = ()
-    """Tool kinds that the project's workers have and the compiler does not know."""
+    """Tool kinds that the project's workers have and the compiler has no definition of."""
     allow_unknown_kinds: bool = False
     dialect: DialectChoice = DialectChoice.AUTO
 
@@ -285,7 +285,7 @@ def _choice(values: Any) -> str:
 
 
 class Key(NamedTuple):
-    """A key of the configuration file: what converts its value or raises, and what the documentation says of it."""
+    """A key of the configuration file: what converts its value or raises, and its documentation."""
 
     read: Callable[[Any], Any]
     default: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CompilationError(Exception):
-    """There is no bundle. The message says why; it is empty if findings were printed."""
+    """There is no bundle. The message gives the reason; it is empty if findings were printed."""
 
     def __init__(self, message: str, findings: Sequence[dict[str, Any]] = ()) -> None:
         super().__init__(message)

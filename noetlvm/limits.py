@@ -87,7 +87,7 @@ TOOL_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 """What one run of a tool may give: a response, rows, a command's output."""
 
 HTTP_SECONDS_MAX = 900
-"""A whole HTTP request, where `timeout` says only how long to wait for the next piece: a server may drip for ever."""
+"""A whole HTTP request, where `timeout` limits only how long to wait for the next piece: a server may drip for ever."""
 
 PRINTED_BYTES_MAX = 64 * 1024
 """Bytes of a `python` task's output that are stored."""
@@ -127,7 +127,7 @@ class Limits(NamedTuple):
 LOCAL, DISTRIBUTED = "local", "distributed"
 
 PROFILES = (LOCAL, DISTRIBUTED)
-"""`local`: iterations of a loop stay on one worker unless the loop says otherwise. `distributed`: the default (S22)."""
+"""`local`: iterations of a loop stay on one worker unless the loop overrides it. `distributed`: the default (S22)."""
 
 _NAME, _MAJOR = "noetl-runtime", 2
 

@@ -1,1 +1,1 @@
-"""What rules and the compiler know about a playbook: the model, and what follows from it. Nothing here reports."""
+"""The model of a playbook for rules and the compiler, and what follows from it. Nothing here reports."""

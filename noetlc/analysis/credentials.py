@@ -95,4 +95,4 @@ def _entry_name(playbook: ast.Playbook, node: Node) -> str | None:
     try:
         return read_auth(plain(node)).entry
     except ShapeError:
-        return None  # the tool says what is wrong with it
+        return None  # the tool reports what is wrong with it

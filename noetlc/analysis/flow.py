@@ -275,7 +275,7 @@ class _Layout:
     def _task_ways(self, task: ast.Task, number: int, onward: int) -> Iterator[Way]:
         view = self._views[id(task)]
         if view.kind == "workbook":
-            yield Way(DONE)  # the tasks put in its place may `break` or fail, whatever this one's policy says
+            yield Way(DONE)  # the tasks put in its place may `break` or fail, whatever this one's policy
             yield Way(FAILED)
         yield from self._ways_after(task, number, onward, OK_OUTCOME)
         if task_can_fail(view):
@@ -320,7 +320,7 @@ _DELAY_MIN = 1e-6
 _RETRIES_MAX = 10**9
 
 DEFAULT_ATTEMPTS = 3
-"""Runs of the task, the first included, if the playbook does not say."""
+"""Runs of the task, the first included, if the playbook does not specify."""
 
 
 class Waits(Record):

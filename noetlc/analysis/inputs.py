@@ -29,7 +29,7 @@ class Respelling(NamedTuple):
 
 
 ON_ANY_TASK = frozenset({"eval", "pipe", "sink"})
-"""Keys of the older dialect that stand among the inputs; their own rules say what became of them."""
+"""Keys of the older dialect that stand among the inputs; their own rules explain what replaced them."""
 
 
 def typed_tasks(model: Model) -> Iterator[tuple[TaskView, ToolKind]]:

@@ -258,7 +258,7 @@ class Model(IdentityRecord, cached=True):
 
 
 PARALLEL_WIDTH = 32
-"""Iterations of a parallel loop that run at once, where the loop does not say (S24)."""
+"""Iterations of a parallel loop that run at once, where the loop does not specify (S24)."""
 
 
 def loop_mode(loop: ast.Loop) -> str:

@@ -1,4 +1,4 @@
-"""Where a playbook wants its work done: the worker pool of a step, and the store of large results.
+"""Where a playbook has its work done: the worker pool of a step, and the store of large results.
 
 Both are settings of a `spec` that no tool reads. `pool` as a mapping is another thing: the connections of a tool.
 """
@@ -20,7 +20,7 @@ def names_pool(knob: MappingEntry) -> bool:
 
 
 def placing_knobs(spec: ast.Struct) -> tuple[MappingEntry, ...]:
-    """Return the entries of a `spec` around tasks that say where work is done: they are for no task."""
+    """Return the entries of a `spec` around tasks that state where work is done: they are for no task."""
     is_executor = isinstance(spec, ast.ExecutorSpec)
     return tuple(knob for knob in spec.extra if names_pool(knob) or (is_executor and knob.key.text == RESULT))
 

@@ -43,7 +43,7 @@ _ENCODED_INTO_A_URL = frozenset({("http", "params")})
 """Inputs that are no URL themselves but end up in one, as (kind, input)."""
 
 _LOCAL_ORIGINS_MAX = 3
-"""How many origins are remembered for a `{% set %}` name: one for each kind of secret, so that none is forgotten."""
+"""How many origins are recorded for a `{% set %}` name: one for each kind of secret, so that none is lost."""
 
 
 class DataOrigin(Record):
@@ -101,7 +101,7 @@ def secret_reads(model: Model) -> tuple[SecretRead, ...]:
 
 
 def declared_input(site: Site) -> Input | None:
-    """Return what the task's kind says about the input that a site is part of; None where it says nothing."""
+    """Return what the task's kind declares about the input that a site is part of; None where it declares nothing."""
     kind = find_kind(site.task.kind) if site.task and site.input else None
     return kind.input(site.input) if kind else None
 

@@ -53,7 +53,7 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 
 
 class AssemblyError(Exception):
-    """The text is no program. The message says what to write instead."""
+    """The text is no program. The message states what to write instead."""
 
     def __init__(self, line: int, column: int, message: str) -> None:
         self.line = line

@@ -1,6 +1,6 @@
 """What an instruction does, in a few words beside it: the table's formula with the operands and values filled in.
 
-For stack code it follows the values along straight lines (`outcome.status == "error"`) and gives up where paths meet.
+For stack code it follows the values along straight lines (`outcome.status == "error"`) and stops where paths meet.
 It is a reading aid; nothing may depend on it.
 """
 
@@ -51,7 +51,7 @@ class Synopsis:
         self._stack.clear()
 
     def of(self, instruction: Instruction) -> str:
-        """Return what the instruction does, if that says more than the instruction itself."""
+        """Return what the instruction does, if that adds to the instruction itself."""
         opcode = instruction.opcode
         words = self._operand_words(instruction)
         if opcode.area is Area.PIPELINE:

@@ -1,6 +1,6 @@
 """A checked playbook to its canonical form (step spec §7, brief §3 and §4, S5, S38 to S42).
 
-In the canonical form every task has a label, every router says its mode, every task's spec is its effective one, calls
+In the canonical form every task has a label, every router has its mode, every task's spec is its effective one, calls
 of the workbook and `choose`, `while` and `until` are replaced by tasks, outer scopes hold only what means something
 there, and a playbook without a keychain declares what its tasks name. It is a playbook again: it lints without errors,
 and its own canonical form is itself.

@@ -23,7 +23,7 @@ ARGUMENT_DEPTH_MAX = 32
 
 
 class ExpansionError(Exception):
-    """A construct that cannot be expanded: the code of the rule that reports it, and what that rule says."""
+    """A construct that cannot be expanded: the code of the rule that reports it, and its message."""
 
     def __init__(self, code: str, span: Span, message: str, help: str) -> None:
         super().__init__(f"{code}: {message}")

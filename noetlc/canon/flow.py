@@ -74,7 +74,7 @@ FLOW = "flow"
 """The knob that makes a noop a flow task."""
 
 ROUNDS_MAX = 10_000
-"""Rounds of a `while` or `until` that does not say `max` (S39)."""
+"""Rounds of a `while` or `until` that does not specify `max` (S39)."""
 
 _CONTINUES = frozenset({"continue", "skip"})
 

@@ -51,7 +51,7 @@ class _Embedder(Rewriter):
 
 
 def script_address(script: Node) -> str | None:
-    """Return the path or the web address of a script that is written out; None if only the worker can know it."""
+    """Return the path or the web address of a script that is written out; None if only the worker can resolve it."""
     if not isinstance(script, Mapping) or any(leaf.is_template for leaf in scalars(script)):
         return None
     uri, source = script.get("uri"), script.get("source")

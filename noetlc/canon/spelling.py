@@ -32,7 +32,7 @@ from noetlvm.record import changed
 
 RETRY = "retry"
 ATTEMPTS = 3
-"""Attempts of a `retry` that does not say how many (S14)."""
+"""Attempts of a `retry` that does not specify how many (S14)."""
 
 _RETRY_KEYS = {
     "attempts": "attempts",

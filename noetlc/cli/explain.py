@@ -18,7 +18,7 @@ def explain(
     whole_pages: Annotated[bool, Option("--all", help="Print the pages of all rules.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Say what a rule finds, why it matters, and how to write it right.
+    """Explain a rule: what it finds, why it matters, and what to write instead.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ def graph(
     ] = None,
     config: ConfigOption = None,
 ) -> int:
-    """Say what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
+    """Show what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
 
     Guards are data, so any guard may hold or not, unless it is decided before the run. Every finding comes with a
     run that shows it.

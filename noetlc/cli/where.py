@@ -16,7 +16,7 @@ def where(
     ],
     json: Annotated[bool, Option("--json", help="Print JSON: a list of places.")] = False,
 ) -> int:
-    """Say where code was written: file, line, column, and what the author wrote there.
+    """Show where code was written: file, line, column, and what the author wrote there.
 
     Generated labels lead to the `choose`, `while`, `until` or workbook call that they were made for.
 

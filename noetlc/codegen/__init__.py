@@ -1,5 +1,5 @@
 """From the canonical form to a program: templates to stack code, tasks to pipelines, steps to the net.
 
 Nothing here reads a file, prints or decides whether a playbook is right: what comes in has been linted. Nothing here
-knows bytes either; those are `noetlvm.bytecode`'s.
+handles bytes either; those are `noetlvm.bytecode`'s.
 """

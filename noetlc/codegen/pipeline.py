@@ -175,7 +175,7 @@ def _without_empty_jumps(lines: list[_Line]) -> list[_Line]:
 
 
 ATTEMPTS = 3
-"""Runs of a task in all, where a `retry` does not say (S14)."""
+"""Runs of a task in all, where a `retry` does not specify (S14)."""
 
 
 class PipelineContext(Record):

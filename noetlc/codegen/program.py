@@ -167,7 +167,7 @@ class SourceMap:
 def lower_step(step: ast.Step, name: str, sources: SourceMap, *, is_local: bool = False) -> Transition:
     """Return a step's transition; `name` is the step's address.
 
-    `is_local`: the iterations of its loops stay on one worker, unless a loop says otherwise.
+    `is_local`: the iterations of its loops stay on one worker, unless a loop specifies otherwise.
     """
     assert step.step is not None  # lint: every step has a name
     sources.add(name, "step", step.step.span.start)

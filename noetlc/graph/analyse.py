@@ -16,7 +16,7 @@ from noetlc.net.tokens import Completion, Growth, completion, most_tokens, step_
 
 WITNESS_WORK_MAX = 200_000
 """Steps visited and firings listed for the witnesses of one kind of finding. A net with more findings than that allows,
-which takes thousands of steps, gets the first of each kind; the report says how many are left out.
+which takes thousands of steps, gets the first of each kind; the report counts those left out.
 """
 
 _SEARCHED = (NetFindingKind.TRAP, NetFindingKind.UNBOUNDED, NetFindingKind.RACE)

@@ -1,4 +1,4 @@
-"""From a report to a picture: which boxes and lines there are, what they say, and how much room that takes.
+"""From a report to a picture: which boxes and lines there are, their texts, and how much room that takes.
 
 Every format that draws uses it, so that svg, html and dot show the same. Text is measured in characters of a
 monospaced font: the only width that is known without the font.
@@ -30,7 +30,7 @@ HEADER = 8.0
 
 
 class Box(Record):
-    """A step, a task, or a mark that says where something begins or ends."""
+    """A step, a task, or a mark that shows where something begins or ends."""
 
     key: str
     """What it is called in links and code: a step's name, `step/label` for a task; empty for a mark."""
@@ -41,7 +41,7 @@ class Box(Record):
     marks: tuple[str, ...] = ()
     """Kinds of the findings about it."""
     hint: str = ""
-    """The tooltip: everything there is to say about it."""
+    """The tooltip: all details."""
     inner: Picture | None = None
     """What is drawn in it."""
 

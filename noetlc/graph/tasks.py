@@ -10,7 +10,7 @@ from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
 _DIRECTIVES = {"JUMP_TO": "jump", "SKIP": "skip", "BREAK": "break"}
-"""What a line says where the task does something else than go on."""
+"""The text of a line where the task does something else than go on."""
 
 
 class NodeKind(StrEnum):

@@ -71,7 +71,7 @@ class Cache:
         except (KeyError, TypeError, ValueError):  # the cache file was edited: check again
             return None
 
-    def remember(self, path: str, stamp: Stamp | None, result: Result) -> None:
+    def store(self, path: str, stamp: Stamp | None, result: Result) -> None:
         """Store a result; `stamp` was taken before the file was read."""
         rows = None if result.rows is None else [row.to_json() for row in result.rows]
         key = os.path.abspath(path)

@@ -125,7 +125,7 @@ def _lint_chunk(chunk: Sequence[Target], settings: Settings) -> list[LintedFile]
 
 
 def _lost(chunk: Sequence[Target]) -> list[LintedFile]:
-    """Report the files of a process that died, perhaps from lack of memory."""
+    """Report the files of a process that was killed, perhaps from lack of memory."""
     why = "not checked: the process that worked on it, or on a file beside it, died. Try again with `--jobs 1`"
     return [LintedFile(target, problem=f"{target.path}: {why}") for target in chunk]
 

@@ -161,7 +161,7 @@ class LintRun:
         for file in linted:
             if file.result is not None:
                 rows[file.target] = file.result.rows
-                self.cache.remember(file.target.path, file.stamp, file.result)
+                self.cache.store(file.target.path, file.stamp, file.result)
             if file.problem:
                 self._problem(file.problem)
         return rows

@@ -1,4 +1,4 @@
-"""Every construct that `migrate` knows: its code, how it is written, what it becomes and how the meaning stays the same.
+"""Every construct that `migrate` handles: its code, how it is written, what it becomes and how the meaning stays the same.
 
 The documentation, the reports and `--explain` read this table; the rewrites name its codes.
 """

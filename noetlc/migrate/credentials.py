@@ -93,7 +93,7 @@ def _auth(auth: Draft | None, kind: str) -> Iterator[CredentialUse]:
     try:
         use = read_auth(plain_data(auth))
     except ShapeError:
-        return  # lint says what is wrong with it
+        return  # lint reports what is wrong with it
     yield CredentialUse(use.entry, _KINDS.get(use.scheme, kind), auth.span)
 
 

@@ -28,7 +28,7 @@ TITLES = {
 }
 
 MANY = 3
-"""Marks of another dialect from which one finding on the whole file says more than one finding on each."""
+"""Marks of another dialect from which one finding on the whole file is clearer than one finding on each."""
 
 _STEP_MARKS = {
     "case": Dialect.CASE,

@@ -1,6 +1,6 @@
 """A YAML document that can be edited and written back: what nobody edits stays byte for byte.
 
-Nodes remember the text they were read from. A node that did not change is written as it was, moved to its new column
+Nodes retain the text they were read from. A node that did not change is written as it was, moved to its new column
 if its parent moved; a changed block is written entry by entry, so comments and layout of the other entries stay.
 Aliases are leaves: their content is edited once, at the anchor.
 """

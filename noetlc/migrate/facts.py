@@ -53,7 +53,7 @@ class StepFacts(NamedTuple):
 
 
 class VarsPlan(NamedTuple):
-    """ReadAt each variable of `vars` lives in v10."""
+    """Where v10 stores each variable of `vars`."""
 
     in_workload: frozenset[str]
     initial: frozenset[str]

@@ -65,7 +65,7 @@ class NameScope:
         self.reports: list[tuple[str, str]] = []
 
     def result_is(self, name: str) -> None:
-        """Say where the result is read, if not at the usual place."""
+        """Record where the result is read, if not at the usual place."""
         self._base = name
 
     # ---- the renaming

@@ -34,7 +34,7 @@ RETRY_SETTINGS = frozenset(
     {*_ATTEMPTS, "initial_delay", "delay", "delay_seconds", "backoff_multiplier", "multiplier"}
     | {"backoff", "backoff_factor", "max_delay", "jitter", "when", "max_pages"}
 )
-"""What a `retry` of another dialect may say, besides other inputs of its task."""
+"""What a `retry` of another dialect may contain, besides other inputs of its task."""
 _REDUCERS = frozenset({"sum", "min", "max", "count", "any", "all", "first", "last", "append", "extend", "merge"})
 _REDUCER_WORDS = {"add": "sum", "increment": "sum", "incr": "sum", "concat": "extend", "set": "last", "replace": "last"}
 
@@ -168,7 +168,7 @@ class PolicyRewriter:
             self._shared(then, shared, shared.value)
 
     def _scoped(self, then: Map, patch: Map, source: MapEntry) -> None:
-        """Write each key to the scope where it lives; a patch of one scope keeps its layout."""
+        """Write each key to the scope that stores it; a patch of one scope keeps its layout."""
         targets = [self._target(pair.key) for pair in patch.pairs]
         scopes = {scope for scope, _ in targets}
         for pair, (_, name) in zip(patch.pairs, targets, strict=True):
@@ -398,7 +398,7 @@ def retry_then(settings: Map, log: RewriteLog, span: Span | None) -> Map:
 
 
 def attempts_of(settings: Map) -> str:
-    """Return how often a retry may run its task, as an expression; empty where it does not say."""
+    """Return how often a retry may run its task, as an expression; empty where it does not specify."""
     found = _first(settings, *_ATTEMPTS, "max_pages")
     return _number(found) if isinstance(found, Leaf) else ""
 

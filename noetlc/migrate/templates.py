@@ -68,7 +68,7 @@ def renamed_text(text: str, renaming: Renaming) -> str:
 
 
 def rename_in_leaf(source: str, leaf: Leaf, renaming: Renaming) -> bool:
-    """Rename inside a scalar, keeping its quotes and layout; say whether anything changed."""
+    """Rename inside a scalar, keeping its quotes and layout; return whether anything changed."""
     if leaf.source is None or leaf.changed or not leaf.is_template or source[leaf.source.span.start] in "&!":
         return False
     text = leaf.source.text

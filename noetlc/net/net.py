@@ -131,7 +131,7 @@ class NetStep(Record):
     endings: tuple[Boundary, ...]
     arcs: tuple[NetArc, ...]
     widths: tuple[int | None, ...] = ()
-    """For each loop, outermost first, how many iterations run at once; None where a template says."""
+    """For each loop, outermost first, how many iterations run at once; None where a template decides."""
     where: Where | None = None
     pipeline: Pipeline | None = None
     """The code between gate and router, for drawings."""
@@ -214,7 +214,7 @@ class ArcSummary(NamedTuple):
 
 
 class StepSummary(Record):
-    """Everything that the net needs to know about a step."""
+    """Everything that the net needs of a step."""
 
     name: str
     ends: PipelineEnds

@@ -74,7 +74,7 @@ def _location(path: str, range: Range) -> dict[str, Any]:
 
 
 def _artifact(path: str) -> dict[str, str]:
-    """A relative path is a relative reference; the reader knows the checkout it belongs to."""
+    """A relative path is a relative reference; the reader resolves it in its checkout."""
     uri = quote(path.replace(os.sep, "/").encode("utf-8", "surrogateescape"))
     return {"uri": f"file://{uri}" if uri.startswith("/") else uri}
 

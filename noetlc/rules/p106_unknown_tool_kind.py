@@ -13,7 +13,7 @@ from noetlvm.language.tool_kinds import ENTRY_POINT_GROUP, PLUGIN_KINDS, find_ki
 from noetlvm.nearest import nearest
 
 _LEFT_TO_OTHERS = frozenset({"sink"})
-"""Kinds of the older dialect: their own rules say what became of them."""
+"""Kinds of the older dialect: their own rules explain what replaced them."""
 
 
 class UnknownToolKind(Rule):

@@ -1,4 +1,4 @@
-"""P302: a policy rule that does not say what to do."""
+"""P302: a policy rule that does not specify what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P307: a `retry` that does not say how often."""
+"""P307: a `retry` that does not specify how often."""
 
 from __future__ import annotations
 

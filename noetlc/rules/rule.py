@@ -58,7 +58,7 @@ class Rule:
     """Whether the rule also runs on a file that could be read in part only: not if it looks for what is absent."""
 
     stops_compiler: ClassVar[bool] = True
-    """Whether code generation relies on the rule: its errors stop the compiler whatever comments or settings say."""
+    """Whether code generation relies on the rule: comments and settings do not lift its errors."""
 
     def __init_subclass__(cls) -> None:
         code, _, name = cls.__module__.rpartition(".")[2].partition("_")

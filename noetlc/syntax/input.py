@@ -52,9 +52,9 @@ def looks_like_playbook(data: bytes) -> bool:
     """True if a YAML file's top level has a NoETL `apiVersion`, `kind: Playbook` or a `workflow`.
 
     It does not parse or decode, so that a folder of a thousand manifests costs little, and it never raises. It may
-    accept a file that is not quite a playbook (lint then says what is missing), but must not miss one.
+    accept a file that is not quite a playbook (lint then reports what is missing), but must not miss one.
     """
-    if data.startswith(_UTF16_MARKS):  # not allowed, but lint can only say so about files it finds
+    if data.startswith(_UTF16_MARKS):  # not allowed, but lint can only report files it finds
         data = data[2:].replace(b"\0", b"")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data:

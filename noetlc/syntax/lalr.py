@@ -2,7 +2,7 @@
 
 Lark reads the grammars and builds the tables; this module only runs them. Why a driver of our own:
 the choice of a token depends on what the parser can shift (a key is a keyword only where the grammar has one), and
-importing lark would double a linter's start-up time. It knows nothing about YAML or templates.
+importing lark would double a linter's start-up time. It is independent of YAML and templates.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ _CHECKOUT = _PACKAGE.parent / "grammar"
 _TABLE_FORMAT = 1
 
 GRAMMARS = {"playbook": True, "expression": False, "assembly": False}
-"""Each grammar, and whether its literals stay in the tree: a playbook's keys carry places, an operator says it all."""
+"""Each grammar, and whether its literals stay in the tree: a playbook's keys carry places, an operator needs none."""
 
 
 @cache

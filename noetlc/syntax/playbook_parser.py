@@ -136,7 +136,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "arc": ("step",),
     "rule_else": ("then",),
 }
-"""Object rules of `grammar/playbook.lark` and their required keys. Where a rule of the linter has more to say about
+"""Object rules of `grammar/playbook.lark` and their required keys. Where a rule of the linter explains more about
 an absent key (a policy without `rules`, a `then` without `do`), the key is that rule's and not listed here."""
 
 _TERMINAL_TITLES = {

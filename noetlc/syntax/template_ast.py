@@ -2,7 +2,7 @@
 
 Every node has a span of offsets in the template's own text; the caller maps them to
 the file. An expression's span holds its parentheses, so the text under a span reads as the same expression. Nodes are
-named as Jinja2 names them. Nothing here knows what a name, a filter or a test means.
+named as Jinja2 names them. Nothing here defines what a name, a filter or a test means.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Expression(Node):
 
 
 class Error(Expression):
-    """Placeholder for text that could not be parsed; a problem says why."""
+    """Placeholder for text that could not be parsed; a problem gives the reason."""
 
 
 class Name(Expression):

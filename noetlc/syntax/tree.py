@@ -1,6 +1,6 @@
 """Walks over the playbook's syntax tree, and copies of it with changes.
 
-Both work from the fields of the classes in `ast.py`, so a key that is added there is walked over and copied too.
+Both work from the fields of the classes in `ast.py`, so a key that is added there is visited and copied too.
 """
 
 from __future__ import annotations

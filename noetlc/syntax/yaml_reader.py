@@ -96,7 +96,7 @@ _DAMAGING = frozenset({ProblemKind.YAML_SYNTAX, ProblemKind.TOO_LARGE, ProblemKi
 
 
 class _UnreadableError(Exception):
-    """Reading cannot go on; the problem says why."""
+    """Reading cannot go on; the problem gives the reason."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

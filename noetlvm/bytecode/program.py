@@ -228,5 +228,5 @@ def _expression(name: str, expression: ExpressionCode | None) -> Iterator[Addres
 
 
 def usual_name(path: str) -> str:
-    """Return what a playbook of this path is called unless it says otherwise."""
+    """Return what a playbook of this path is called unless it specifies otherwise."""
     return path.rpartition("/")[2]

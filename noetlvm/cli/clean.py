@@ -35,7 +35,7 @@ def clean(
     ] = None,
     as_json_object: Json = False,
 ) -> int:
-    """Remove stored results that no event refers to, and if you say so, executions that ended long ago.
+    """Remove stored results that no event refers to, and on request, executions that ended long ago.
 
     An execution that has not ended stays, and so does one whose parent or child stays.
 

@@ -54,7 +54,7 @@ def conformance(
     junit: Annotated[str | None, Option(metavar="FILE", help="Also write a report in the format of JUnit.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Run the conformance suite, and say which cases fail and which requirements no case checks.
+    """Run the conformance suite, and list which cases fail and which requirements no case checks.
 
     With a service, every case must also give the log that the embedded engine writes, up to identifiers, times, and the
     order that the definition leaves open.
@@ -121,7 +121,7 @@ def _cases(
 
 
 def _require_service_options(mode: ConformanceMode, store: str | None, wake: str | None) -> None:
-    """Refuse what a mode would not use: a run that ignores it says nothing about it."""
+    """Refuse what a mode would not use: a run that ignores it does not test it."""
     if mode is ConformanceMode.EMBEDDED and store is not None:
         raise CommandError("--store needs --mode sqlite or --mode postgres: embedded cases run in memory")
     if mode is not ConformanceMode.POSTGRES and wake is not None:

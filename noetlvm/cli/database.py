@@ -128,7 +128,7 @@ def find_execution(reader: StoreReader, text: str | None, options: str = "") -> 
 
 
 def _hint(reader: StoreReader, text: str, options: str) -> str:
-    """Say what was probably meant: an identifier that is nearly the same, or a playbook's latest execution."""
+    """Return what was probably meant: an identifier that is nearly the same, or a playbook's latest execution."""
     rows = reader.executions()
     for row in rows:
         if text in (row.name, row.path):

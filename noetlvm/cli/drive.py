@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 INPUTS_VARIABLE = "NOETLVM_INPUTS"
-"""`off`: the log does not say what tools were given."""
+"""`off`: the log does not record what tools were given."""
 
 Begin: TypeAlias = "Callable[[Engine], Sequence[str]]"
 """Starts executions and returns their ids."""
@@ -61,7 +61,7 @@ class RunOptions(Record):
 
 
 def records_inputs() -> bool:
-    """Return whether the log says what tools were given."""
+    """Return whether the log records what tools were given."""
     return os.environ.get(INPUTS_VARIABLE, "") not in ("0", "off", "no", "false")
 
 

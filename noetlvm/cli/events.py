@@ -75,7 +75,7 @@ def _is_named(event: str, wanted: str) -> bool:
 def _followed(reader: StoreReader, execution_id: str) -> Iterator[Recorded]:
     seq = 0
     while True:
-        row = reader.execution(execution_id)  # before the events: what it says has ended has all of them
+        row = reader.execution(execution_id)  # before the events: an execution that it marks as ended has all of them
         for recorded in reader.events(execution_id, seq):
             seq = recorded.seq
             yield recorded

@@ -103,7 +103,7 @@ def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
 def _of_the_decisions(
     reader: StoreReader, row: Execution, bundle: Bundle, recorded_with: Bundle | None, fetch: Callable[[str], bytes]
 ) -> Iterator[Disagreement]:
-    """Yield where the bundle would have decided something else than the log says: the first place, or none."""
+    """Yield where the bundle would have decided something else than the log records: the first place, or none."""
     from noetlvm.machine.payload import Offload
     from noetlvm.replay.exact import replay_exactly
 

@@ -48,7 +48,7 @@ Durability = Annotated[
     ),
 ]
 EndingJson = Annotated[bool, Option("--json", help="Print nothing but one JSON object at the end.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing unless something fails.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing unless something fails.")]
 OneExecution = Annotated[str, Argument(metavar="EXECUTION", help="Identifier, or enough of it.")]
 ServerUrl = Annotated[str | None, Option("--server", metavar="URL", help="Server to use. [default: $NOETLVM_SERVER]")]
 TokenFile = Annotated[

@@ -26,7 +26,7 @@ class TaskAttempt(NamedTuple):
     """What its rules decided."""
     seconds: float | None
     inputs: dict[str, Any] | None
-    """None: the log does not say."""
+    """None: the log does not record it."""
     result: Any
     printed: str
     error: dict[str, Any] | None

@@ -352,13 +352,13 @@ class FirstFailure(NamedTuple):
     task: str = ""
     attempt: int = 0
     place: str = ""
-    """File, line and column of the rule that said `fail`; of the task, if no rule did."""
+    """File, line and column of the rule that decided `fail`; of the task, if no rule did."""
     inputs: dict[str, Any] | None = None
     """What the task's tool was given, secrets taken out."""
 
 
 def first_failure(reader: StoreReader, ending: Ending) -> FirstFailure | None:
-    """Return the first failure, with what the log says of it."""
+    """Return the first failure, with its details from the log."""
     if not ending.failures:
         return None
     failure = ending.failures[0]

@@ -19,7 +19,7 @@ SUCCESS = 0
 FAILURE = 1
 """The command ran, and the answer is no: findings, a failed execution, a difference."""
 CANNOT_RUN = 2
-"""The command could not do its work: wrong options, unusable files. A message says why."""
+"""The command could not do its work: wrong options, unusable files. A message gives the reason."""
 INTERRUPTED = 130
 """Ctrl-C."""
 

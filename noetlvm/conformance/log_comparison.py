@@ -6,7 +6,7 @@ its number: by the arcs that led to its step run, from the first token on, and i
 counts. Not compared are
 
 - identifiers: of executions, bundles, events, tokens, step runs, leases, and the name of the result store;
-- times: timestamps and durations, and keys of `ctx` that hold one, as a case says (`timed`);
+- times: timestamps and durations, and keys of `ctx` that hold one, as a case specifies (`timed`);
 - how results of iterations are grouped in storage (`stored`), which depends on the order in which they end.
 
 Everything else is: names, data, task numbers, labels, attempts, and the logs of child executions.

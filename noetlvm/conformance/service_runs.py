@@ -76,7 +76,7 @@ class ServiceMode:
             client.close()
 
     def run(self, bundle: bytes, given: dict[str, Any], expected: RunResult, *, scripted: bool = True) -> RunResult:
-        """Run a bundle as a case says. `expected` says when an execution that does not end is at rest."""
+        """Run a bundle as a case specifies. `expected` says when an execution that does not end is at rest."""
         id = self.client.register(bundle)["bundle"]
         if scripted:
             self.host.play(id, given.get("tools", {}))

@@ -26,7 +26,7 @@ Provider: TypeAlias = Callable[[Mapping[str, Any]], SecretSource]
 
 
 class ProviderError(Exception):
-    """A source cannot be reached. The message says why, and quotes nothing of its content."""
+    """A source cannot be reached. The message gives the reason, and quotes nothing of its content."""
 
 
 def json_object(text: str) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """How an execution would have continued from a state, with an edited playbook and the outcomes that the log has.
 
-Nothing is called. Time passes as the log says that calls took; pauses and cancellations of the log are not repeated. It
+Nothing is called. Time passes as calls took in the log; pauses and cancellations of the log are not repeated. It
 ends with the execution, or at the first call of which the log has no outcome.
 """
 

@@ -127,7 +127,7 @@ def _outcome(call: CallTool, work: Work, recorded: RecordedCall | None, frame: F
 
 
 def objection(call: CallTool, recorded: RecordedCall | None, frame: Frame) -> str:
-    """Say why a recorded call does not answer this one; empty: it does."""
+    """Return why a recorded call does not answer this one; empty: it does."""
     if recorded is None or recorded.started is None:
         return "the log has no such call"
     if recorded.kind and recorded.kind != call.kind:

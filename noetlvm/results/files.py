@@ -39,7 +39,7 @@ class FileResults:
             path = self._path(key)
             if not _is_renewed(path, len(data)):
                 self._write(path, data)
-        # Also for files that exist: their writer may have died before it synced the folder.
+        # Also for files that exist: their writer may have crashed before it synced the folder.
         self._sync_folder(self.folder)
 
     def get(self, key: str) -> bytes:

@@ -1,6 +1,6 @@
 """Results as objects in a bucket of NATS JetStream.
 
-The client of NATS is asynchronous, so it lives in an event loop of its own thread. JetStream syncs its files every two
+The client of NATS is asynchronous, so it runs in an event loop of its own thread. JetStream syncs its files every two
 minutes unless the server is configured with `sync_interval: always`; durability across power cuts needs that, or
 replicas.
 """

@@ -67,7 +67,7 @@ def digest(history: History) -> str:
 
 
 class ReportError(Exception):
-    """A report cannot be continued so. The message says why."""
+    """A report cannot be continued so. The message gives the reason."""
 
 
 class Campaign:

@@ -80,7 +80,7 @@ def check(scenario: Scenario, history: History) -> list[Violation]:
 def check_log(
     document: Document, log: StoredLog, ctx: dict[str, Any] | None = None, *, is_steady: bool = False
 ) -> list[Violation]:
-    """Return what one log breaks; `ctx` is what it should come to, `is_steady` says that no clock was wrong.
+    """Return what one log breaks; `ctx` is what it should come to, `is_steady`: no clock was wrong.
 
     Any log may be checked whose playbook has guards, gates and args of the forms that random playbooks have.
     """

@@ -19,7 +19,7 @@ from typing import Any
 
 
 class KilledError(BaseException):
-    """Ends the code of a process that dies within a call. No handler of the process may catch it."""
+    """Ends the code of a process that crashes within a call. No handler of the process may catch it."""
 
 
 class StuckLoopError(Exception):

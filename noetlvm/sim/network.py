@@ -205,7 +205,7 @@ class Network:
                     self.loop.call_in(WORLD, _PING_SECONDS, self.cut, connection)
 
     def unanswered(self, process: Process, seconds: float) -> None:
-        """Lose the connections of a process that stops for so long that the other side gives up."""
+        """Lose the connections of a process that stops for so long that the other side closes them."""
         if seconds > _PING_SECONDS:
             self.loop.call_in(WORLD, _PING_SECONDS, self.died, process)
 

@@ -28,7 +28,7 @@ from noetlvm.testing.script import ScriptError
 
 
 def refused(problem: CompilationError) -> dict[str, Any]:
-    """Return the answer for a playbook that does not compile: its log says why, and nothing of it runs."""
+    """Return the answer for a playbook that does not compile: its log has the reason, and nothing of it runs."""
     events = refusal_events(Request("test", "", {}), "playbook_1", invalid_playbook("", problem.findings))
     return {"status": "refused", "events": [event._asdict() for event in events], "calls": []}
 
@@ -36,7 +36,7 @@ def refused(problem: CompilationError) -> dict[str, Any]:
 def run_given(
     texts: list[str], given: dict[str, Any], schedule: int | None = None, execution_id: str = EXECUTION_ID
 ) -> RunResult:
-    """Run playbooks, the main one first, as a case says."""
+    """Run playbooks, the main one first, as a case specifies."""
     main, *others = texts
     return run_playbook(
         main,

@@ -40,7 +40,7 @@ def event_of(found: Mapping[str, Any]) -> Event:
 
 
 def fold_log(envelopes: Iterable[Mapping[str, Any]], state: State | None = None) -> State:
-    """Return the state after the last event, from the first on or from a state that knows those before."""
+    """Return the state after the last event, from the first on or from a state that includes those before."""
     state = state or State()
     for found in envelopes:
         apply(state, event_of(found), datetime.fromisoformat(found["timestamp"]).timestamp())
@@ -48,7 +48,7 @@ def fold_log(envelopes: Iterable[Mapping[str, Any]], state: State | None = None)
 
 
 def state_view(state: State) -> dict[str, Any]:
-    """Return what everybody who knows the language can say of a state."""
+    """Return the part of a state that the language defines."""
     return shown(  # type: ignore[no-any-return]  # a mapping stays one
         {
             "status": "paused" if state.paused else state.status,

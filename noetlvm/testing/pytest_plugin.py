@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from noetlvm.testing import RunResult
 
 SCHEDULES = 10
-"""Schedules that `run_schedules` runs, unless the test says otherwise."""
+"""Schedules that `run_schedules` runs, unless the test specifies otherwise."""
 
 
 @pytest.fixture

@@ -43,12 +43,12 @@ class Script:
         self._used = dict.fromkeys(scripts, 0)
 
     def answer(self, step: str, iteration: str, call: CallTool) -> Answer | None:
-        """Return the answer to a call; None if the script says nothing of its task."""
+        """Return the answer to a call; None if the script has nothing for its task."""
         key = self._key(step, iteration, call.label)
         return None if key is None else read_answer(self._next(key), call)
 
     def knows(self, step: str, iteration: str, label: str) -> bool:
-        """Return whether the script says anything of a task."""
+        """Return whether the script has an answer for a task."""
         return self._key(step, iteration, label) is not None
 
     def _key(self, step: str, iteration: str, label: str) -> str | None:
@@ -81,7 +81,7 @@ def read_answer(written: Any, call: CallTool) -> Answer:
 
 
 def _tried(answers: list[Any], takes: float, call: CallTool) -> Answer:
-    """Try once, and again after each retryable error as often as `spec.retries` says."""
+    """Try once, and again after each retryable error as often as `spec.retries` allows."""
     spent = 0.0
     outcome: Outcome = error("script", f"`{call.label}` has no tries")
     for written in answers[: 1 + call.spec.get("retries", 0)]:

@@ -42,7 +42,7 @@ class EndlessError(AssertionError):
 
 
 class NotTheFoldError(AssertionError):
-    """The live state differs from what the log says."""
+    """The live state differs from the log's."""
 
 
 class VirtualClock:
@@ -85,7 +85,7 @@ class VirtualClock:
 
 
 class ScriptedTools:
-    """Answers calls as a script says, and notes them."""
+    """Answers calls by a script, and records them."""
 
     def __init__(self, script: Script, clock: VirtualClock) -> None:
         self.engine: Engine | None = None

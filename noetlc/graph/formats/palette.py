@@ -48,7 +48,7 @@ def asset(name: str) -> str:
 
 @cache
 def standalone_style() -> str:
-    """Return the picture's style with colours written out: many a viewer of SVG files knows no variables."""
+    """Return the picture's style with colours written out: many a viewer of SVG files does not support variables."""
     css = asset("picture.css")
     light = _NAME.sub(lambda name: LIGHT[name[1]], css)
     dark = _NAME.sub(lambda name: DARK[name[1]], css)
@@ -56,7 +56,7 @@ def standalone_style() -> str:
 
 
 def variables() -> str:
-    """Return the colours as variables: by the viewer's wish, unless the page says otherwise."""
+    """Return the colours as variables: by the viewer's wish, unless the page specifies otherwise."""
     light, dark = ("; ".join(f"--{name}: {value}" for name, value in one.items()) for one in (LIGHT, DARK))
     return (
         f":root {{ color-scheme: light; {light} }}\n"

@@ -79,7 +79,7 @@ def _room(cell: int, cells: Cells, x: list[float], left: list[int], right: list[
     if right[cell] >= 0:
         other = right[cell]
         most = x[other] - cells.sizes[other].width / 2 - GAP - half - margin
-    # Where it stands now always suits, whatever rounding says.
+    # Where it stands now always suits, whatever the rounding.
     return min(least, x[cell]), max(most, x[cell])
 
 

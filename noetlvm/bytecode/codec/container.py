@@ -1,4 +1,4 @@
-"""The container of a bundle: a header, then numbered sections. It knows nothing of what is in them.
+"""The container of a bundle: a header, then numbered sections. It is independent of their contents.
 
 Eight bytes of header: magic, format major and minor, instruction set, a reserved zero. Then how many sections there
 are, so that a bundle that was cut short is never a good one, and for each its number, its length and its payload, the
@@ -35,7 +35,7 @@ SECTIONS: dict[str, int] = {
     "workload": 14,
     DEBUG: 15,
 }
-"""The number of every section. An odd one is optional: a reader that does not know it skips it."""
+"""The number of every section. An odd one is optional: a reader that does not support it skips it."""
 
 REQUIRED = ("metadata", "constants", "net")
 """Sections that every bundle has; any other is left out where it would be empty."""
@@ -48,7 +48,7 @@ class Section(Record):
     """Where a section lies in a bundle."""
 
     id: str
-    """Its name, or `#` and its number if this version does not know it."""
+    """Its name, or `#` and its number if this version does not support it."""
     frame: tuple[int, int]
     """From its head to its end."""
     payload: tuple[int, int]

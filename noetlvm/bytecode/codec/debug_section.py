@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOVE_MAX: Final = 8 * OPERAND_MAX + 7
-"""The largest move: a signed number of lines, and two bits that say so."""
+"""The largest move: a signed number of lines, and two bits that mark it."""
 
 
 def _signed(zigzag: int) -> int:

@@ -1,4 +1,4 @@
-"""Reads a bundle back into a program, or refuses it with one `MalformedBundleError`. `layout` says what is where.
+"""Reads a bundle back into a program, or refuses it with one `MalformedBundleError`. `layout` defines what is where.
 
 Decoding is canonical: a bundle is read only if encoding the program again would give the same bytes (a newer minor
 version and unknown optional sections aside). That is not tried out but made sure of on the way: values and operands in
@@ -377,7 +377,7 @@ class Pools:
         return Instruction(opcode, tuple(operands))
 
     def _fail_where_it_breaks(self, at: int, end: int, area: Area) -> NoReturn:
-        """Say what is wrong with the first bytes that are no instruction."""
+        """Report the first bytes that are no instruction."""
         reader, pattern = self.reader, _INSTRUCTION[area]
         while word := pattern.match(reader.data, at, end):
             at = word.end()

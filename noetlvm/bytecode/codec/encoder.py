@@ -1,4 +1,4 @@
-"""Writes a program as a bundle: the same program, the same bytes. `layout` says what goes where.
+"""Writes a program as a bundle: the same program, the same bytes. `layout` defines what goes where.
 
 Each constant and each expression is in a pool once, numbered in the order in which the decoder meets it first:
 expressions by the pipelines, then the net; constants by the expressions, then the pipelines, the net and the metadata.

@@ -2,7 +2,7 @@
 
 A library would build everything first and return objects without offsets. This reader states the type it expects, so
 that every refusal names a byte; it takes only the shortest form of each value, so that equal values have equal bytes;
-and it counts what it makes before it makes it. It knows the values of the language and nothing of programs.
+and it counts what it makes before it makes it. It handles the values of the language, not programs.
 """
 
 from __future__ import annotations

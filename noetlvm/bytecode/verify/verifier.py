@@ -166,7 +166,7 @@ def check_steps(playbook: PlaybookCode) -> frozenset[str]:
 
 
 class StepChecks:
-    """Checks steps, remembering what is in order: many loops may share an iterator's name or a list of reducers."""
+    """Checks steps, and records what is in order: many loops may share an iterator's name or a list of reducers."""
 
     def __init__(self) -> None:
         self._iterators = Plain(VARIABLE)

@@ -27,7 +27,7 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     long_ago = time.time_ns() - 10**12
     os.utime(file, ns=(long_ago, long_ago))
     cache = open_cache(SETTINGS)
-    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(file.read_bytes()), True, (row(),)))
+    cache.store("a.yaml", stamp_of("a.yaml"), Result(content_digest(file.read_bytes()), True, (row(),)))
     cache.save()
     return file
 
@@ -85,7 +85,7 @@ def test_an_entry_that_somebody_changed_is_not_used(cached: Path) -> None:
 
 def test_a_file_found_to_be_no_playbook_is_checked_when_it_is_named(cached: Path) -> None:
     cache = open_cache(SETTINGS)
-    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, None))
+    cache.store("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, None))
     cache.save()
     assert recall(named=True) is None
     found = recall(named=False)
@@ -95,7 +95,7 @@ def test_a_file_found_to_be_no_playbook_is_checked_when_it_is_named(cached: Path
 
 def test_a_file_that_was_named_but_is_no_playbook_is_left_alone_when_found(cached: Path) -> None:
     cache = open_cache(SETTINGS)
-    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, (row(),)))
+    cache.store("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), False, (row(),)))
     cache.save()
     found = recall(named=False)
     assert found is not None
@@ -110,7 +110,7 @@ def test_a_deleted_file_is_forgotten(cached: Path) -> None:
 def test_a_cache_that_cannot_be_written_is_no_error(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOETLC_CACHE", str(cached))  # a file, so no folder can be made of it
     cache = open_cache(SETTINGS)
-    cache.remember("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
+    cache.store("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
     cache.save()
     assert cached.read_text() == "kind: Playbook\n"
 
@@ -118,7 +118,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(cached: Path, monkeypatch: p
 def test_no_cache_writes_nothing(cached: Path) -> None:
     before = {file: file.read_bytes() for file in (cached.parent / "cache").iterdir()}
     cache = no_cache()
-    cache.remember("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
+    cache.store("a.yaml", stamp_of("a.yaml"), Result("digest", True, ()))
     cache.save()
     assert {file: file.read_bytes() for file in (cached.parent / "cache").iterdir()} == before
 
@@ -127,7 +127,7 @@ def test_a_changed_plugin_forgets_everything(cached: Path) -> None:
     plugin = cached.with_name("plugin.py")
     plugin.write_text("KIND = 1\n")
     cache = open_cache(SETTINGS)
-    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), True, (), (str(plugin),)))
+    cache.store("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), True, (), (str(plugin),)))
     cache.save()
     assert recall() is not None
     plugin.write_text("KIND = 12\n")
@@ -141,7 +141,7 @@ def test_a_plugin_that_is_installed_on_any_import_path_forgets_everything(
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     cache = open_cache(SETTINGS)
-    cache.remember("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), True, ()))
+    cache.store("a.yaml", stamp_of("a.yaml"), Result(content_digest(cached.read_bytes()), True, ()))
     cache.save()
     assert recall() is not None
     (folder / "plugin.dist-info").mkdir()
