@@ -541,7 +541,7 @@ any `PYTHONHASHSEED`.
     noetlvm sim --seeds 100..199 --jobs 2
 
 It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one. `--embedded` simulates the
-embedded engine instead, on the same playbooks: one process that is server and worker, dies, and is resumed by the next.
+embedded engine instead, on the same playbooks: one process that is server and worker, crashes, and is resumed by the next.
 
 ## What is real and what is simulated
 | real | simulated |
@@ -558,7 +558,7 @@ and of workers jump and drift; monotonic time does not. Servers make a snapshot 
 thousand, so that those that restart or lose a race begin with one.
 
 ## How to read a failure
-The first lines say what is broken and how to repeat it:
+The first lines show what is broken and how to repeat it:
 
     seed 4711 breaks 2 times; first: effects: `0001/1#2` runs 2 times under 1 leases (execution 0001, event 22)
     reproduce: noetlvm sim --seeds 4711..4711
