@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from noetlc.finding import Edit, Fix
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
-from noetlvm.language.tool_kinds import SPEC, builtin_kinds, find_kind
+from noetlvm.language.tool_kinds import SPEC, ToolKind, builtin_kinds, find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, TaskView
-    from noetlvm.language.tool_kinds import ToolKind
 
 
 class Respelling(NamedTuple):

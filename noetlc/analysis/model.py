@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from noetlc.analysis.names import Access, Reading
+from noetlc.analysis.names import Access, Definitions, Reading
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
 from noetlc.syntax.scalar_offsets import Offsets, scalar_offsets, span_through
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from noetlc.analysis.flow import Flow
     from noetlc.analysis.inputs import Respelling
     from noetlc.analysis.label_paths import LabelPaths
-    from noetlc.analysis.names import Definitions
     from noetlc.analysis.taint import SecretRead
     from noetlc.analysis.workbook_calls import NamesBeforeLabels
 

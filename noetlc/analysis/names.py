@@ -9,20 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from noetlc.analysis.inputs import ON_ANY_TASK
-from noetlc.syntax import nodes
+from noetlc.syntax import ast, nodes
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import TEMPLATES_CACHED
 from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
-from noetlvm.language.methods import METHODS
+from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, TemplatePosition, given_fields
 from noetlvm.language.tests import TESTS
 from noetlvm.record import IdentityRecord, Record, changed
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, Site, TaskView
-    from noetlc.syntax import ast
-    from noetlvm.language.methods import Signature
 
 
 FOR_LOOP = "loop"

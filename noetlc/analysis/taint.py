@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from noetlc.analysis.model import thens
+from noetlc.analysis.model import Model, Owner, Site, TaskView, thens
 from noetlc.syntax import ast
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.methods import METHODS
 from noetlvm.language.scopes import FIELDS, Shape, TemplatePosition
-from noetlvm.language.tool_kinds import find_kind
+from noetlvm.language.tool_kinds import Input, Language, find_kind
 from noetlvm.record import Record
-
-if TYPE_CHECKING:
-    from noetlc.analysis.model import Model, Owner, Site, TaskView
-    from noetlvm.language.tool_kinds import Input, Language
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -7,14 +7,12 @@ interface.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlc.finding import Severity
+from noetlc.finding import Finding, Fix, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from noetlc.finding import Finding, Fix
     from noetlc.syntax.span import Source, Span
 
 

@@ -1,7 +1,6 @@
 """P003: the text is not YAML."""
 
-from noetlc.finding import Severity
-from noetlc.rules.problem_rule import ProblemRule
+from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 
 

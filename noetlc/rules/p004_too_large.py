@@ -1,7 +1,6 @@
 """P004: the document is over one of the limits for reading."""
 
-from noetlc.finding import Severity
-from noetlc.rules.problem_rule import ProblemRule
+from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 
 

@@ -1,7 +1,6 @@
 """P008: a YAML tag that has no meaning in a playbook."""
 
-from noetlc.finding import Severity
-from noetlc.rules.problem_rule import ProblemRule
+from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 
 

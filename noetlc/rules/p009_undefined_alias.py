@@ -1,7 +1,6 @@
 """P009: an alias without an anchor."""
 
-from noetlc.finding import Severity
-from noetlc.rules.problem_rule import ProblemRule
+from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 
 

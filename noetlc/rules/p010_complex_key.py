@@ -2,9 +2,7 @@
 
 import re
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Fix, Severity
-from noetlc.rules.problem_rule import ProblemRule
+from noetlc.rules.rule import Edit, Fix, Model, ProblemRule, Severity
 from noetlc.syntax.span import Problem, ProblemKind, Span
 
 _UNQUOTED_TEMPLATE = re.compile(r"\{\{[^\"\n{}]*\}\}(?=[ \t]*(#.*)?$)", re.MULTILINE)

@@ -1,8 +1,6 @@
 """P011: a key that YAML reads as a number, a boolean or null."""
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Fix, Severity
-from noetlc.rules.problem_rule import ProblemRule
+from noetlc.rules.rule import Edit, Fix, Model, ProblemRule, Severity
 from noetlc.syntax.span import Problem, ProblemKind
 
 

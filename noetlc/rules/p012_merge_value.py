@@ -1,7 +1,6 @@
 """P012: a merge key whose value cannot be merged."""
 
-from noetlc.finding import Severity
-from noetlc.rules.problem_rule import ProblemRule
+from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 
 

@@ -1,9 +1,6 @@
 """P020: a key that its object does not have."""
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.problem_rule import ProblemRule
-from noetlc.rules.rule import OTHER_WORDS, migration_fix
+from noetlc.rules.rule import OTHER_WORDS, Edit, Finding, Fix, Model, ProblemRule, Severity, migration_fix
 from noetlc.syntax import ast
 from noetlc.syntax.ast import yaml_key
 from noetlc.syntax.span import Problem, ProblemKind

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlvm.nearest import nearest
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import ClaimRule
+from noetlc.rules.rule import ClaimRule, Finding, Model, Severity
 from noetlc.syntax.span import Problem
 
 ADMIT_SHAPE = "`spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}, {else: {then: {allow: false}}}]}}}`"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from noetlc.analysis.guards import OTHER_NAMES
 from noetlc.analysis.inputs import rename_to_when
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
 from noetlc.rules.p026_step_when import ADMIT_SHAPE
-from noetlc.rules.rule import ClaimRule
+from noetlc.rules.rule import ClaimRule, Finding, Model, Severity
 from noetlc.syntax.playbook_parser import TITLES
 from noetlc.syntax.span import Problem
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.names import LABEL, NAME_CHARS_MAX, ONE_LINE, STEP_NAME, VARIABLE, WORD
 

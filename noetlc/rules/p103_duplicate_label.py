@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, TaskView
-from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import TaskView
+from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
 
 
 class DuplicateLabel(Rule):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import rewrite
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ENTRY_POINT_GROUP, PLUGIN_KINDS, find_kind, kind_names, why_unusable
 from noetlvm.nearest import nearest

@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator
 
 from noetlc.analysis.credentials import NamedEntry, entries_read, implied_keychain, named_entries
-from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule, migration_fix
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity, migration_fix
 from noetlc.syntax.span import Span
 from noetlvm.nearest import did_you_mean
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
 
 
 class DuplicateCredential(Rule):

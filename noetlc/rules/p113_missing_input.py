@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import inputs, is_unknown, rename, typed_tasks
-from noetlc.analysis.model import Model, TaskView
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import TaskView
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import one_of
 from noetlvm.language.tool_kinds import Choice, Input, ToolKind

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import inputs, is_unknown, rewrite, typed_tasks
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
 from noetlc.rules.p324_misplaced_patch import PATCHES
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.finding import Severity
-from noetlc.rules.rule import RefusalRule
+from noetlc.rules.rule import RefusalRule, Severity
 
 
 class WorkbookArguments(RefusalRule):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import TemplateProblemRule
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Severity, TemplateProblemRule
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_mistakes import go_stretch
 from noetlvm.record import changed

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
 from noetlc.analysis.names import applications
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlvm.language.filters import FILTERS, REJECTED_FILTERS
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import TESTS

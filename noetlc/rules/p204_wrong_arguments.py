@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
 from noetlc.analysis.names import Application, applications
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 
 
 class WrongArguments(Rule):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlvm.language.scopes import NAMESPACES, VISIBLE, TemplatePosition
 
 _SERVER_SIDE = frozenset({TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS})

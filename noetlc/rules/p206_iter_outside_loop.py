@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Site
+from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import TemplatePosition
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Site
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import TemplateProblemRule
+from noetlc.analysis.model import Site
+from noetlc.rules.rule import Finding, Model, Severity, TemplateProblemRule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import TemplatePosition

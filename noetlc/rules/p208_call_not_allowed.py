@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
 from noetlc.analysis.names import TemplateNames
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FUNCTIONS

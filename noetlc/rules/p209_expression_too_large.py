@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.finding import Severity
-from noetlc.rules.rule import TemplateProblemRule
+from noetlc.rules.rule import Severity, TemplateProblemRule
 
 _DEEP = "(" * 80 + "ctx.total" + ")" * 80
 

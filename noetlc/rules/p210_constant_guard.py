@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.guards import decide
-from noetlc.analysis.model import Model
 from noetlc.analysis.names import Reading
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from noetlc.analysis.model import Model, Site
+from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse, Reading
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.events import BOUNDARY

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Site, patches, thens
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import Site, patches, thens
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import NAMESPACES, TemplatePosition

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Site
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import Site
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_parser import parse_template

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Site
+from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
-from noetlc.finding import Finding, Severity
 from noetlc.net.source import Precedence, source_net
-from noetlc.rules.rule import OTHER_NAMES, Rule, migration_fix
+from noetlc.rules.rule import OTHER_NAMES, Finding, Model, Rule, Severity, migration_fix
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, TemplatePosition
 from noetlvm.nearest import did_you_mean

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from noetlc.analysis.model import Model, Site, TaskView
+from noetlc.analysis.model import Site, TaskView
 from noetlc.analysis.names import Access, NameUse, Reading
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlc.syntax.nodes import plain
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, NAMESPACES, Shape, TemplatePosition, given_fields

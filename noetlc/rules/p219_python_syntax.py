@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import typed_tasks
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span

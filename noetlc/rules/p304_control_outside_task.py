@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import TITLES

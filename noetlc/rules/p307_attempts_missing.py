@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.flow import DEFAULT_ATTEMPTS
-from noetlc.analysis.model import Model, thens
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import thens
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.guards import OTHER_NAMES, Choice, FirstMatch, first_match_lists
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule, migration_fix
+from noetlc.rules.rule import Finding, Model, Related, Rule, Severity, migration_fix
 from noetlc.syntax.span import Problem, ProblemKind, Span
 
 _OF_THEN = {"rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"), "admit_rule": ("allow",)}

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from noetlc.analysis.flow import tool_can_fail
 from noetlc.analysis.formulas import ERROR_OUTCOME
 from noetlc.analysis.guards import decide, names_read
-from noetlc.analysis.model import Model, TaskView, patches
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import TaskView, patches
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, scalars
 

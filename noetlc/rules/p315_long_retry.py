@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.flow import duration, waits
-from noetlc.analysis.model import Model, thens
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import thens
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 
 _LONG = 600
 

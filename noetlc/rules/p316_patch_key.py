@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Owner, patches, thens
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import Owner, patches, thens
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.names import NAME_CHARS_MAX, is_key
 from noetlvm.language.scopes import given_fields

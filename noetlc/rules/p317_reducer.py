@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Owner, loop_mode, patches, thens
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import Owner, loop_mode, patches, thens
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span
 from noetlvm.nearest import did_you_mean

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.credentials import workload_default
-from noetlc.analysis.model import Model, loop_mode
-from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import loop_mode
+from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlvm.bytecode.limits import LIMIT_MAX

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from noetlc.analysis.model import Model
 from noetlc.analysis.placement import RESULT, names_pool
-from noetlc.finding import Finding, Severity
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry
 from noetlc.syntax.tree import attributes, structs

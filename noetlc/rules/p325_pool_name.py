@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
 from noetlc.analysis.placement import named_pools
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlvm.language.names import has_control
 from noetlvm.language.placement import POOL_CHARS_MAX
 

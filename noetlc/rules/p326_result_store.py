@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import rewrite
-from noetlc.analysis.model import Model
 from noetlc.analysis.placement import entry_of, result_store
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, Node, Scalar
 from noetlvm.language.placement import RESULT_STORES
 from noetlvm.nearest import nearest

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.guards import covered, decide
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Related, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from noetlc.analysis.formulas import STEP_FAILED, event_facts
 from noetlc.analysis.guards import decide, names_read
-from noetlc.analysis.model import Model, Owner
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import Owner
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span
 

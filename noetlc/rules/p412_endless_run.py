@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.finding import Severity
-from noetlc.rules.rule import NetRule
+from noetlc.rules.rule import NetRule, Severity
 
 
 class EndlessRun(NetRule):

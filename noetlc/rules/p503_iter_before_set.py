@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.flow import Flow
-from noetlc.analysis.model import Model, Owner, Site, patches, thens
+from noetlc.analysis.model import Owner, Site, patches, thens
 from noetlc.analysis.names import Access, NameUse, Reading
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlvm.language.scopes import TemplatePosition, given_fields
 from noetlvm.nearest import did_you_mean

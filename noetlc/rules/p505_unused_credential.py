@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from noetlc.analysis.credentials import entries_read
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
 
 _NAMING = ("auth", "attach")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlvm.nearest import nearest
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import KeyRead, Model, ctx_written, needed
-from noetlc.finding import Finding, Severity
+from noetlc.analysis.model import KeyRead, ctx_written, needed
 from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import KeyRead, Model, needed
-from noetlc.finding import Finding, Severity
+from noetlc.analysis.model import KeyRead, needed
 from noetlc.net.source import SourceNet, Without, source_net
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlvm.nearest import did_you_mean
 
 

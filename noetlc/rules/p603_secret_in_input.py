@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
 from noetlc.analysis.taint import SecretRead, becomes_url, declared_input
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 
 
 class SecretInInput(Rule):

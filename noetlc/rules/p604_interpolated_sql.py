@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
 from noetlc.analysis.taint import Splice, splices
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 
 _HARMLESS = frozenset({"execution_id", "iter.index", "_attempt"})
 """Values that the machine makes itself: an identifier or a number cannot change the meaning of SQL."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Site
+from noetlc.analysis.model import Site
 from noetlc.analysis.taint import Splice, splices
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Node, Scalar, Sequence
 
 _SHELL = re.compile(r"(?:.*/)?(?:a|ba|da|k|z)?sh")

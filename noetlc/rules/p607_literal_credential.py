@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from noetlc.analysis.model import Model, TaskView
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import TaskView
+from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span

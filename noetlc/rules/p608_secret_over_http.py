@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, TaskView
-from noetlc.finding import Edit, Finding, Fix, Related, Severity
-from noetlc.rules.rule import Rule
+from noetlc.analysis.model import TaskView
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Related, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.scalar_offsets import span_in_file

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import old_evals, rename_to_when
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Fix, Severity
 from noetlc.rules.p026_step_when import ADMIT_SHAPE
-from noetlc.rules.rule import ClaimRule
+from noetlc.rules.rule import ClaimRule, Finding, Fix, Model, Severity
 from noetlc.syntax.nodes import Mapping, Sequence
 from noetlc.syntax.span import Problem, Span
 

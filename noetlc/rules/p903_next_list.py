@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import ClaimRule, migration_fix
+from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Problem
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import ClaimRule, migration_fix
+from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem
 
 _INSTEAD = {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from noetlc.analysis.model import Model
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import ClaimRule
+from noetlc.rules.rule import ClaimRule, Edit, Finding, Fix, Model, Severity
 from noetlc.syntax.span import Problem
 
 

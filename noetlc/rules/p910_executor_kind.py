@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from noetlc.analysis.inputs import rename
-from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Severity
-from noetlc.rules.rule import ClaimRule
+from noetlc.rules.rule import ClaimRule, Finding, Model, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Problem
 from noetlvm.limits import PROFILES

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.analysis.model import Model, Site
+from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
-from noetlc.finding import Edit, Finding, Fix, Severity
-from noetlc.rules.rule import ClaimRule, migration_fix
+from noetlc.rules.rule import ClaimRule, Edit, Finding, Fix, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem
 from noetlvm.language.scopes import VISIBLE
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from noetlc.analysis.model import Model
-from noetlc.finding import Finding, Fix, Related, Severity
+from noetlc.finding import Edit, Finding, Fix, Related, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Problem, ProblemKind, Span
 from noetlc.syntax.template_ast import ProblemName
@@ -18,6 +18,22 @@ if TYPE_CHECKING:
     from noetlc.net.findings import NetFinding, NetFindings
     from noetlc.net.net import NetArc
     from noetlc.net.source import SourceNet
+
+__all__ = [
+    "ClaimRule",
+    "Edit",
+    "Finding",
+    "Fix",
+    "Model",
+    "NetRule",
+    "ProblemRule",
+    "RefusalRule",
+    "Related",
+    "Rule",
+    "Severity",
+    "TemplateProblemRule",
+]
+"""What a file of a rule imports from here."""
 
 
 class _ExampleSide:
@@ -80,6 +96,32 @@ class Rule:
     ) -> Finding:
         """Make a finding of this rule."""
         return Finding(self.code, severity or self.severity, span, message, help, tuple(related), fix)
+
+
+class ProblemRule(Rule):
+    """Base of the rules that report a kind of problem which reading or parsing found: the problem has the message."""
+
+    kind: ClassVar[ProblemKind]
+    other_message: ClassVar[str] = "here"
+    on_damaged = True
+
+    def check(self, model: Model) -> Iterator[Finding]:
+        from noetlc.rules.catalogue import claimed_keys
+
+        claimed = claimed_keys()
+        for problem in model.problems:
+            if problem.kind is self.kind and (problem.object, problem.key) not in claimed:
+                yield self.word(model, problem)
+
+    def word(self, model: Model, problem: Problem) -> Finding:
+        related = (Related(problem.other, self.other_message),) if problem.other else ()
+        return self.finding(
+            problem.span, problem.message, problem.help, related=related, fix=self.fix_for(model, problem)
+        )
+
+    def fix_for(self, model: Model, problem: Problem) -> Fix | None:
+        """Return the edit that removes the problem, where there is a mechanical one."""
+        return None
 
 
 _KINDS = (ProblemKind.UNKNOWN_KEY, ProblemKind.WRONG_TYPE)

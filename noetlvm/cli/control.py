@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from noetlvm.cli.database import database_path, find_execution, options_given, reading, results_of, writing
 from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import SUCCESS, CommandError
-from noetlvm.store.interface import Action, LockedError
-
-if TYPE_CHECKING:
-    from noetlvm.store.interface import Execution
+from noetlvm.store.interface import Action, Execution, LockedError
 
 _DONE = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from noetlvm.cli.database import database_path, find_execution, reading
 from noetlvm.cli.drive import RunOptions, drive
@@ -21,11 +21,7 @@ from noetlvm.cli.request import (
 )
 from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import SUCCESS, CommandError
-from noetlvm.store.interface import LockedError
-
-if TYPE_CHECKING:
-    from noetlvm.store.interface import Execution, StoreReader
-
+from noetlvm.store.interface import Execution, LockedError, StoreReader
 
 _AT_ONCE = 1_000
 """Paused executions of a server that one command resumes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -21,8 +22,6 @@ from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from noetlvm.client.client import Client
     from noetlvm.machine.loaded import Bundle
     from noetlvm.store.interface import StoreReader

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from noetlvm.cli.data_text import Table, print_table
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import SUCCESS, CommandError
-from noetlvm.language.tool_kinds import ANY, builtin_kinds, find_kind, kind_names, why_unusable
+from noetlvm.language.tool_kinds import (
+    ANY,
+    Input,
+    Setting,
+    ToolKind,
+    builtin_kinds,
+    find_kind,
+    kind_names,
+    why_unusable,
+)
 from noetlvm.nearest import did_you_mean
 from noetlvm.record import as_data
-
-if TYPE_CHECKING:
-    from noetlvm.language.tool_kinds import Input, Setting, ToolKind
 
 
 def tools(

@@ -5,12 +5,9 @@ A method that changes its receiver is out, because data here never changes in pl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from noetlvm.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 class Signature(Record):

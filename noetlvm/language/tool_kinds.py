@@ -9,6 +9,7 @@ A plugin that cannot be loaded makes its kind unknown, with a reason; it never f
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import cache, cached_property
 from importlib import import_module
 from types import MappingProxyType
@@ -18,7 +19,6 @@ from noetlvm.language.plugins import entry_points_of
 from noetlvm.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
 NO_TIME_KIND = "noop"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
@@ -16,17 +17,14 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
 from noetlvm.sim.ports import FaultyStore, SimulatedClock, SimulatedTools, resolve_secrets
-from noetlvm.store.interface import Action, StoreError
+from noetlvm.store.interface import Action, Store, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from noetlvm.machine.loaded import Bundle
     from noetlvm.results.memory import MemoryResults
     from noetlvm.server.identity import NewIds
     from noetlvm.service.server_link import Exchange
     from noetlvm.sim.network import Network, WakeUpBus
-    from noetlvm.store.interface import Store
     from noetlvm.store.memory import MemoryStore
 
 RESTART_SECONDS = (0.5, 8.0)

@@ -8,16 +8,13 @@ version does not know is skipped if its number is odd. A reader reads its own ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAGIC = b"\x7fNBC"
 FORMAT_MAJOR = 4

@@ -11,11 +11,10 @@ from noetlvm.bytecode.codec import layout, writer
 from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.limits import ADDRESS_COST, MARK_COST, NEW_MARK_COST, OPERAND_MAX
-from noetlvm.bytecode.program import DebugEntry, DebugMap, Mark, addresses
+from noetlvm.bytecode.program import Address, DebugEntry, DebugMap, Mark, Program, addresses
 
 if TYPE_CHECKING:
     from noetlvm.bytecode.codec.reader import ByteReader
-    from noetlvm.bytecode.program import Address, Program
 
 
 _MOVE_MAX: Final = 8 * OPERAND_MAX + 7

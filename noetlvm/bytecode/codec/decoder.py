@@ -12,7 +12,8 @@ verifier to check.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, NoReturn
 
 from noetlvm.bytecode.codec import layout
 from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, sections
@@ -31,6 +32,7 @@ from noetlvm.bytecode.limits import (
 )
 from noetlvm.bytecode.program import (
     ArcCode,
+    DebugMap,
     ExpressionCode,
     Instruction,
     KeychainEntry,
@@ -42,11 +44,6 @@ from noetlvm.bytecode.program import (
     Value,
     usual_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from noetlvm.bytecode.program import DebugMap
 
 _Head = tuple[str, str, dict[str, Value], dict[str, Value], str, str | None, bool]
 """The fields of a playbook's metadata, in the order of `Playbook`."""

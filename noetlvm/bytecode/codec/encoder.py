@@ -8,7 +8,7 @@ Whether a program makes sense is for the verifier to check.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from noetlvm.bytecode.codec import layout, writer
 from noetlvm.bytecode.codec.container import DEBUG, REQUIRED, frame
@@ -16,18 +16,17 @@ from noetlvm.bytecode.codec.debug_section import encode_debug
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES, Operand
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, CODE_BYTES_MAX, LIMIT_MAX, OPERAND_MAX, SLOTS_MAX
-from noetlvm.bytecode.program import ExpressionCode, usual_name
-
-if TYPE_CHECKING:
-    from noetlvm.bytecode.program import (
-        ArcCode,
-        Instruction,
-        KeychainEntry,
-        LoopHeader,
-        PlaybookCode,
-        Program,
-        Transition,
-    )
+from noetlvm.bytecode.program import (
+    ArcCode,
+    ExpressionCode,
+    Instruction,
+    KeychainEntry,
+    LoopHeader,
+    PlaybookCode,
+    Program,
+    Transition,
+    usual_name,
+)
 
 
 def encode(program: Program, *, debug: bool = True) -> bytes:

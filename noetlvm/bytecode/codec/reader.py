@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable
+from typing import Final, NoReturn
 
 from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.limits import (
@@ -21,12 +22,7 @@ from noetlvm.bytecode.limits import (
     TEXT_BYTES_MAX,
     VALUE_COST,
 )
-from noetlvm.bytecode.program import MalformedBundleError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from noetlvm.bytecode.program import Value
+from noetlvm.bytecode.program import MalformedBundleError, Value
 
 BIG_INTEGER: Final = 1
 """The one extension type: an integer beyond 64 bits, as decimal digits."""
