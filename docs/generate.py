@@ -541,7 +541,7 @@ any `PYTHONHASHSEED`.
     noetlvm sim --seeds 100..199 --jobs 2
 
 It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one. `--embedded` simulates the
-embedded engine instead, on the same playbooks: one process that is server and worker, crashes, and is resumed by the next.
+embedded engine instead, on the same playbooks: one process, server and worker, crashes and is resumed by the next.
 
 ## What is real and what is simulated
 | real | simulated |
