@@ -1,23 +1,29 @@
 """Decides what an execution does: `decide(net, state, input, now, offload)` gives events and effects.
 
-It is a pure function of its arguments, except that it folds the events into `state` as it makes them. It remembers
-nothing: a state that was folded from the log, or read from a snapshot, decides the same. One input is decided at a time
+It is a pure function of its arguments, except that it folds the events into `state` as it makes them. It holds no
+state of its own: a state folded from the log, or read from a snapshot, decides the same. One input is decided at a time
 and settled before the next is looked at (S51). Effects are the difference between what each thread needed before and
 after; the caller performs them once the events are durable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event
 from noetlvm.language.events import EventName
-from noetlvm.limits import ARGS_BYTES_MAX, CANCELLED_CHILDREN_LISTED, CHILD_DEPTH_MAX, EVENT_BYTES_MAX
+from noetlvm.limits import (
+    ARGS_BYTES_MAX,
+    CANCELLED_CHILDREN_LISTED,
+    CHILD_DEPTH_MAX,
+    DIAGNOSTICS_LISTED,
+    EVENT_BYTES_MAX,
+)
 from noetlvm.machine.fold import Journal, covers, parallel_around
-from noetlvm.machine.instructions import FAILED, failure
+from noetlvm.machine.instructions import FAILED, failure, shortened
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.loops import deep_merge, iter_of, with_stored
 from noetlvm.machine.messages import (
@@ -34,6 +40,7 @@ from noetlvm.machine.messages import (
     Pause,
     Refuse,
     Released,
+    Request,
     Resume,
     Retry,
     Start,
@@ -46,7 +53,6 @@ from noetlvm.machine.messages import (
 )
 from noetlvm.machine.payload import Offload, TooLargeError, fits_event
 from noetlvm.machine.reads import part
-from noetlvm.machine.requests import refused, requested
 from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread
 from noetlvm.machine.time_limits import next_due, overdue
@@ -380,3 +386,45 @@ _INPUTS: dict[type, Callable[[_Decider, Any], tuple[Input, ...] | None]] = {
     Cancel: _Decider.cancel,
     Continue: _Decider.go_on,
 }
+
+
+def requested(request: Request, path: str, offload: Offload) -> Event:
+    """Return the event that an execution's log begins with."""
+    data: dict[str, Any] = {
+        "execution": request.execution_id,
+        "bundle": request.bundle,
+        "path": path,
+        "payload": offload.shrink(request.payload),
+    }
+    if request.ctx:
+        data["ctx"] = offload.shrink(request.ctx)
+    if request.returns:
+        data["returns"] = request.returns
+    if request.parent:
+        data |= {"parent": request.parent, "depth": request.depth, "trace": request.trace}
+    return Event("playbook.execution.requested", data)
+
+
+def refused(request: Request, path: str, error: dict[str, Any]) -> Iterator[Event]:
+    """Yield the log of a request that is refused.
+
+    Its payload is left out: as long as the keychain is not resolved, nothing knows which of its values are secret.
+    """
+    yield requested(request._replace(payload={}, ctx={}), path, Offload())
+    yield Event("playbook.request.evaluated", {"error": error})
+    yield Event("playbook.processed", {"status": "failed", "failures": 1})
+
+
+def invalid_playbook(message: str, findings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the error of a request whose playbook does not compile, with its errors."""
+    errors = [_short(finding) for finding in findings if finding["severity"] == "error"]
+    if errors and not message:
+        first = errors[0]
+        message = f"{first['path']}:{first['line']}:{first['column']}: {first['code']}: {first['message']}"
+        message += f" ({len(errors):,} errors)" if len(errors) > 1 else ""
+    return failure("validation", message, findings=errors[:DIAGNOSTICS_LISTED], count=len(errors))
+
+
+def _short(finding: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = ("code", "severity", "path", "line", "column", "message")
+    return {name: shortened(value) if isinstance(value := finding[name], str) else value for name in wanted}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.data.event import Recorded
 from noetlvm.data.references import Reference
+from noetlvm.machine.decide import refused
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Request
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.requests import refused
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.store.interface import Append, Execution, Store, StoreReader
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from noetlvm.bridge import CompilationError
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS
+from noetlvm.machine.decide import invalid_playbook
+from noetlvm.machine.decide import refused as refusal_events
 from noetlvm.machine.messages import Request
-from noetlvm.machine.requests import invalid_playbook
-from noetlvm.machine.requests import refused as refusal_events
 from noetlvm.testing.log import fold_log, read_log, state_view, write_log
 from noetlvm.testing.result import RunResult
 from noetlvm.testing.run_playbook import EXECUTION_ID, run_playbook
