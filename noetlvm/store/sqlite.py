@@ -298,7 +298,7 @@ class SqliteReader:
         self._reading.execute("BEGIN")
         try:
             yield from damage_in(_CheckedSqlite(self._reading, self.path.name))
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, OverflowError) as error:  # a key may be too large for a number of an event
             yield unreadable(error)
         finally:
             if self._reading.in_transaction:
@@ -656,11 +656,13 @@ def _explained(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours, which name the file."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, OverflowError) as error:
         raise _explanation(path, error) from error
 
 
-def _explanation(path: Path, error: sqlite3.Error | OSError) -> StoreError:
+def _explanation(path: Path, error: sqlite3.Error | OSError | OverflowError) -> StoreError:
+    if isinstance(error, OverflowError):
+        return DamagedError(f"{path}: a row has a number out of range ({error}); {REMEDY}")
     if isinstance(error, sqlite3.IntegrityError):
         return DamagedError(f"{path}: a row is in the way that another program wrote ({error}); {REMEDY}")
     if isinstance(error, OSError):

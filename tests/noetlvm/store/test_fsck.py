@@ -81,6 +81,7 @@ LOST = [
     (f"UPDATE events SET name = 'other' WHERE {X} = 5", "event 5 of x is damaged: its checksum differs"),
     (f"DELETE FROM events WHERE {X} IN (2, 3)", "events 2 to 3 of x is missing"),
     (f"DELETE FROM events WHERE {X} = 5", "event 5 of x is missing"),
+    ("UPDATE executions SET key = 1 << 62 WHERE key = 1", "the database cannot be read to its end"),
     ("UPDATE executions SET started = 'soon' WHERE key = 1", "the row of execution 'x' is damaged"),
     ("DELETE FROM executions WHERE key = 2", "the row of the execution with key 2 is missing"),
     (f"UPDATE events SET sum = 1.5 WHERE {X} = 3", "event 3 of x is damaged: a column has another type"),

@@ -209,6 +209,7 @@ def damaged(path: Path, statement: str, *values: object) -> None:
         ("UPDATE executions SET started = 'soon'", "the row of execution 'x' is damaged"),
         ("UPDATE executions SET path = x'00'", "the row of execution 'x' is damaged"),
         ("UPDATE executions SET seq = 'many'", "the row of execution 'x' is damaged"),
+        ("UPDATE executions SET key = 1 << 62", "a row has a number out of range"),
     ],
 )
 def test_a_damaged_row_is_reported_with_its_place(path: Path, change: str, message: str) -> None:
