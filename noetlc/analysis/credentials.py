@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, plain, scalars
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, plain
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
 from noetlvm.language.auth_use import ShapeError, read_auth
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from noetlc.analysis.model import Model
 
 _FORMS = {"postgres": "postgres_credential", "nats": "nats_credential"}
-"""The form of an entry that is not declared, by the kind of the task that names it."""
+"""The form of an entry that is not declared, by how it is used or by the kind of the task that names it."""
 
 _ANY_FORM = "secret_manager"
-_WORKLOAD = re.compile(r"\{\{-?\s*(?:workload\.)?(\w+)\s*-?\}\}\s*")
+_WORKLOAD = re.compile(
+    r"""\s*\{\{-?\s*(?:workload\.)?(\w+(?:\.\w+)*)\s*(?:\|\s*d(?:efault)?\(\s*(['"])([^'"]*)\2\s*\)\s*)?-?\}\}\s*"""
+)
 
 
 class NamedEntry(NamedTuple):
@@ -43,9 +45,13 @@ def named_entries(playbook: ast.Playbook) -> Iterator[NamedEntry]:
     for task in (task for entries in pipelines for task in ast.nested_tasks(entries)):
         form = _FORMS.get(task.kind.text if task.kind else "", _ANY_FORM)
         for node in _naming(task):
-            name = _entry_name(playbook, node)
-            if name:
-                yield NamedEntry(node.span, name, form)
+            try:
+                use = read_auth(plain(node))
+            except ShapeError:
+                continue  # the tool reports what is wrong with it
+            name = workload_default(playbook, use.entry) if "{{" in use.entry else use.entry
+            if name and isinstance(name, str):
+                yield NamedEntry(node.span, name, _FORMS.get(use.scheme, form))
 
 
 def implied_keychain(playbook: ast.Playbook) -> dict[str, NamedEntry]:
@@ -71,10 +77,15 @@ def entries_read(model: Model) -> Iterator[tuple[Span, str]]:
 
 
 def workload_default(playbook: ast.Playbook, template: str) -> object:
-    """Return the default of the workload key that a template consists of; None if there is none that is plain."""
+    """Return the default that a template consists of, the workload's or its own; None if there is none that is plain."""
     match = _WORKLOAD.fullmatch(template)
-    entry = playbook.workload.get(match[1]) if match and playbook.workload else None
-    return entry.value if isinstance(entry, Scalar) and not entry.is_template else None
+    if match is None:
+        return None
+    entry: Node | None = playbook.workload
+    for key in match[1].split("."):
+        entry = entry.get(key) if isinstance(entry, Mapping) else None
+    plain_default = isinstance(entry, Scalar) and not entry.is_template
+    return entry.value if plain_default else match[3] if entry is None else None
 
 
 def _naming(task: ast.Task) -> Iterator[Node]:
@@ -84,15 +95,3 @@ def _naming(task: ast.Task) -> Iterator[Node]:
         yield auth
     if isinstance(attach, Mapping):
         yield from (entry.value for entry in attach.entries if isinstance(entry, MappingEntry))
-
-
-def _entry_name(playbook: ast.Playbook, node: Node) -> str | None:
-    if isinstance(node, Scalar) and node.is_template:
-        default = workload_default(playbook, node.text)
-        return default if isinstance(default, str) else None
-    if any(scalar.is_template for scalar in scalars(node)):
-        return None
-    try:
-        return read_auth(plain(node)).entry
-    except ShapeError:
-        return None  # the tool reports what is wrong with it
