@@ -15,6 +15,7 @@ from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, plain
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
 from noetlvm.language.auth_use import ShapeError, read_auth
+from noetlvm.nearest import nearest
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model
@@ -43,7 +44,8 @@ def named_entries(playbook: ast.Playbook) -> Iterator[NamedEntry]:
     if playbook.workbook:
         pipelines += [task.entries for task in playbook.workbook.tasks or ()]
     for task in (task for entries in pipelines for task in ast.nested_tasks(entries)):
-        form = _FORMS.get(task.kind.text if task.kind else "", _ANY_FORM)
+        kind = task.kind.text if task.kind else ""
+        form = _FORMS.get(nearest(kind, _FORMS), _ANY_FORM)
         for node in _naming(task):
             try:
                 use = read_auth(plain(node))
@@ -77,15 +79,16 @@ def entries_read(model: Model) -> Iterator[tuple[Span, str]]:
 
 
 def workload_default(playbook: ast.Playbook, template: str) -> object:
-    """Return the default that a template consists of, the workload's or its own; None if there is none that is plain."""
+    """Return the default that a template consists of, the workload's or its own; None without a plain one."""
     match = _WORKLOAD.fullmatch(template)
     if match is None:
         return None
     entry: Node | None = playbook.workload
     for key in match[1].split("."):
         entry = entry.get(key) if isinstance(entry, Mapping) else None
-    plain_default = isinstance(entry, Scalar) and not entry.is_template
-    return entry.value if plain_default else match[3] if entry is None else None
+    if isinstance(entry, Scalar) and not entry.is_template:
+        return entry.value
+    return match[3] if entry is None else None
 
 
 def _naming(task: ast.Task) -> Iterator[Node]:

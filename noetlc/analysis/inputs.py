@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from noetlc.finding import Edit, Fix
+from noetlc.migrate.dialect import SINKS
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlvm.language.tool_kinds import SPEC, ToolKind, builtin_kinds, find_kind
@@ -27,7 +28,7 @@ class Respelling(NamedTuple):
         return self.written.startswith(SPEC) and not self.canonical.startswith(SPEC)
 
 
-ON_ANY_TASK = frozenset({"eval", "pipe", "sink"})
+ON_ANY_TASK = frozenset({"eval", "pipe", *SINKS})
 """Keys of the older dialect that stand among the inputs; their own rules explain what replaced them."""
 
 

@@ -21,6 +21,9 @@ from noetlc.analysis.formulas import (
 Choice: TypeAlias = tuple[tuple[int, ...], ...]
 """One decision of a router: one of these sets of arcs fires. Arcs by their index among the step's arcs."""
 
+NEXT_MODE = "next_mode"
+"""What the older dialect calls `next.spec.mode`, in the step's `spec`."""
+
 WORK_MAX = 300_000
 """Evaluations of guards, and arcs in alternatives, for one group of arcs. A group that needs more is split into
 independent arcs, so that more combinations seem possible than are."""

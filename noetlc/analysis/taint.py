@@ -111,7 +111,11 @@ def becomes_url(site: Site) -> bool:
 
 
 def splices(model: Model, language: Language, is_read_so: Callable[[Site], bool] | None = None) -> Iterator[Splice]:
-    """Yield the data in texts of a language; `is_read_so` decides for a site that is not the input's whole value."""
+    """Yield the data in texts of a language, each once a task, for a task needs one parameter for it.
+
+    `is_read_so` decides for a site that is not the input's whole value.
+    """
+    seen: set[tuple[int, str]] = set()
     for site, template in model.template_sites:
         declared = declared_input(site)
         if declared is None or declared.language != language:
@@ -120,7 +124,10 @@ def splices(model: Model, language: Language, is_read_so: Callable[[Site], bool]
             continue
         for origin in data_in(template):
             text = template.text[origin.span.start : origin.span.end]
-            yield Splice(site, text, model.place(site, origin.span), template.is_single)
+            use = id(site.task), text
+            if use not in seen:
+                seen.add(use)
+                yield Splice(site, text, model.place(site, origin.span), template.is_single)
 
 
 def is_whole_input(site: Site) -> bool:

@@ -18,6 +18,7 @@ A name is left as it is if the task gives the canonical one too; lint reports th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -37,16 +38,23 @@ ATTEMPTS = 3
 _RETRY_KEYS = {
     "attempts": "attempts",
     "max_attempts": "attempts",
+    "count": "attempts",
     "delay": "delay",
     "delay_seconds": "delay",
     "initial_delay": "delay",
     "interval": "delay",
     "backoff": "backoff",
     "backoff_multiplier": "multiplier",
+    "backoff_factor": "multiplier",
     "multiplier": "multiplier",
+    "max_delay": "most",
+    "jitter": "jitter",
     "when": "when",
     "retry_when": "when",
 }
+_RETRY_NAMES = {"status_code": "outcome.http.status", "error": "outcome.error", "attempt": "_attempt"}
+"""What the condition of a `retry` calls the outcome of its task."""
+_RETRY_NAME = re.compile(rf"(?<![\w.'\"])(?:{'|'.join(_RETRY_NAMES)})(?![\w'\"(])")
 _BACKOFFS = {"none": "none", "fixed": "none", "constant": "none", "linear": "linear", "exponential": "exponential"}
 _FAILED = "outcome.status == 'error'"
 _SUCCEEDED = "{{ event.name != 'step.failed' }}"
@@ -193,6 +201,9 @@ def retry_policy(value: Node) -> ast.TaskPolicy | None:
     if not (type(attempts.value) is int or attempts.is_template) or backoff is None or when is None:
         return None
     delay = scalars.get("delay")
+    waits = _growing_delay(scalars) if backoff == "exponential" else ""
+    if waits:
+        backoff, delay = "none", scalar(span, waits)
     names = ("do", "attempts", "backoff", *(("delay",) if delay else ()))
     retry = ast.Then(
         span=span,
@@ -223,6 +234,20 @@ def _backoff(given: dict[str, Scalar]) -> str | None:
     return "exponential" if factor > 1 else "none"
 
 
+def _growing_delay(given: dict[str, Scalar]) -> str:
+    """Return the delay as a template where it does not just double, for `backoff: exponential` does."""
+    delay, most = given.get("delay"), given.get("most")
+    factor = given["multiplier"].value if "multiplier" in given else 2
+    if delay is None or (factor == 2 and most is None):
+        return ""
+    waited = f"{_inner(delay)} * {factor} ** (_attempt - 1)"
+    return f"{{{{ [{waited}, {_inner(most)}] | min }}}}" if most else f"{{{{ {waited} }}}}"
+
+
+def _inner(number: Scalar) -> str:
+    return f"({number.text.strip().strip('{}').strip()})" if number.is_template else number.text
+
+
 def _condition(when: Scalar | None) -> str | None:
     """Return the expression on which to retry: on an error, and only if the author's condition holds."""
     if when is None:
@@ -230,7 +255,8 @@ def _condition(when: Scalar | None) -> str | None:
     text = when.text.strip()
     if not when.is_template or not text.startswith("{{") or text.count("{{") > 1 or "{%" in text:
         return None
-    return f"{_FAILED} and ({text.removeprefix('{{').removesuffix('}}').strip()})"
+    condition = text.removeprefix("{{").removesuffix("}}").strip()
+    return f"{_FAILED} and ({_RETRY_NAME.sub(lambda found: _RETRY_NAMES[found[0]], condition)})"
 
 
 def _rule(span: Span, when: str, then: ast.Then) -> ast.PolicyRule:

@@ -101,7 +101,7 @@ _ROWS = (
     Construct("R208", "`pipe`", "the list under `tool`", "a list of tasks is a pipeline"),
     Construct(
         "R209",
-        "`sink`",
+        "`sink` or `save`",
         "a last task that ends with `do: skip`",
         "the data is stored; the step's result stays the one before",
     ),
@@ -125,6 +125,12 @@ _ROWS = (
         Effect.NOTED,
     ),
     Construct("R213", "`name` or `description` on a step", "`step`, `desc`", "the same names"),
+    Construct(
+        "R214",
+        "`table` with the values of its columns",
+        "an `INSERT` with `params`; with `mode: upsert` and `key`, one that updates",
+        "the same row is written",
+    ),
     # ---- tasks
     Construct(
         "R301",
@@ -331,7 +337,9 @@ _ROWS = (
         "read a step by its name, or pass the value with `args`",
         Effect.HAND,
     ),
-    Construct("R911", "`sink` without a tool", "nothing", "write a task of the storage's own kind", Effect.HAND),
+    Construct(
+        "R911", "`sink` or `save` without a tool", "nothing", "write a task of the storage's own kind", Effect.HAND
+    ),
     Construct(
         "R912",
         "`case` with tasks after an error in a loop",

@@ -30,10 +30,13 @@ TITLES = {
 MANY = 3
 """Marks of another dialect from which one finding on the whole file is clearer than one finding on each."""
 
+SINKS = ("sink", "save")
+"""Blocks of a step or a task that store its result."""
+
 _STEP_MARKS = {
     "case": Dialect.CASE,
     "pipe": Dialect.CASE,
-    "sink": Dialect.CASE,
+    **dict.fromkeys(SINKS, Dialect.CASE),
     "vars": Dialect.CASE,
     "when": Dialect.EVAL,
     "set": Dialect.IO,
@@ -45,7 +48,7 @@ _TASK_MARKS = {
     "eval": Dialect.EVAL,
     "input": Dialect.IO,
     "set": Dialect.IO,
-    "sink": Dialect.CASE,
+    **dict.fromkeys(SINKS, Dialect.CASE),
     "catch": Dialect.CASE,
 }
 _PATCHES = {"set_vars": Dialect.EVAL, "set_shared": Dialect.EVAL, "set_prev": Dialect.EVAL, "set": Dialect.IO}

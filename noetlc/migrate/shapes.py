@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from noetlc.migrate.constructs import RewriteLog
+from noetlc.migrate.dialect import SINKS
 from noetlc.migrate.document import Draft, Leaf, Map, MapEntry, Seq, SeqItem, inherited, mapping, scalar, sequence
 from noetlc.migrate.facts import STEP_KEYS, tasks_of
 from noetlvm.language.tool_kinds import find_kind
 
 API_VERSION = "noetl.io/v2"
 _STEP_WORDS = STEP_KEYS | frozenset(
-    {"when", "case", "vars", "set", "set_ctx", "output", "sink", "pipe", "catch", "finally", "on_no_match", "bind"}
+    {"when", "case", "vars", "set", "set_ctx", "output", *SINKS, "pipe", "catch", "finally", "on_no_match", "bind"}
 )
 STEP_INPUTS = ("args", "input", "with")
 _FURTHER_SPELLINGS: dict[str, dict[str, str]] = {
@@ -24,6 +25,9 @@ _LEFT_ALONE = frozenset({"attach"})
 """Inputs that take another form than their spelling does: the compiler converts them."""
 _ARGUMENTS = {"python": "args", "workbook": "args", "playbook": "workload", "postgres": "params", "duckdb": "params"}
 _SPEC = "spec."
+_SQL_PARAMETERS = {"postgres": "%({})s", "duckdb": "${}"}
+_TABLE_KEYS = ("key", "keys", "key_column", "key_columns")
+"""Words for the columns that identify a row."""
 _INSTEAD = {
     "exports": "print the values, and write them with `set_ctx` in a rule of the task",
     "on_no_match": "write a last arc without a condition, or set `executor.spec.no_next_is_error`",
@@ -220,6 +224,8 @@ def shape_task(task: Map, log: RewriteLog) -> None:
     """Bring a task's kind, input names and settings to v10."""
     _unwrap(task, log)
     kind = task.text("kind")
+    if task.pair("table") and kind in _SQL_PARAMETERS:
+        _table(task, kind, log)
     named = task.pair("name")
     if kind == "workbook" and named and not task.pair("task"):
         log.add("R301", named.span, "`name` of `workbook` is `task`")
@@ -237,6 +243,30 @@ def shape_task(task: Map, log: RewriteLog) -> None:
         log.add("R904", exports.span, f"`exports` has no counterpart: {_INSTEAD['exports']}")
     if kind and find_kind(kind) is None:
         log.add("R913", task.span, f"no tool of kind `{kind}` is installed")
+
+
+def _table(task: Map, kind: str, log: RewriteLog) -> None:
+    """Turn the name of a table and the values of its columns into the statement that writes a row."""
+    table, values = task.pair("table"), task.pair("args") or task.pair("data")
+    mode, key = task.text("mode") or "insert", next(filter(None, map(task.pair, _TABLE_KEYS)), None)
+    held = key.value if key else None
+    keys = [one.text for one in (held.values if isinstance(held, Seq) else [held]) if isinstance(one, Leaf)]
+    if table is None or not isinstance(table.value, Leaf) or values is None or not isinstance(values.value, Map):
+        return
+    columns = values.value.keys()
+    is_known = mode in ("insert", "append") or (mode == "upsert" and keys)
+    if not columns or not is_known or not all(map(str.isidentifier, [*columns, *keys])):
+        return
+    marks = ", ".join(_SQL_PARAMETERS[kind].format(column) for column in columns)
+    command = f"INSERT INTO {table.value.text} ({', '.join(columns)}) VALUES ({marks})"
+    if mode == "upsert":
+        updates = ", ".join(f"{column} = EXCLUDED.{column}" for column in columns if column not in keys)
+        action = f"UPDATE SET {updates}" if updates else "NOTHING"
+        command += f" ON CONFLICT ({', '.join(keys)}) DO {action}"
+    log.add("R214", table.span, "`table` with the values of its columns is an `INSERT`")
+    table.key, table.value, values.key = "command", scalar(command), "params"
+    for word in ("mode", *_TABLE_KEYS):
+        task.remove(word)
 
 
 def _spellings(kind: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from noetlc.migrate.constructs import RewriteLog
+from noetlc.migrate.dialect import SINKS
 from noetlc.migrate.document import (
     Leaf,
     Map,
@@ -29,26 +30,30 @@ _STEP_STATE = ("vars", "set_ctx", "set")
 
 
 def sinks_to_tasks(step: Map, log: RewriteLog) -> None:
-    """Put what `sink` calls after the task whose result it stores."""
-    for label, body in list(tasks_of(step.get("tool"))):
-        pair = body.remove("sink")
+    """Put what `sink` or `save` calls after the task whose result it stores."""
+    for word in SINKS:
+        for label, body in list(tasks_of(step.get("tool"))):
+            pair = body.remove(word)
+            if pair:
+                _sink(step, pair, log, after=body, label=f"{label}_{word}" if label else word)
+        pair = step.remove(word)
         if pair:
-            _sink(step, pair, log, after=body, label=f"{label}_sink" if label else "sink")
-    pair = step.remove("sink")
-    if pair:
-        _sink(step, pair, log, after=None, label="sink")
+            _sink(step, pair, log, after=None, label=word)
 
 
 def _sink(step: Map, pair: MapEntry, log: RewriteLog, after: Map | None, label: str) -> None:
+    storage = pair.value.pair("storage") if isinstance(pair.value, Map) else None
+    if storage and isinstance(storage.value, Leaf):
+        storage.key = "kind"
     inner = pair.value.get("tool") if isinstance(pair.value, Map) and not pair.value.pair("kind") else pair.value
     if isinstance(inner, Leaf) and isinstance(pair.value, Map):
         pair.value.pairs[pair.value.keys().index("tool")].key = "kind"
         inner = pair.value
     if not isinstance(inner, Map):
-        log.add("R911", pair.span, "`sink` names no tool")
+        log.add("R911", pair.span, f"`{pair.key}` names no tool")
         (after if after is not None else step).pairs.append(pair)
         return
-    log.add("R209", pair.span, "`sink` is a task after the one whose result it stores")
+    log.add("R209", pair.span, f"`{pair.key}` is a task after the one whose result it stores")
     tasks = task_list(step)
     at = len(tasks.items)
     for number, item in enumerate(tasks.items):

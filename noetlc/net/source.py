@@ -11,6 +11,7 @@ from noetlc.analysis.formulas import NO_FACTS, UNDEFINED, Facts, Formula, if_, n
 from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
 from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_numbers, loop_width
 from noetlc.analysis.names import names_in
+from noetlc.analysis.routers import NEXT_MODE
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
@@ -156,7 +157,11 @@ def _is(scalar: Scalar | None, word: str) -> bool:
 
 
 def _is_inclusive(step: ast.Step) -> bool:
-    return _is(step.next.spec.mode if step.next and step.next.spec else None, "inclusive")
+    mode = step.next.spec.mode if step.next and step.next.spec else None
+    if mode is None and step.spec:
+        older = step.spec.get_extra(NEXT_MODE)
+        mode = older if isinstance(older, Scalar) else None
+    return _is(mode, "inclusive")
 
 
 def _ends(flow: Flow) -> PipelineEnds:

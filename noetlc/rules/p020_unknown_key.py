@@ -1,6 +1,6 @@
 """P020: a key that its object does not have."""
 
-from noetlc.rules.rule import OTHER_WORDS, Edit, Finding, Fix, Model, ProblemRule, Severity, migration_fix
+from noetlc.rules.rule import Edit, Finding, Fix, Model, ProblemRule, Severity, migration_fix
 from noetlc.syntax import ast
 from noetlc.syntax.ast import yaml_key
 from noetlc.syntax.span import Problem, ProblemKind
@@ -13,6 +13,19 @@ _BELOW = {
     **{("step", yaml_key(name)): f"spec.policy.{yaml_key(name)}" for name in attributes(ast.StepPolicy)},
 }
 """Keys that belong deeper into the same object, and their place there."""
+
+_INSTEAD = {
+    **dict.fromkeys(
+        [("step", "args"), ("step", "input"), ("step", "with")], "write it as `args` of the task under `tool`"
+    ),
+    ("step", "set"): "write it in a rule of the task: `then: {do: continue, set_ctx: {…}}`",
+    ("step", "output"): "remove it: the machine stores large results itself",
+    ("step", "arcs"): "write it as `next.arcs`",
+    ("arc", "else"): "write this arc last and without `when`: it fires when no other does",
+    ("arc", "set"): "write `args:` if only the target reads it, else `set_ctx` in a rule of a task",
+}
+"""Keys of other dialects that no rule of their own explains, and what to write."""
+_OTHER_WORDS = frozenset({*(key for _, key in _INSTEAD), "set_ctx", "retry", "mode", "max_in_flight"})
 
 
 class UnknownKey(ProblemRule):
@@ -39,11 +52,12 @@ class UnknownKey(ProblemRule):
     kind = ProblemKind.UNKNOWN_KEY
 
     def word(self, model: Model, problem: Problem) -> Finding:
-        path = _BELOW.get((problem.object, problem.key))
-        return super().word(model, changed(problem, help=f"write it as `{path}`") if path else problem)
+        key = problem.object, problem.key
+        help = f"write it as `{_BELOW[key]}`" if key in _BELOW else _INSTEAD.get(key, problem.help)
+        return super().word(model, changed(problem, help=help))
 
     def fix_for(self, model: Model, problem: Problem) -> Fix | None:
-        if problem.key in OTHER_WORDS:
+        if problem.key in _OTHER_WORDS:
             return migration_fix(model)
         if not problem.suggestion or model.source.text[problem.span.start : problem.span.end] != problem.key:
             return None

@@ -89,7 +89,9 @@ def _where(struct: ast.Struct) -> Span:
 
 
 def _task_help(task: ast.Task) -> str:
-    for entry in task.extra:
-        if isinstance(entry.value, Mapping) and entry.value.get("kind"):
-            return f"a labelled task is a mapping of one key: indent the other keys under `{entry.key.text}`"
+    labelled = [entry for entry in task.extra if isinstance(entry.value, Mapping) and entry.value.get("kind")]
+    if labelled and len(labelled) == len(task.extra):
+        return "write labelled tasks as a list: " + ", ".join(f"`- {entry.key.text}: …`" for entry in labelled[:2])
+    if labelled:
+        return f"a labelled task is a mapping of one key: indent the other keys under `{labelled[0].key.text}`"
     return "add `kind:` with a tool, such as `http`, `postgres`, `python` or `noop`"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import inputs, is_unknown, rewrite, typed_tasks
+from noetlc.canon.spelling import RETRY
 from noetlc.rules.p324_misplaced_patch import PATCHES
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest
@@ -38,10 +39,10 @@ class UnknownInput(Rule):
             given = {entry.key.text for entry in view.task.extra}
             absent = [name for name in known if name not in given]
             unknown = [entry.key for entry in inputs(view) if is_unknown(kind, entry.key.text)]
-            found = [self._unknown(kind, key, known, absent) for key in unknown if key.text not in PATCHES]
+            found = [self._unknown(model, kind, key, known, absent) for key in unknown if key.text not in PATCHES]
             yield from _merged(kind, found)
 
-    def _unknown(self, kind: ToolKind, key: Scalar, known: list[str], absent: list[str]) -> Finding:
+    def _unknown(self, model: Model, kind: ToolKind, key: Scalar, known: list[str], absent: list[str]) -> Finding:
         meant = nearest(key.text, absent)
         missing = [item.name for item in kind.inputs if item.required and item.name in absent]
         severity = Severity.ERROR
@@ -49,6 +50,9 @@ class UnknownInput(Rule):
             help = f"it is another name of `{kind.canonical(key.text)}`, which is given too: remove one of them"
         elif key.text == "policy":
             help = "a policy is part of the task's `spec`: write `spec: {policy: …}`"
+        elif key.text == RETRY:
+            help = "a rule says when a task runs again: `spec: {policy: {rules: [{when: …, then: {do: retry, …}}, …]}}`"
+            return self.finding(key.span, f"`{kind.name}` has no input `retry`", help, fix=migration_fix(model))
         elif key.text in kind.instead:
             help = kind.instead[key.text]
         elif kind.setting(key.text):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.net.source import Precedence, source_net
+from noetlc.rules.p215_unresolved_name import can_have_run
 from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
 
 
@@ -12,7 +14,8 @@ class BareName(Rule):
     summary = "A name is written without the namespace that it comes from."
     why = (
         "A bare name is looked for in `args`, `ctx`, `iter`, `workload` and then among the steps. "
-        "A step far away that begins to write such a key changes what this template reads."
+        "A step far away that begins to write such a key changes what this template reads. "
+        "It is a warning where a step of that name may be meant."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -27,6 +30,7 @@ class BareName(Rule):
     covers = ("formal §3.3", "S11")
 
     def check(self, model: Model) -> Iterator[Finding]:
+        order: Precedence | None = None
         for reading in model.readings:
             site = reading.site
             for use in reading.names.uses:
@@ -35,6 +39,16 @@ class BareName(Rule):
                     continue
                 place = model.place(site, use.node.span)
                 explicit = f"{found[0]}.{use.name}"
+                if found[0] == "workload" and use.name in model.steps_by_name:
+                    order = order or Precedence(source_net(model))
+                    if can_have_run(order, site, use.name):
+                        yield self.finding(
+                            place,
+                            f"`{use.name}` here reads `{explicit}`, not the result of step `{use.name}`",
+                            f"write `{explicit}`, or rename the step to read its result",
+                            severity=Severity.WARNING,
+                        )
+                        continue
                 others = f"; `{found[1]}.{use.name}` is there as well" if len(found) > 1 else ""
                 fix = Fix(f"write `{explicit}`", (Edit(place, explicit),), safe=False)
                 yield self.finding(

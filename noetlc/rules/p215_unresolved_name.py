@@ -6,13 +6,21 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
+from noetlc.analysis.taint import declared_input
+from noetlc.canon.spelling import RETRY
 from noetlc.net.source import Precedence, source_net
-from noetlc.rules.rule import OTHER_NAMES, Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, TemplatePosition
 from noetlvm.nearest import did_you_mean
 
 _AFTER_STEP = frozenset({TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS})
+_GUARDS = frozenset(
+    {TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.TASK_POLICY, TemplatePosition.SUGAR_WHEN}
+)
+
+_OTHER_NAMES = frozenset({"output", "response", "result", "error", "status_code", "job", "loop_index", "token"})
+"""Names that templates of other dialects read."""
 
 _REPORTED_ELSEWHERE = frozenset({"vars"})
 
@@ -26,6 +34,8 @@ _INSTEAD = {
     "item": "a loop's element is read as `iter.<iterator>`",
     "result": "read `_prev`, or `outcome.result` in a policy rule",
     "response": "read `_prev`, or `outcome.result` in a policy rule",
+    "output": "read `_prev`, `outcome` in a policy rule, or `event` in an arc",
+    "status_code": "read `outcome.http.status` in a policy rule, or `event.result.status` in an arc",
     "error": "read `outcome.error` in a policy rule, or `event.error` in an arc",
     "status": "read `outcome.status` in a policy rule, or `event.status` in an arc",
     "attempt": "read `_attempt`",
@@ -36,10 +46,12 @@ _INSTEAD = {
 
 class UnresolvedName(Rule):
     severity = Severity.WARNING
+    stops_compiler = False
     summary = "A bare name that no arc, patch, loop, workload default or earlier step defines."
     why = (
         "It is undefined unless the request happens to bring it: a guard on it is false, and a task with it as input "
-        "fails. Most are slips of the pen or text that lost its quotes."
+        "fails. Most are slips of the pen or text that lost its quotes. It is an error where a guard reads a name of "
+        "another dialect, for such a guard never holds."
     )
     example = """
       - step: start
@@ -57,6 +69,8 @@ class UnresolvedName(Rule):
         order = Precedence(source_net(model))
         for reading in model.readings:
             site = reading.site
+            if site.input == RETRY:
+                continue  # P114 says what becomes of it
             for use in reading.names.uses:
                 name = use.name
                 if name in NAMESPACES or name in _REPORTED_ELSEWHERE:
@@ -66,8 +80,13 @@ class UnresolvedName(Rule):
                     continue
                 undefined = _undefined(model, order, site, name)
                 if undefined:
-                    fix = migration_fix(model) if name in OTHER_NAMES else None
-                    yield self.finding(model.place(site, use.node.span), *undefined, fix=fix)
+                    is_other = name in _OTHER_NAMES
+                    yield self.finding(
+                        model.place(site, use.node.span),
+                        *undefined,
+                        fix=migration_fix(model) if is_other else None,
+                        severity=Severity.ERROR if is_other and site.position in _GUARDS else None,
+                    )
 
     def _misspelt(self, model: Model, site: Site, use: NameUse) -> Iterator[Finding]:
         """Note an optional name that nothing defines and that is close to one: its default always counts."""
@@ -79,6 +98,14 @@ class UnresolvedName(Rule):
             yield self.finding(model.place(site, use.node.span), message, meant, severity=Severity.NOTE)
 
 
+def can_have_run(order: Precedence, site: Site, step: str) -> bool:
+    """Return whether a step can have a result when a template is evaluated."""
+    owner = site.owner
+    if owner is None or owner.in_workbook or order.can_precede(step, owner.name):
+        return True
+    return step == owner.name and site.position in _AFTER_STEP
+
+
 def _undefined(model: Model, order: Precedence, site: Site, name: str) -> tuple[str, str] | None:
     """Return the message and help for a name that is undefined at `site`."""
     if model.definitions.namespaces_of(name, site):
@@ -87,13 +114,11 @@ def _undefined(model: Model, order: Precedence, site: Site, name: str) -> tuple[
         return _label_to_come(model, site, name)
     if name not in model.steps_by_name:
         return f"nothing defines `{name}`", _help(model, site, name)
-    owner = site.owner
-    if owner is None or owner.in_workbook or order.can_precede(name, owner.name):
+    if can_have_run(order, site, name):
         return None
-    if name == owner.name and site.position in _AFTER_STEP:
-        return None
+    reader = site.owner.name if site.owner else ""
     return (
-        f"`{name}` is the result of step `{name}`, which cannot have run before `{owner.name}`",
+        f"`{name}` is the result of step `{name}`, which cannot have run before `{reader}`",
         f"read it in a step that comes after `{name}`, or add `| default(…)`",
     )
 
@@ -118,10 +143,16 @@ def _help(model: Model, site: Site, name: str) -> str:
     if name in _INSTEAD:
         return _INSTEAD[name]
     if site.owner and name in (view.label for view in model.tasks_by_owner[site.owner]):
+        if site.task is None:
+            result = "`event.result`" if site.position in _AFTER_STEP else f"`{site.owner.name}`"
+            return f"a label is read inside its step: read {result}, the last task's, or `set_ctx` it there"
         return "this workbook task ends in a block, which has no result of its own: read `_prev`, or `set_ctx` it there"
     meant = did_you_mean(name, model.definitions.known_to(site)) if len(name) > 2 else ""
     if meant:
         return meant
+    declared = declared_input(site)
+    if declared is not None and declared.language == "python":
+        return "where the braces are Python's own, put the code between `{% raw %}` and `{% endraw %}`"
     if name in FUNCTIONS:
         return f"it is a function: write `{name}(…)`"
     return f"write `'{name}'` if it is text, or give it a default as `workload.{name}`"

@@ -60,7 +60,10 @@ class UnknownField(Rule):
                 if not use.fields:
                     continue
                 tasks = _result_tasks(model, reading, use)
-                if tasks.kinds:
+                looped = _looped_result(model, reading.site, use)
+                if looped and not _is_method(use.fields[looped - 1].name):
+                    yield self._loop_field(model, reading.site, use, looped)
+                elif tasks.kinds:
                     depth = 2 if use.name in ("event", "outcome") else 1
                     yield from self._result_field(model, reading.site, use, tasks, depth)
                 elif reading.is_visible(use.name):
@@ -68,6 +71,15 @@ class UnknownField(Rule):
             for use in reading.names.for_loop_uses:
                 if use.fields and use.fields[0].name not in FOR_LOOP_FIELDS:
                     yield self._unknown(model, reading.site, "loop", use.fields[0], FOR_LOOP_FIELDS)
+
+    def _loop_field(self, model: Model, site: Site, use: NameUse, depth: int) -> Finding:
+        field = use.fields[depth - 1]
+        path = ".".join(use.path[:depth])
+        return self.finding(
+            model.place(site, field.span),
+            f"`{path}` is the result of a loop, a list, and has no field `{field.name}`",
+            f"read `{path}[0].{field.name}` of one iteration, `{path} | map(attribute='{field.name}') | list` of all",
+        )
 
     def _path(self, model: Model, reading: Reading, use: NameUse) -> Iterator[Finding]:
         """Follow a path as far as its values are known."""
@@ -174,6 +186,18 @@ def _result_tasks(model: Model, reading: Reading, use: NameUse) -> _ResultTasks:
         read = model.owners_by_step.get(name)
         return _tasks(model.tasks_by_owner.get(read, ())) if read and not read.loops else _ANY
     return _ANY
+
+
+def _looped_result(model: Model, site: Site, use: NameUse) -> int:
+    """Return how many names the result of a loop has in a path; 0 where the path reads something else."""
+    if use.name == "event":
+        in_arc = site.position in (TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS)
+        is_result = in_arc and use.fields[0].name == "result" and len(use.fields) > 1
+        return 2 if is_result and site.owner and site.owner.loops else 0
+    if use.name in NAMESPACES or model.definitions.namespaces_of(use.name, site):
+        return 0
+    read = model.owners_by_step.get(use.name)
+    return 1 if read and read.loops and not model.definitions.is_label(use.name, site) else 0
 
 
 _ANY = _ResultTasks()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.syntax import ast
+from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_ast import Data
 from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
 from noetlvm.language.scopes import TemplatePosition
@@ -39,11 +41,7 @@ class StaticTemplate(Rule):
     on_damaged = True
 
     def check(self, model: Model) -> Iterator[Finding]:
-        plugins = [
-            entry.span
-            for entry in model.playbook.keychain or ()
-            if entry.kind and entry.kind.text not in FORMS and entry.kind.text not in PROVIDERS
-        ]  # what a plugin does with its settings is its own business
+        plugins = [entry.span for entry in model.playbook.keychain or () if _is_of_plugin(entry)]
         for site, template in model.template_sites:
             if site.position is not TemplatePosition.STATIC or any(
                 span.start <= site.scalar.span.start < span.end for span in plugins
@@ -56,3 +54,11 @@ class StaticTemplate(Rule):
                     f"the template in `{where}` is not evaluated: it stays text",
                     _HELP.get(site.role.partition(".")[0], "write a value"),
                 )
+
+
+def _is_of_plugin(entry: ast.Credential) -> bool:
+    """Return whether a plugin resolves an entry: what it does with the settings is its own business."""
+    provider = entry.get_extra("provider")
+    if isinstance(provider, Scalar) and provider.text not in PROVIDERS:
+        return True
+    return entry.kind is not None and entry.kind.text not in FORMS and entry.kind.text not in PROVIDERS

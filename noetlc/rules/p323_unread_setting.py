@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from noetlc.analysis.placement import RESULT, names_pool
+from noetlc.analysis.routers import NEXT_MODE
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast, nodes
@@ -116,6 +117,8 @@ def _is_read(entry: MappingEntry, settings: set[str], struct: ast.Struct) -> boo
     name = entry.key.text
     if isinstance(struct, ast.ExecutorSpec) and name == RESULT:
         return True
+    if isinstance(struct, ast.StepSpec) and name == NEXT_MODE:
+        return True  # P904 says what it was
     if names_pool(entry) and not isinstance(struct, ast.RouterSpec):
         return True
     return name in settings or (not isinstance(struct, ast.RouterSpec) and find_kind(name) is not None)

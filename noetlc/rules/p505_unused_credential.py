@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from noetlc.analysis.credentials import entries_read
 from noetlc.rules.rule import Finding, Model, Rule, Severity
-from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
+from noetlc.syntax.nodes import Mapping, Node, Scalar, scalars
+from noetlvm.nearest import nearest
 
-_NAMING = ("auth", "attach")
+_NAMING = ("auth", "attach", "credential", "credentials")
 """Inputs that name keychain entries."""
 
 
@@ -35,8 +36,11 @@ class UnusedCredential(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         used = _used(model) if model.credentials else None
-        for name, credential in model.credentials.items() if used is not None else ():
-            if used is not None and name not in used and credential.name:
+        if used is None:
+            return
+        used |= {nearest(name, model.credentials) for name in used}  # P110 asks whether that one is meant
+        for name, credential in model.credentials.items():
+            if name not in used and credential.name:
                 yield self.finding(
                     credential.name.span,
                     f"nothing uses the credential `{name}`",
@@ -62,17 +66,9 @@ def _used(model: Model) -> set[str] | None:
 
 
 def _auths(model: Model) -> Iterator[Scalar]:
-    """Yield everything written under `auth` or `attach`, of tasks and of the specs that reach them."""
-    holders: list[Iterable[MappingEntry]] = [view.task.extra for view in model.tasks]
-    specs = [view.task.spec for view in model.tasks]
-    holders += [spec.extra for spec in specs if spec]
-    for step in model.steps:
-        holders += [spec.extra for spec in (step.spec, *(loop.spec for loop in step.loops)) if spec]
-    executor = model.playbook.executor
-    holders += [executor.spec.extra] if executor and executor.spec else []
-    holders += [credential.extra for credential in model.playbook.keychain or ()]
-    for entries in holders:
-        for entry in entries:
+    """Yield everything written under a word for credentials, wherever it stands: no such entry is unused."""
+    for mapping in {id(mapping): mapping for mapping in model.mappings_by_key.values()}.values():
+        for entry in mapping.entries:
             if entry.key.text in _NAMING:
                 yield from scalars(entry.value)
                 yield from _keys(entry.value)

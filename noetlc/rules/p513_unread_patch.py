@@ -8,6 +8,9 @@ from noetlc.analysis.model import patches, thens
 from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlvm.nearest import nearest
 
+_STATES = ("ctx", "vars")
+"""`ctx`, and what the older dialect calls it: P911 reports that, and the value is read."""
+
 
 class UnreadPatch(Rule):
     severity = Severity.NOTE
@@ -38,10 +41,11 @@ class UnreadPatch(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         uses = [use for reading in model.readings for use in reading.names.uses]
-        whole = [use for use in uses if use.name == "ctx" and not use.fields]
+        states = [use for use in uses if use.name in _STATES]
+        whole = [use for use in states if not use.fields]
         if whole or any(template.problems for _, template in model.template_sites):
             return  # all of it is handed on, or what could not be read may be what reads it
-        read = {use.fields[0].name for use in uses if use.name == "ctx"} | {use.name for use in uses}
+        read = {use.fields[0].name for use in states} | {use.name for use in uses}
         reported: set[str] = set()
         for view in model.tasks:
             for _, then in thens(view.task):

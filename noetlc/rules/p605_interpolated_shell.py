@@ -39,10 +39,11 @@ class InterpolatedShell(Rule):
             return self.finding(
                 splice.span, message, "write the program here, as a list, and let data be its arguments"
             )
+        as_list = "" if splice.site.input == "cmds" else '; or write the command as a list: `[program, "{{ … }}"]`'
         return self.finding(
             splice.span,
             f"`{splice.text}` becomes part of a text that a shell reads, and can change the command",
-            'write the command as a list: `[program, "{{ … }}"]`; its items are never read by a shell',
+            'give it in `env: {NAME: "{{ … }}"}` and write `"$NAME"` in the command' + as_list,
         )
 
     def _script(self, splice: Splice) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetlc.analysis.routers import NEXT_MODE
 from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
 from noetlc.syntax.nodes import Scalar
 
@@ -30,7 +31,7 @@ class NextMode(Rule):
     def check(self, model: Model) -> Iterator[Finding]:
         for step in model.steps:
             for entry in step.spec.extra if step.spec else ():
-                if entry.key.text == "next_mode":
+                if entry.key.text == NEXT_MODE:
                     mode = entry.value.text if isinstance(entry.value, Scalar) and entry.value.text else "…"
                     yield self.finding(
                         entry.key.span,

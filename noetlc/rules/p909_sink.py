@@ -1,10 +1,11 @@
-"""P909: `sink`, as a kind of tool or as a block of its own."""
+"""P909: `sink` or `save`, as a kind of tool or as a block of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import old_inputs
+from noetlc.migrate.dialect import SINKS
 from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem, Span
 from noetlvm.language.tool_kinds import find_kind
@@ -14,7 +15,7 @@ _SINK = "sink"
 
 class Sink(ClaimRule):
     severity = Severity.ERROR
-    summary = "A task has `kind: sink`, or a step or task has a `sink` block."
+    summary = "A task has `kind: sink`, or a step or task has a `sink` or `save` block."
     why = "There is no such tool and no such block: the data would be computed and then thrown away."
     example = """
     - - step: load
@@ -37,12 +38,13 @@ class Sink(ClaimRule):
     +           params: {body: "{{ _prev.data | tojson }}"}
     """
     covers = ("formal §9.2", "brief §10", "step spec §10", "step spec §13")
-    claims = frozenset({("step", _SINK)})
+    claims = frozenset(("step", word) for word in SINKS)
 
     def check(self, model: Model) -> Iterator[Finding]:
         yield from super().check(model)
-        for entry in old_inputs(model, _SINK):
-            yield self._finding(model, entry.key.span, "a task has no `sink`")
+        for word in SINKS:
+            for entry in old_inputs(model, word):
+                yield self._finding(model, entry.key.span, f"a task has no `{word}`")
         sinks = [view.task.kind for view in model.tasks if view.task.kind and view.kind == _SINK]
         if not sinks or model.allow_unknown_kinds or _SINK in model.allowed_kinds or find_kind(_SINK):
             return
@@ -50,7 +52,7 @@ class Sink(ClaimRule):
             yield self._finding(model, kind.span, "there is no tool kind `sink`")
 
     def word(self, model: Model, problem: Problem) -> Finding:
-        return self._finding(model, problem.span, "a step has no `sink`")
+        return self._finding(model, problem.span, f"a step has no `{problem.key}`")
 
     def _finding(self, model: Model, span: Span, message: str) -> Finding:
         return self.finding(

@@ -236,12 +236,6 @@ class TemplateProblemRule(Rule):
                     yield self.finding(model.place(site, problem.span), problem.message, problem.help)
 
 
-OTHER_WORDS = frozenset({"set", "set_ctx", "input", "output", "retry", "mode", "max_in_flight"})
-"""Keys of other dialects that no rule of their own explains."""
-OTHER_NAMES = frozenset({"output", "response", "result", "job", "loop_index", "token"})
-"""Names that templates of other dialects read."""
-
-
 def migration_fix(model: Model) -> Fix | None:
     """Return the fix that migrates the whole file; None where that would change nothing.
 

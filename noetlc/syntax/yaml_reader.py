@@ -74,6 +74,8 @@ _EVENT_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Only its events are used. Without libyaml the pure Python parser gives the same ones, ten times slower."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_TABS = "indent with spaces, not tabs"
+_LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
 _BOM = "\ufeff"
 _MERGE = "<<"
 
@@ -129,6 +131,8 @@ def read_document(text: str, limits: ReadLimits = DEFAULT_LIMITS) -> Document:
         try:
             root = reader.read()
         except _UnreadableError as stop:
+            if any(problem.help == _NO_TABS for problem in errors):
+                return Document(None, tuple(errors), ())  # how deep a tab reaches, only the author knows
             errors.append(stop.problem)
             retry = _without_line_at_fault(current, stop.problem)
             if retry is None or len(errors) >= SYNTAX_ERRORS_MAX:
@@ -152,7 +156,10 @@ def _ordered(problems: list[Problem]) -> list[Problem]:
 
 
 def _without_line_at_fault(text: str, problem: Problem) -> str | None:
-    """Blank the line of a syntax error, keeping every offset; None where another try is of no use."""
+    """Blank the line of a syntax error, or the tabs that indent it, keeping every offset.
+
+    None where another try is of no use.
+    """
     if problem.kind is not ProblemKind.YAML_SYNTAX:
         return None
     where = min(problem.span.start, len(text))
@@ -161,6 +168,10 @@ def _without_line_at_fault(text: str, problem: Problem) -> str | None:
     end = len(text) if end < 0 else end
     if not text[start:end].strip():
         return None
+    if text[where : where + 1] == "\t" and not text[start:where].strip():
+        # One mistake, however many lines it is made in.
+        spaces = text[:where] + " " + text[where + 1 :]
+        return _LEADING_TABS.sub(lambda tabs: " " * len(tabs[0]), spaces)
     return text[:start] + " " * (end - start) + text[end:]
 
 
@@ -254,7 +265,9 @@ class _Reader:
         elif unclosed and error.context_mark:
             at = self._base + error.context_mark.index  # or the quote
         context = f" ({error.context})" if error.context and error.problem else ""
-        return Problem(ProblemKind.YAML_SYNTAX, Span(at, at + 1), f"{what}{context}", _syntax_help(what, self.text, at))
+        help = _syntax_help(what, self.text, at)
+        message = "this line is indented with a tab" if help == _NO_TABS else f"{what}{context}"
+        return Problem(ProblemKind.YAML_SYNTAX, Span(at, at + 1), message, help)
 
     def _refuse_oversize(self) -> None:
         size = len(self.text)
@@ -482,7 +495,7 @@ _HELP_BY_PROBLEM = (
 
 def _syntax_help(problem: str, text: str, at: int) -> str:
     if text[at : at + 1] == "\t":
-        return "indent with spaces, not tabs"
+        return _NO_TABS
     if text[at : at + 2] == "{{" or text[at - 1 : at + 1] == "{{":
         return 'quote a value that begins with a template: "{{ … }}"'
     for part, help in _HELP_BY_PROBLEM:

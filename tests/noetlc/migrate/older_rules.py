@@ -373,8 +373,9 @@ def _tasks(step: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         found = [(label, {**tool, "_label": label})]
     else:
         found = [next(iter(entry.items())) for entry in tool or []]
-    found = [one for label, task in found for one in ((label, task), *_sinks(task, f"{label}_sink"))]
-    found += _sinks(step, "sink")
+    is_named = not isinstance(tool, dict)
+    found = [one for label, task in found for one in ((label, task), *_sinks(task, f"{label}_" if is_named else ""))]
+    found += _sinks(step, "")
     for entry in step.get("case") or []:
         for _, then in _branches(entry):
             if "pipe" in then and "step.enter" in entry["when"]:
@@ -384,9 +385,9 @@ def _tasks(step: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _sinks(holder: dict[str, Any], label: str) -> list[tuple[str, dict[str, Any]]]:
-    sink = holder.get("sink")
-    return [(label, {**sink.get("tool", sink), "_sink": True})] if sink else []
+def _sinks(holder: dict[str, Any], prefix: str) -> list[tuple[str, dict[str, Any]]]:
+    blocks = {f"{prefix}{word}": holder[word] for word in ("sink", "save") if word in holder}
+    return [(label, {**block.get("tool", block), "_sink": True}) for label, block in blocks.items()]
 
 
 def _case_tasks(then: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

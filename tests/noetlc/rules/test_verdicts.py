@@ -94,6 +94,8 @@ def statement(text: str, before: str = "") -> str:
     return task(f'kind: shell, command: [echo, "{text}"]', before)
 
 
+READS_START = READS_X.replace("ctx.x", "start.data")
+AFTER_LOOP = TO_B.replace("step.done", "loop.done")
 SEVERAL = "kind: postgres, auth: pg, command: SELECT 1; SELECT 2"
 SQL = "kind: postgres, auth: pg, command: SELECT 1"
 EACH = "{%% for row in %s %%}{{ row }}{%% endfor %%}"
@@ -195,18 +197,40 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         pipeline("kind: postgres, auth: pgg, command: SELECT 1", KEYCHAIN).replace(
             "kind: shell, command: [ls]", "kind: postgres, auth: pgg, command: SELECT 2"
         ),
-        ["warning P505", "error P110"],
+        ["error P110"],
     ),
     "an undeclared credential in a mapping": (
         task(
             "kind: http, url: 'https://example.com', auth: {source: tokn}", "keychain: [{name: token, kind: bearer}]\n"
         ),
-        ["warning P505", "error P110"],
+        ["error P110"],
+    ),
+    "auth in a mapping, over a default": (
+        task(
+            'kind: postgres, auth: {source: credential, key: "{{ workload.db.auth }}"}, command: SELECT 1',
+            "workload: {db: {auth: pg_main}}\n",
+        ),
+        ["warning P110"],
+    ),
+    "auth over its own default": (
+        task("kind: postgres, auth: \"{{ workload.pg_auth | default('pg_main') }}\", command: SELECT 1", KEYCHAIN),
+        ["error P110"],
+    ),
+    "attached databases over defaults": (
+        task(
+            'kind: duckdb, attach: {a: {type: postgres, key: "{{ workload.pg }}"}}, command: SELECT 1',
+            f"workload: {{pg: warehouse}}\n{KEYCHAIN}",
+        ),
+        ["error P110"],
+    ),
+    "a credential of a misspelt kind": (
+        task("kind: postgress, auth: pg_main, command: SELECT 1"),
+        ["error P106", "warning P110"],
     ),
     "a keychain provider that is not installed": (
         task(
             "kind: http, url: 'https://example.com', auth: k",
-            "keychain: [{name: k, kind: secret_manager, provider: gcp}]\n",
+            'keychain: [{name: k, kind: secret_manager, provider: gcp, map: {a: "{{ workload.a }}"}}]\n',
         ),
         ["warning P123"],
     ),
@@ -244,6 +268,104 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     "auth that is a list": (task("kind: http, url: 'https://example.com', auth: [a, b]"), ["error P115"]),
     "sections without a value": (task("kind: noop", "workload:\nkeychain:\nexecutor:\nworkbook:\n"), []),
     "a template of Go": (task('kind: shell, command: [docker, ps, --format, "{{.Names}}"]'), ["error P201"]),
+    "output of another dialect in a guard": (
+        playbook(
+            f"  - step: start\n{HTTP}    next: {{arcs: [{{step: b, when: \"{{{{ event.name == 'step.done' and "
+            'output.data.ok }}"}]}\n  - step: b\n    tool: {kind: noop}\n'
+        ),
+        ["error P215"],
+    ),
+    "a label in an arc": (
+        playbook(
+            "  - step: start\n    tool:\n      - get: {kind: shell, command: [ls]}\n    next: {arcs: [{step: b, when: "
+            "\"{{ event.name == 'step.done' and get.stdout }}\"}]}\n  - step: b\n    tool: {kind: noop}\n"
+        ),
+        ["warning P215"],
+    ),
+    "a step that is called like a workload key": (
+        reads("start.id", "kind: python, code: 'result = 1'", "workload: {start: 1}\n"),
+        ["warning P214"],
+    ),
+    "vars that ctx holds": (
+        playbook(
+            "  - step: start\n    tool: {kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, "
+            f"set_ctx: {{x: 1}}}}}}}}]}}}}}}\n{TO_B}" + READS_X.replace("ctx.x", "vars.x")
+        ),
+        ["error P911"],
+    ),
+    "next_mode": (
+        playbook(
+            "  - step: start\n    spec: {next_mode: inclusive}\n    next: {arcs: [{step: a}, {step: b}]}\n"
+            "  - step: a\n    tool: {kind: noop}\n  - step: b\n    tool: {kind: noop}\n"
+        ),
+        ["error P904"],
+    ),
+    "save on a task": (
+        task("kind: shell, command: [ls], save: {storage: postgres, auth: pg, table: t, data: {a: 1}}", KEYCHAIN),
+        ["error P909"],
+    ),
+    "save on a step": (
+        playbook(
+            "  - step: start\n    tool: {kind: shell, command: [ls]}\n"
+            "    save: {tool: {kind: duckdb, table: t, mode: upsert, key: a, data: {a: 1, b: 2}}}\n"
+        ),
+        ["error P909"],
+    ),
+    "a retry that no policy expresses": (
+        task("kind: http, url: 'https://example.com', retry: {max_attempts: 3, stop_when: \"{{ error }}\"}"),
+        ["error P114"],
+    ),
+    "a retry of other names": (
+        task(
+            "kind: http, url: 'https://example.com', retry: {max_attempts: 3, initial_delay: 1, max_delay: 9, "
+            'backoff_multiplier: 1.5, jitter: true, retry_when: "{{ status_code >= 500 or error }}"}'
+        ),
+        ["note P122"],
+    ),
+    "a field of a loop's result": (
+        playbook(f"  - step: start\n    loop: {{in: [1], iterator: n}}\n{HTTP}{AFTER_LOOP}" + READS_START),
+        ["warning P216"],
+    ),
+    "a field of one iteration's result": (
+        playbook(
+            f"  - step: start\n    loop: {{in: [1], iterator: n}}\n{HTTP}{AFTER_LOOP}"
+            + READS_START.replace("start.data", "start[0].data")
+        ),
+        [],
+    ),
+    "one name twice in one command": (
+        task("kind: shell, cmds: ['echo {{ workload.a }}', 'ls {{ workload.a }}']", "workload: {a: b}\n"),
+        ["warning P605"],
+    ),
+    "options of bash": (
+        task('kind: shell, cmds: ["set -euo pipefail\\nls | sort", "[[ -f a ]] && echo a"]'),
+        ["warning P221"],
+    ),
+    "an array of bash": (task('kind: shell, command: "xs=(a b)\\necho ${xs[0]}"'), ["warning P221"]),
+    "bash that is called": (task("kind: shell, command: [bash, -c, '[[ -f a ]]']"), []),
+    "double brackets in a text": (task("kind: shell, command: 'echo \"[[ a ]]\"'"), []),
+    "braces of an f-string": (task("kind: python, code: \"result = f'{{x}}'\""), ["warning P215"]),
+    "args on a step": (
+        playbook('  - step: start\n    args: {n: 1}\n    tool: {kind: python, code: "result = n"}\n'),
+        ["error P020"],
+    ),
+    "else on an arc": (
+        playbook(
+            '  - step: start\n    next: {arcs: [{step: b, when: "{{ workload.a }}"}, {step: c, else: true}]}\n'
+            "  - step: b\n    tool: {kind: noop}\n  - step: c\n    tool: {kind: noop}\n",
+            "workload: {a: 1}\n",
+        ),
+        ["error P020"],
+    ),
+    "labelled tasks in a mapping": (
+        playbook("  - step: start\n    tool:\n      a: {kind: shell, command: [ls]}\n      b: {kind: noop}\n"),
+        ["error P022"],
+    ),
+    "indentation by tabs": (
+        task("kind: noop").replace("metadata: {name: a, path: a}", "metadata:\n\tname: a\n\tpath: a"),
+        ["error P003"],
+    ),
+    "indentation by tabs in a list": (playbook("- step: start\n\ttool:\n\t\tkind: noop\n"), ["error P003"]),
     # What is no mistake.
     "a body that is a mapping": (task('kind: http, method: POST, url: "https://example.com", body: {a: 1}'), []),
     "execution_id in SQL": (
@@ -412,6 +534,17 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
 }
 
 HELPS = {
+    "output of another dialect in a guard": "`event` in an arc",
+    "a label in an arc": "event.result",
+    "a step that is called like a workload key": "rename the step",
+    "a field of a loop's result": "start[0].data",
+    "one name twice in one command": 'env: {NAME: "{{ … }}"}',
+    "braces of an f-string": "{% raw %}",
+    "options of bash": "[bash, -euc",
+    "args on a step": "`args` of the task",
+    "else on an arc": "without `when`",
+    "labelled tasks in a mapping": "`- a: …`, `- b: …`",
+    "indentation by tabs": "spaces, not tabs",
     "a step that is named by name": "did you mean `step`?",
     "a keychain that is a mapping": "- {name: api_token, kind: bearer_token}",
     "a workflow that is a mapping": "- step: start",
@@ -500,6 +633,11 @@ MECHANICAL = [
     "command_0 under data",
     "status_code of outcome.http",
     "credentials without a keychain",
+    "next_mode",
+    "vars that ctx holds",
+    "save on a task",
+    "save on a step",
+    "args on a step",
 ]
 
 
