@@ -92,7 +92,15 @@ def test_a_name_and_its_other_spelling_together_are_an_error() -> None:
         ("{backoff: fixed}", {"do": "retry", "attempts": 3, "backoff": "none"}),
         (
             "{attempts: 2, initial_delay: 1, backoff_multiplier: 1.5}",
-            {"do": "retry", "attempts": 2, "backoff": "exponential", "delay": 1},
+            {"do": "retry", "attempts": 2, "backoff": "none", "delay": "{{ 1 * 1.5 ** (_attempt - 1) }}"},
+        ),
+        (
+            "{initial_delay: 1, backoff_multiplier: 2, jitter: true}",
+            {"do": "retry", "attempts": 3, "backoff": "exponential", "delay": 1},
+        ),
+        (
+            "{delay: 1, backoff_factor: 2, max_delay: 30}",
+            {"do": "retry", "attempts": 3, "backoff": "none", "delay": "{{ [1 * 2 ** (_attempt - 1), 30] | min }}"},
         ),
     ],
 )
@@ -110,7 +118,7 @@ def test_a_conditional_retry_fails_on_other_errors() -> None:
     assert rules[0]["when"] == "{{ outcome.status == 'error' and (outcome.error.retryable) }}"
 
 
-@pytest.mark.parametrize("retry", ["{max_attempts: many}", "{jitter: 2}", "[1]", "{backoff: random}"])
+@pytest.mark.parametrize("retry", ["{max_attempts: many}", "{stop_when: 2}", "[1]", "{backoff: random}"])
 def test_a_retry_that_no_policy_expresses_is_reported(retry: str) -> None:
     found = lint(f"- step: start\n  tool: {{kind: python, code: result = 1, retry: {retry}}}\n")
     assert "P114" in [finding.code for finding in found]
