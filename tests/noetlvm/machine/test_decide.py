@@ -14,12 +14,13 @@ from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import Limits
 from noetlvm.machine import messages
-from noetlvm.machine.decide import decide
+from noetlvm.machine.decide import decide, work_for
+from noetlvm.machine.fold import apply
 from noetlvm.machine.frame import frame_for
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Request, Work, from_data, to_data
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import Child, FrameState, Token
+from noetlvm.machine.state import Child, FrameState, State, Token
 from noetlvm.record import changed
 from noetlvm.replay.exact import replay_exactly
 from noetlvm.testing import run_playbook
@@ -174,6 +175,21 @@ def test_a_long_decision_is_cut_and_goes_on_with_the_same_log() -> None:
     cut.control._decide = lambda *given: decide(*given, lambda _events: True)
     cut.start()
     assert cut.events == whole.events
+
+
+def test_there_is_no_work_for_a_thread_that_is_not_open() -> None:
+    drive = Drive("- { step: start, tool: { kind: noop } }", control=Hand).start()
+    assert work_for(drive.net, drive.state, 1, "", Offload()) is not None
+    assert work_for(drive.net, drive.state, 1, "0", Offload()) is None
+    assert work_for(drive.net, drive.state, 2, "", Offload()) is None
+
+
+def test_a_state_that_was_read_from_a_log_offers_nothing_by_itself() -> None:
+    drive = Drive("- { step: start, tool: { kind: noop } }", control=Hand).start()
+    state = State()
+    for event in drive.events:
+        apply(state, event, 0.0)
+    assert decide(drive.net, state, messages.Continue(), 0.0, Offload()).effects == []
 
 
 def test_a_cancellation_is_taken_between_the_parts_of_a_cut_decision() -> None:

@@ -44,7 +44,9 @@ def explained() -> dict[tuple[str, ...], str]:
 def stale(known: dict[tuple[str, ...], str], mutants: list[Mutant], verdicts: list[Verdict]) -> list[tuple[str, ...]]:
     """Return the explanations of mutants that no longer exist in modules that were looked at, or that are killed."""
     modules, there = {one.module for one in mutants}, {one.identity for one in mutants}
+    # The same change of two equal lines of a function has one explanation.
     killed = {one.mutant.identity for one in verdicts if one.is_killed}
+    killed -= {one.mutant.identity for one in verdicts if not one.is_killed}
     return [one for one in known if one in killed or (one[0] in modules and one not in there)]
 
 

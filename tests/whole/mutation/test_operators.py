@@ -7,6 +7,8 @@ from types import ModuleType
 import pytest
 
 from noetlvm.machine import fold, settling
+from tests.whole.mutation.__main__ import explained, stale
+from tests.whole.mutation.judging import Verdict, all_mutants
 from tests.whole.mutation.operators import mutations
 from tests.whole.mutation.planting import plant_source, source_of
 
@@ -80,3 +82,13 @@ def test_a_change_is_planted_where_the_function_is_imported() -> None:
     assert plant_source(module, SOURCE) == 0
     assert plant_source(module, mutation.apply(SOURCE)) == 1
     assert imported([1, 1], 2) is None
+
+
+def test_every_explanation_is_of_a_mutant_that_exists() -> None:
+    assert explained()
+    assert stale(explained(), all_mutants(sorted({module for module, *_ in explained()})), []) == []
+
+
+def test_an_explanation_is_stale_when_its_mutant_is_killed() -> None:
+    mutant = next(one for one in all_mutants(["settling"]) if one.identity in explained())
+    assert stale(explained(), [mutant], [Verdict(mutant, True, "a test", 1, 0.1)])[0][0] == "settling"

@@ -86,6 +86,14 @@ def test_cancelling_the_parent_cancels_the_child() -> None:
     assert drive.control.next_timer() is None
 
 
+def test_a_task_without_a_child_runs_at_any_depth() -> None:
+    drive = Drive("- { step: start, tool: { kind: noop } }")
+    drive.start(parent="y", depth=CHILD_DEPTH_MAX)
+    begun = Event("task.started", {"ts": 100.0}, task=1, label="task_1", attempt=1)
+    made = drive.take(drive.control.report(*drive.ready.pop()[:3], [begun]))
+    assert [event.name for event in made] == ["step.started", "task.started"]
+
+
 def test_depth_is_bounded() -> None:
     drive = Drive(PARENT)
     drive.start(parent="y", depth=CHILD_DEPTH_MAX)

@@ -48,6 +48,14 @@ def test_results_stand_in_index_order() -> None:
     assert drive.state.results == {"start": [3, 1, 2]}
 
 
+def test_a_loop_says_its_rate_when_it_starts_if_it_has_one() -> None:
+    text = "- {{ step: start, loop: {{ in: [1, 2], iterator: n, spec: {{ {0} }} }}, tool: {{ kind: noop }} }}"
+    plain = Drive(text.format("mode: parallel")).start().last("loop.started").data
+    rated = Drive(text.format("mode: parallel, rate: { max: 1, per: 2 }")).start().last("loop.started").data
+    assert rated.keys() - plain.keys() == {"rate"}
+    assert plain.keys() <= rated.keys()
+
+
 def test_a_mapping_is_iterated_as_keys_and_values() -> None:
     drive = Drive(loop_step("'{{ workload.cities }}'"), echo).run({"cities": {"a": 1, "b": 2}})
     assert drive.last("loop.done").data["result"] == [{"key": "a", "value": 1}, {"key": "b", "value": 2}]

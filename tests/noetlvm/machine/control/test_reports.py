@@ -137,14 +137,16 @@ def test_a_ctx_that_grows_too_large_fails_the_step() -> None:
     (command,) = drive.ready
     text = "x" * 60_000
     for task in range(1, 30):
-        told = drive.control.report(*command[:3], [task_done(OK | {"ctx": {f"k{task}": text}}, task=task)])
+        patch = {f"k{task}": text, f"i{task}": 0}
+        told = drive.control.report(*command[:3], [task_done(OK | {"ctx": patch}, task=task)])
         drive.events += told
         if drive.state.is_over:
             break
     error = drive.last("step.failed").data["error"]
     assert error["kind"] == "limit"
     assert "too large" in error["message"]
-    assert len(drive.state.ctx) == 17
+    assert error["details"]["keys"] == ["i18", "k18"]
+    assert len(drive.state.ctx) == 2 * 17
 
 
 def test_writing_more_keys_to_ctx_than_an_event_holds_fails_the_step() -> None:

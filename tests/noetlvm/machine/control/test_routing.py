@@ -28,6 +28,18 @@ def test_modes(mode: str, expected: list[str]) -> None:
     assert drive.state.status == "success"
 
 
+def test_of_steps_whose_arcs_do_not_hold_the_last_in_the_text_gives_the_result() -> None:
+    branch = '- {{ step: {0}, tool: {{ kind: noop }}, next: {{ arcs: [{{ step: c, when: "{{{{ false }}}}" }}] }} }}\n'
+    text = "- { step: start, next: { spec: { mode: inclusive }, arcs: [{ step: a }, { step: b }] } }\n"
+    text += branch.format("a") + branch.format("b") + "- { step: c }\n"
+    drive = Drive(text, {"a": ok("a"), "b": ok("b")}).start()
+    first, last = drive.ready
+    drive.perform(last)
+    drive.perform(first)
+    assert drive.state.status == "success"
+    assert drive.state.result == "b"
+
+
 def test_args_are_the_steps_own_overlaid_by_the_arcs() -> None:
     text = """
     - step: start

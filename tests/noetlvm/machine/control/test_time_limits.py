@@ -72,6 +72,20 @@ def test_a_deadline_counts_from_the_start_of_the_workflow() -> None:
     assert drive.control.next_timer() == 110.0
 
 
+def test_a_step_whose_turn_comes_at_its_deadline_is_too_late() -> None:
+    text = """
+    - { step: start, tool: { kind: noop }, next: { arcs: [{ step: late }] } }
+    - { step: late, spec: { policy: { lifecycle: { deadline_s: 10 } } }, tool: { kind: noop } }
+    """
+    drive = Drive(text)
+    at(drive, 100.0)
+    drive.start()
+    at(drive, 110.0)
+    drive.perform(drive.ready.pop())
+    assert drive.ready == []
+    assert drive.last("step.failed").run == 2
+
+
 def test_nothing_happens_before_it_is_due() -> None:
     drive, _ = begun(STEP % "{ timeout_s: 10 }")
     assert at(drive, 109.9).timer() == []
