@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from itertools import count, repeat
 from pathlib import Path
 from uuid import uuid4
 
 from bench.measurement import Contestant, Goal, Row, at_most, best_of
 from bench.workplace import Workplace
 from noetlvm.data.event import Event, Recorded
+from noetlvm.server.identity import new_ids
 from noetlvm.store.interface import Append, Durability, Execution
 from noetlvm.store.sqlite import SqliteStore
 
@@ -33,7 +35,6 @@ _STEP = (
     Event("token.enqueued", {"token": 18, "step": "step_18", "args": {}}, 1),
 )
 _ITEM = (_TASK._replace(iteration="17"), Event("loop.iteration.done", {"result": None}, 1, "17"))
-_EVENT_ID = "0190a6c0-8f7e-7cc3-98c4-dc0c0c07398f"
 _EXECUTION = Execution("0190a6c0-8f7e-7cc3-98c4-dc0c0c07398f", "sha256:b", "chain", "bench/chain", "running", 0.0)
 
 
@@ -114,7 +115,7 @@ class _Ours:
     def run(self) -> None:
         seq = 0
         for _ in range(self._commits):
-            recorded = [Recorded(seq + number, _EVENT_ID, 0.0, event) for number, event in enumerate(self._events, 1)]
+            recorded = list(map(Recorded, count(seq + 1), new_ids(0.0, len(self._events)), repeat(0.0), self._events))
             self.store.write([Append(_EXECUTION._replace(seq=seq + len(recorded)), seq, recorded)])
             seq += len(recorded)
         self.store.close()

@@ -37,6 +37,18 @@ class Recorded(NamedTuple):
     event: Event
 
 
+def counted_ids(first: str, wanted: int) -> list[str]:
+    """Return identifiers that count up from the first, in its last twelve digits; the first alone if it has none."""
+    if wanted == 1:
+        return [first]
+    try:
+        number = int(first[-12:], 16)
+    except ValueError:
+        return [first]
+    head = first[:-12]
+    return [f"{head}{number:012x}" for number in range(number, number + wanted)]
+
+
 def step_run_id(execution_id: str, run: int) -> str:
     """Return the identifier of a step run."""
     return f"{execution_id}/{run}"

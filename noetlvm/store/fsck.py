@@ -13,8 +13,10 @@ from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.program import BundleError
 from noetlvm.bytecode.verify.verifier import load
 from noetlvm.data.encoding import references_in
+from noetlvm.data.event import Recorded
+from noetlvm.store.chunks import ChunkError, checked, first_sum, known_sum, span
 from noetlvm.store.interface import DamagedError
-from noetlvm.store.rows import event_problem, first_sum, known_sum, read_data, read_execution
+from noetlvm.store.rows import read_data, read_execution
 
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 """SQL with `?` for each value, and the values."""
@@ -43,14 +45,14 @@ class CheckedTables(Protocol):
     def select(self, statement: str, *values: Any) -> Iterable[Sequence[Any]]:
         """Return the rows of a query that has `?` for each value."""
 
-    def event_keys(self) -> set[int]:
+    def log_keys(self) -> set[int]:
         """Return the keys of executions that have events."""
 
-    def events(self, key: int) -> Iterable[Sequence[Any]]:
-        """Return the rows of an execution's events with their checksums, in order."""
+    def chunks(self, key: int) -> Iterable[Sequence[Any]]:
+        """Return the chunks of an execution's log with their checksums, in order."""
 
-    def delete_events(self, key: int, after: int) -> Statement:
-        """Return the statement that removes the events after a number."""
+    def delete_chunks(self, key: int, after: int) -> Statement:
+        """Return the statement that removes the chunks that begin after an event."""
 
     def medium_damage(self) -> Iterator[Damage]:
         """Yield what the database itself finds: pages, indexes."""
@@ -139,7 +141,7 @@ def _of_executions(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Dam
 
 def _of_events(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Damage]:
     select = f"SELECT result FROM {tables.references} WHERE execution = ?"
-    for key in sorted(tables.event_keys() - rows.keys()):
+    for key in sorted(tables.log_keys() - rows.keys()):
         yield Damage(
             f"the row of the execution with key {key} is missing, and its events are there", "restore a backup"
         )
@@ -148,37 +150,67 @@ def _of_events(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Damage]
         yield from _of_log(tables, key, row, listed)
 
 
-def _of_log(tables: CheckedTables, key: int, row: _Row, listed: set[str]) -> Iterator[Damage]:
-    """Yield what is damaged in the events of one execution, and references of theirs that are not listed."""
+class _CheckedChunk(NamedTuple):
+    first: int
+    last: int
+    data: bytes
+    events: Sequence[Recorded]
+    problem: str
+    """Why it is not what was written; empty: it is."""
+    expected: int
+    """Number of the event that follows the chunk before."""
+
+    @property
+    def is_sound(self) -> bool:
+        return self.first == self.expected and not self.problem
+
+
+def _checked_chunks(tables: CheckedTables, key: int, execution_id: str) -> Iterator[_CheckedChunk]:
     expected = 1
-    sum_before: int | None = first_sum(row.execution_id)
-    sound = is_whole = True
+    sum_before: int | None = first_sum(execution_id)
+    for first, last, data, found in tables.chunks(key):
+        problem, events, end = "", list[Recorded](), last
+        try:
+            events = checked((first, last, data, found), sum_before if first == expected else None)
+        except ChunkError as error:
+            problem = str(error)
+            end = last if isinstance(last, int) and last >= first else first
+        yield _CheckedChunk(first, end, data, events, problem, expected)
+        expected, sum_before = end + 1, known_sum(found)
+
+
+def _of_log(tables: CheckedTables, key: int, row: _Row, listed: set[str]) -> Iterator[Damage]:
+    """Yield what is damaged in the log of one execution, and references of its events that are not listed."""
+    last = 0
+    is_whole = True
     said: dict[str, Any] = {}
-    beyond: list[tuple[int, bool]] = []
-    for event in tables.events(key):
-        seq = event[0]
-        is_next = seq == expected
-        problem = event_problem(event, sum_before if is_next else None)
-        if seq > row.seq:
-            sound = sound and is_next and not problem
-            beyond.append((seq, sound))
+    beyond: list[_CheckedChunk] = []
+    for chunk in _checked_chunks(tables, key, row.execution_id):
+        last = chunk.last
+        if chunk.first > row.seq or (last > row.seq and not chunk.problem):
+            beyond.append(chunk)
         else:
-            is_whole = is_whole and is_next and not problem
-            if not is_next:
-                yield Damage(f"{_span(expected, seq - 1)} of {row.execution_id} is missing", _BACKUP)
-            if problem:
-                yield Damage(f"event {seq} of {row.execution_id} is damaged: {problem}", _BACKUP)
-            elif event[3] in _SAID:
-                said |= _SAID[event[3]](read_data(tables.name, "it", event[9]), event[2])
-        if not problem:
-            yield from _unlisted(tables, key, row, event[9], listed)
-        expected, sum_before = seq + 1, known_sum(event[10])
-    if expected <= row.seq:
-        yield Damage(f"{_span(expected, row.seq)} of {row.execution_id} is missing", _BACKUP)
+            is_whole = is_whole and chunk.is_sound
+            yield from _of_chunk(chunk, row)
+            for _, _, timestamp, event in chunk.events:
+                if event.name in _SAID:
+                    said |= _SAID[event.name](event.data, timestamp)
+        if not chunk.problem:
+            yield from _unlisted(tables, key, row, chunk.data, listed)
+    if last < row.seq:
+        yield Damage(f"{span(last + 1, row.seq)} of {row.execution_id} is missing", _BACKUP)
     if beyond:
         yield _beyond(tables, key, row, beyond)
-    elif is_whole and expected > row.seq:
+    elif is_whole and last >= row.seq:
         yield from _of_row(key, row, said)
+
+
+def _of_chunk(chunk: _CheckedChunk, row: _Row) -> Iterator[Damage]:
+    if chunk.first != chunk.expected:
+        yield Damage(f"{span(chunk.expected, chunk.first - 1)} of {row.execution_id} is missing", _BACKUP)
+    if chunk.problem:
+        what = f"{span(chunk.first, chunk.last)} of {row.execution_id} is damaged: {chunk.problem}"
+        yield Damage(what, _BACKUP)
 
 
 def _of_row(key: int, row: _Row, said: dict[str, Any]) -> Iterator[Damage]:
@@ -199,20 +231,15 @@ def _unlisted(tables: CheckedTables, key: int, row: _Row, data: bytes, listed: s
         yield Damage(what, "it is listed", ((insert, (result, key)),))
 
 
-def _beyond(tables: CheckedTables, key: int, row: _Row, beyond: Sequence[tuple[int, bool]]) -> Damage:
+def _beyond(tables: CheckedTables, key: int, row: _Row, beyond: Sequence[_CheckedChunk]) -> Damage:
     """Return what to do about events after the last one that the row knows."""
-    what = (
-        f"{_span(beyond[0][0], beyond[-1][0])} of {row.execution_id} comes after the last event of its row, {row.seq}"
-    )
-    if all(sound for _, sound in beyond):
-        update = ("UPDATE executions SET seq = ? WHERE key = ?", (beyond[-1][0], key))
+    first, last = max(beyond[0].first, row.seq + 1), beyond[-1].last
+    what = f"{span(first, last)} of {row.execution_id} comes after the last event of its row, {row.seq}"
+    if all(chunk.is_sound for chunk in beyond):
+        update = ("UPDATE executions SET seq = ? WHERE key = ?", (last, key))
         return Damage(what, "the events are sound, and the row is moved on", (update,))
-    delete = tables.delete_events(key, row.seq)
+    delete = tables.delete_chunks(key, row.seq)
     return Damage(what, "their checksums do not continue the log, and they are removed", (delete,))
-
-
-def _span(first: int, last: int) -> str:
-    return f"event {first}" if first == last else f"events {first} to {last}"
 
 
 def _of_snapshots(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Damage]:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Recorded
+from noetlvm.store.chunks import Chunk, decoded
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Action,
@@ -26,7 +29,7 @@ from noetlvm.store.interface import (
     StoredToken,
     StoreError,
 )
-from noetlvm.store.rows import EncodedAppend, EventRow, cursor_gone, encoded_batch, recorded_event, require_open
+from noetlvm.store.rows import EncodedAppend, cursor_gone, encoded_batch, require_open
 
 
 @dataclass(slots=True)
@@ -34,7 +37,7 @@ class _Stored:
     """Everything of one execution."""
 
     execution: Execution
-    events: list[EventRow] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
     references: set[str] = field(default_factory=set)
     snapshot: Snapshot | None = None
 
@@ -65,7 +68,16 @@ class MemoryStore:
 
     def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
         stored = self._stored.get(execution_id)
-        yield from map(recorded_event, stored.events[after:until] if stored else ())
+        if stored is None:
+            return
+        chunks = stored.chunks
+        end = stored.execution.seq if until is None else until
+        # The chunk of the first wanted event is the last one that begins with it, or before.
+        for first, last, data in chunks[max(bisect_right(chunks, after + 1, key=itemgetter(0)) - 1, 0) :]:
+            if first > end:
+                return
+            if last > after:
+                yield from decoded(first, data)[max(after + 1 - first, 0) : end + 1 - first]
 
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
         stored = self._stored.get(execution_id)
@@ -107,7 +119,7 @@ class MemoryStore:
 
     def _write_dependents(self, append: EncodedAppend) -> None:
         stored = self._stored[append.execution.execution_id]
-        stored.events += append.events
+        stored.chunks += append.chunks
         stored.references |= append.references
         if append.snapshot is not None:
             stored.snapshot = append.snapshot

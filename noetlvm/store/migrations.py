@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from noetlvm.data.encoding import references_in
+from noetlvm.store.event_rows import EVENT_ROW, chunks_of_event_rows
 from noetlvm.store.interface import StoreError
 
 APPLICATION_ID = 0x4E6F4554
@@ -28,6 +29,18 @@ def _record_references(connection: sqlite3.Connection) -> None:
     for place, data in connection.execute("SELECT place, data FROM events"):
         values = [(key, place >> SEQ_BITS) for key in set(references_in(data))]
         connection.executemany('INSERT OR IGNORE INTO "references" (result, execution) VALUES (?, ?)', values)
+
+
+def _make_chunks(connection: sqlite3.Connection) -> None:
+    """Move events that were written one to a row into chunks."""
+    known = {key: (id, seq) for key, id, seq in connection.execute("SELECT key, execution_id, seq FROM executions")}
+    last = (1 << SEQ_BITS) - 1
+    select = f"SELECT place & {last}, {EVENT_ROW} FROM events WHERE place > ? AND place <= ? ORDER BY place"
+    for (key,) in connection.execute(f"SELECT DISTINCT place >> {SEQ_BITS} FROM events").fetchall():
+        base = key << SEQ_BITS
+        chunks = chunks_of_event_rows(*known.get(key, ("", 0)), connection.execute(select, (base, base + last)))
+        rows = ((base + first, *chunk) for first, *chunk in chunks)
+        connection.executemany("INSERT INTO chunks (place, last, data, sum) VALUES (?, ?, ?, ?)", rows)
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -90,6 +103,13 @@ MIGRATIONS: tuple[Migration, ...] = (
             UPDATE executions SET trace = (SELECT trace FROM family f WHERE f.execution_id = executions.execution_id)
             WHERE execution_id IN (SELECT execution_id FROM family)""",
         "CREATE INDEX traces ON executions (trace) WHERE trace <> ''",
+    ),
+    (
+        # The place of a chunk is that of its first event: whoever writes after an event that is not the last collides.
+        """CREATE TABLE chunks (
+            place INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL, sum INTEGER)""",
+        _make_chunks,
+        "DROP TABLE events",
     ),
 )
 

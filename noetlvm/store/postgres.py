@@ -5,10 +5,8 @@ A write is one prepared statement (`postgres_write`). Load makes writes larger, 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -17,6 +15,7 @@ from psycopg.sql import SQL, Identifier
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
+from noetlvm.store.chunks import LastSums, checksums_wanted, first_sum, read_events
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Action,
@@ -31,15 +30,12 @@ from noetlvm.store.interface import (
 )
 from noetlvm.store.postgres_database import PostgresDatabase
 from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
-from noetlvm.store.postgres_write import COMMAND, EVENT, EXECUTION, read_written, rows_of, write_statement
+from noetlvm.store.postgres_write import CHUNK, COMMAND, EXECUTION, read_written, rows_of, write_statement
 from noetlvm.store.rows import (
     EncodedAppend,
-    checksums_wanted,
     cursor_gone,
     encoded_batch,
-    first_sum,
     read_data,
-    read_events,
     read_execution,
     read_token,
     require_open,
@@ -48,13 +44,14 @@ from noetlvm.store.rows import (
 if TYPE_CHECKING:
     from noetlvm.store.fsck import Damage, Statement
 
-_PAGE = 1_000
-_CACHED_SUMS = 10_000
+_PAGE = 100
 _RETURNED_MAX = 1_000
 
 _SELECT_EXECUTIONS = f"SELECT {EXECUTION} FROM executions"
-_SELECT_EVENTS = f"""SELECT {EVENT} FROM events
-    WHERE period = %s AND execution = %s AND seq BETWEEN %s AND %s ORDER BY seq LIMIT {_PAGE}"""
+_OF_LOG = "FROM chunks WHERE period = %s AND execution = %s"
+_SELECT_CHUNKS = f"SELECT {CHUNK} {_OF_LOG} AND seq > %s AND seq <= %s ORDER BY seq LIMIT {_PAGE}"
+# Where to read from for the events after one: its chunk may hold some of them, and needs the checksum before it.
+_SELECT_START = f"SELECT min(seq) FROM (SELECT seq {_OF_LOG} AND seq <= %s ORDER BY seq DESC LIMIT 2) AS latest"
 _SELECT_ENTRIES = "SELECT path, version, bundle, registered FROM playbooks"
 
 
@@ -73,13 +70,14 @@ _RENEW = b"""WITH wanted AS (SELECT c.execution, c.run, c.unit, place
     WHERE c.execution = w.execution AND c.run = w.run AND c.unit = w.unit RETURNING place"""
 _SELECT_EXPIRED = f"""SELECT execution_id, {COMMAND}, bundle, path FROM commands JOIN executions ON key = execution
     WHERE worker <> '' AND until <= %s ORDER BY number LIMIT %s"""
-_SELECT_SNAPSHOT = """SELECT s.bundle, s.seq, s.data, (SELECT count(*) FROM events e
-        WHERE e.period = x.period AND e.execution = x.key AND e.seq <= s.seq)
+_SELECT_SNAPSHOT = """SELECT s.bundle, s.seq, s.data, (SELECT sum(least(c.last, s.seq) - c.seq + 1) FROM chunks c
+        WHERE c.period = x.period AND c.execution = x.key AND c.seq <= s.seq)
     FROM snapshots s JOIN executions x ON key = execution
     WHERE execution_id = %s AND s.bundle = %s AND (%s::bigint IS NULL OR s.seq <= %s)"""
-_SELECT_SUMS = """SELECT execution_id, e.seq, e.sum FROM unnest(%s::text[], %s::bigint[]) AS i(execution_id, known)
+_SELECT_SUMS = """SELECT execution_id, c.sum FROM unnest(%s::text[], %s::bigint[]) AS i(execution_id, known)
     JOIN executions x USING (execution_id)
-    JOIN events e ON e.period = x.period AND e.execution = x.key AND e.seq = i.known"""
+    JOIN chunks c ON c.period = x.period AND c.execution = x.key AND c.last = i.known AND c.seq = (
+        SELECT max(seq) FROM chunks l WHERE l.period = x.period AND l.execution = x.key AND l.seq <= i.known)"""
 _SELECT_REQUESTS = """SELECT execution_id, action, data, number FROM requests
     WHERE (number > %s OR number <> ALL(%s::bigint[])) AND (%s::text IS NULL OR execution_id = %s)
     ORDER BY number LIMIT %s"""
@@ -97,11 +95,9 @@ class PostgresStore:
         self._select, self._run = self.database.select, self.database.run
         self._run_binary = self.database.run_binary
         self._transact = self.database.transact
-        self._lock = Lock()
         self._periods: set[int] = set()
         """Periods whose partitions are known to exist."""
-        self._sums: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        """Number and checksum of the last event of executions at work."""
+        self._sums = LastSums()
         self._returned: set[int] = set()
         """Numbers of requests that were returned: later commits may have lower ones."""
 
@@ -119,13 +115,16 @@ class PostgresStore:
             return
         key, period, seq = found[0]
         last = seq if until is None else min(until, seq)
-        rows = self._event_rows(period, key, after or 1, last)
+        rows = self._chunk_rows(period, key, after, last)
         yield from read_events(execution_id, self._where, rows, after, last)
 
-    def _event_rows(self, period: int, key: int, first: int, last: int) -> Iterator[Sequence[Any]]:
-        while first <= last and (page := self._select(_SELECT_EVENTS, period, key, first, last)):
+    def _chunk_rows(self, period: int, key: int, after: int, last: int) -> Iterator[Sequence[Any]]:
+        """Yield the chunks with the events after one, and those that `read_events` needs before them."""
+        ((start,),) = self._select(_SELECT_START, period, key, after) if after else [(None,)]
+        before = start - 1 if start else 0
+        while page := self._select(_SELECT_CHUNKS, period, key, before, last):
             yield from page
-            first = page[-1][0] + 1
+            before = page[-1][0]
 
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
         for made_with, seq, data, count in self._select(_SELECT_SNAPSHOT, execution_id, bundle, until, until):
@@ -145,39 +144,28 @@ class PostgresStore:
             return set()
         born = {period_of(append.execution.started) for append in encoded if not append.known_seq}
         self._ensure_partitions(born)
-        sums = self._last_sums(encoded) if self._checksums else {}
+        sums = self._sums_before(encoded) if self._checksums else {}
         rows = rows_of(encoded, sums, bundles)
         text, values = write_statement(rows)
         written, now = read_written(self._run_binary(text, values))
         self.database.set_clock(now)
         conflicts = {append.execution.execution_id for append in encoded} - written
-        with self._lock:
-            for append in encoded:
-                execution_id = append.execution.execution_id
-                self._sums.pop(execution_id, None)
-                if execution_id in written and append.execution.ended is None and execution_id in sums:
-                    self._sums[execution_id] = append.execution.seq, sums[execution_id]
-            while len(self._sums) > _CACHED_SUMS:
-                self._sums.popitem(last=False)
+        for append in encoded:
+            execution_id = append.execution.execution_id
+            self._sums.note(append.execution, sums.get(execution_id) if execution_id in written else None)
         return conflicts
 
-    def _last_sums(self, batch: Sequence[EncodedAppend]) -> dict[str, int]:
-        """Return the checksum of the event that each append knows as the last."""
-        sums: dict[str, int] = {}
-        missing: list[tuple[str, int]] = []
-        for append in batch:
-            execution_id = append.execution.execution_id
-            seq, known = self._sums.get(execution_id, (0, 0))
-            if append.known_seq and seq == append.known_seq:
-                sums[execution_id] = known
-            else:
-                sums[execution_id] = first_sum(execution_id)
-                if append.known_seq:
-                    missing.append((execution_id, append.known_seq))
+    def _sums_before(self, batch: Sequence[EncodedAppend]) -> dict[str, int | None]:
+        """Return the checksum that the chunks of each append continue."""
+        known = {append.execution.execution_id: append.known_seq for append in batch}
+        sums = {execution_id: self._sums.of(execution_id, seq) for execution_id, seq in known.items()}
+        missing = [execution_id for execution_id, found in sums.items() if found is None]
         if missing:
-            ids, seqs = (list(column) for column in zip(*missing, strict=True))
-            # Where none was made, there is none to continue.
-            sums |= {row[0]: row[2] for row in self._select(_SELECT_SUMS, ids, seqs) if row[2] is not None}
+            stored = dict(self._select(_SELECT_SUMS, missing, [known[execution_id] for execution_id in missing]))
+            for execution_id in missing:
+                found = stored.get(execution_id)
+                # Where none was made, there is none to continue.
+                sums[execution_id] = first_sum(execution_id) if found is None else found
         return sums
 
     def _ensure_partitions(self, periods: set[int]) -> None:
@@ -322,7 +310,7 @@ class PostgresStore:
                 "DELETE FROM executions WHERE execution_id = ANY(%s) RETURNING period, key, execution_id", [ids]
             ).fetchall()
             for period, key, _ in gone:
-                connection.execute("DELETE FROM events WHERE period = %s AND execution = %s", (period, key))
+                connection.execute("DELETE FROM chunks WHERE period = %s AND execution = %s", (period, key))
             _delete_dependents(connection, [key for _, key, _ in gone], [one for _, _, one in gone])
             return len(gone)
 
@@ -406,17 +394,17 @@ class _CheckedPostgres:
     def select(self, statement: str, *values: Any) -> list[Any]:
         return self._connection.execute(_with_marks(statement), values).fetchall()
 
-    def event_keys(self) -> set[int]:
-        return {key for (key,) in self._connection.execute("SELECT DISTINCT execution FROM events")}
+    def log_keys(self) -> set[int]:
+        return {key for (key,) in self._connection.execute("SELECT DISTINCT execution FROM chunks")}
 
-    def events(self, key: int) -> Iterator[Sequence[Any]]:
+    def chunks(self, key: int) -> Iterator[Sequence[Any]]:
         last = 0
-        while page := self.select(_PAGE_OF_EVENTS, self._periods[key], key, last):
+        while page := self.select(_PAGE_OF_CHUNKS, self._periods[key], key, last):
             yield from page
             last = page[-1][0]
 
-    def delete_events(self, key: int, after: int) -> Statement:
-        delete = "DELETE FROM events WHERE period = ? AND execution = ? AND seq > ?"
+    def delete_chunks(self, key: int, after: int) -> Statement:
+        delete = "DELETE FROM chunks WHERE period = ? AND execution = ? AND seq > ?"
         return delete, (self._periods[key], key, after)
 
     def medium_damage(self) -> Iterator[Damage]:
@@ -424,7 +412,7 @@ class _CheckedPostgres:
         return iter(())
 
 
-_PAGE_OF_EVENTS = f"""SELECT {EVENT} FROM events
+_PAGE_OF_CHUNKS = f"""SELECT {CHUNK} FROM chunks
     WHERE period = ? AND execution = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"""
 
 

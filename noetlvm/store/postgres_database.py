@@ -16,9 +16,9 @@ from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 from psycopg.sql import SQL, Identifier
 
+from noetlvm.store.chunks import REMEDY
 from noetlvm.store.interface import DamagedError, StoreError
 from noetlvm.store.postgres_schema import migrate
-from noetlvm.store.rows import REMEDY
 
 _Done = TypeVar("_Done")
 

@@ -6,19 +6,40 @@ tables instead of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier, Literal
 
+from noetlvm.store.event_rows import EVENT_ROW, chunks_of_event_rows
 from noetlvm.store.interface import StoreError
 
 _MIGRATION_LOCK = 0x4E6F4554
 """Key of the advisory lock: one server at a time migrates, and the others wait for it."""
 
-Migration: TypeAlias = tuple[str, ...]
+Migration: TypeAlias = tuple[str | Callable[[Connection], None], ...]
+"""Statements, and what SQL cannot do."""
+
+
+def _make_chunks(connection: Connection) -> None:
+    """Move events that were written one to a row into chunks."""
+    known = connection.execute("SELECT period, key, execution_id, seq FROM executions").fetchall()
+    lost = connection.execute(
+        "SELECT DISTINCT period, execution, '', 0::bigint FROM events "
+        "WHERE execution NOT IN (SELECT key FROM executions)"
+    ).fetchall()
+    for (period,) in connection.execute("SELECT DISTINCT period FROM events").fetchall():
+        create_partition(connection, period)
+    select = f"SELECT seq, {EVENT_ROW} FROM events WHERE period = %s AND execution = %s ORDER BY seq".encode()
+    insert = "INSERT INTO chunks (period, execution, seq, last, data, sum) VALUES (%s, %s, %s, %s, %s, %s)"
+    for period, key, execution_id, seq in [*known, *lost]:
+        with connection.cursor("rows") as rows, connection.cursor() as writing:
+            rows.execute(select, (period, key))
+            for chunk in chunks_of_event_rows(execution_id, seq, rows):
+                writing.execute(insert, (period, key, *chunk))
+
 
 MIGRATIONS: tuple[Migration, ...] = (
     (
@@ -79,6 +100,15 @@ MIGRATIONS: tuple[Migration, ...] = (
             UPDATE executions e SET trace = f.trace FROM family f WHERE f.execution_id = e.execution_id""",
         "CREATE INDEX ON executions (trace) WHERE trace <> ''",
     ),
+    (
+        "LOCK TABLE executions, events IN EXCLUSIVE MODE",
+        # A chunk has the number of its first event: whoever writes after an event that is not the last collides.
+        """CREATE TABLE chunks (
+            period integer NOT NULL, execution bigint NOT NULL, seq bigint NOT NULL, last bigint NOT NULL,
+            data bytea NOT NULL, sum bigint, PRIMARY KEY (period, execution, seq)) PARTITION BY LIST (period)""",
+        _make_chunks,
+        "DROP TABLE events",
+    ),
 )
 
 
@@ -98,7 +128,10 @@ def migrate(connection: Connection, schema: str, migrations: Sequence[Migration]
             )
         for version, statements in enumerate(migrations[taken:], taken + 1):
             for statement in statements:
-                connection.execute(statement.encode())
+                if isinstance(statement, str):
+                    connection.execute(statement.encode())
+                else:
+                    statement(connection)
             connection.execute("INSERT INTO migrations (version) VALUES (%s)", [version])
 
 
@@ -116,11 +149,11 @@ def end_of_period(period: int) -> float:
 
 def partition(period: int) -> Identifier:
     """Return the name of the table with a period's events."""
-    return Identifier(f"events_{period}")
+    return Identifier(f"chunks_{period}")
 
 
 def create_partition(connection: Connection, period: int) -> None:
     """Make the table for a period's events. `IF NOT EXISTS` alone lets two servers collide."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATION_LOCK])
-    statement = "CREATE TABLE IF NOT EXISTS {} PARTITION OF events FOR VALUES IN ({})"
+    statement = "CREATE TABLE IF NOT EXISTS {} PARTITION OF chunks FOR VALUES IN ({})"
     connection.execute(SQL(statement).format(partition(period), Literal(period)))

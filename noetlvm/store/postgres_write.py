@@ -13,11 +13,12 @@ from itertools import count
 from struct import Struct
 from typing import Any, NamedTuple
 
+from noetlvm.store.chunks import summed
 from noetlvm.store.postgres_schema import period_of
-from noetlvm.store.rows import EncodedAppend, next_sum
+from noetlvm.store.rows import EncodedAppend
 
 EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
-EVENT = "seq, event_id, timestamp, name, run, iteration, task, label, attempt, data, sum"
+CHUNK = "seq, last, data, sum"
 COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
 
 
@@ -110,10 +111,10 @@ _EXECUTIONS = {
     ),
 }
 _DEPENDENTS = {
-    "events": _Part(
-        (_TEXT, _INT, _TEXT, _FLOAT, _TEXT, _INT, _TEXT, _INT, _TEXT, _INT, _BYTES, _INT),
-        f"""INSERT INTO events (period, execution, {EVENT}) SELECT period, key, {EVENT}
-        FROM {{rows}} AS r(execution_id, {EVENT}) JOIN written USING (execution_id)""",
+    "chunks": _Part(
+        (_TEXT, _INT, _INT, _BYTES, _INT),
+        f"""INSERT INTO chunks (period, execution, {CHUNK}) SELECT period, key, {CHUNK}
+        FROM {{rows}} AS r(execution_id, {CHUNK}) JOIN written USING (execution_id)""",
     ),
     "closed": _Part(
         (_TEXT, _INT, _TEXT, _INT),
@@ -160,9 +161,9 @@ _PARTS = _EXECUTIONS | _DEPENDENTS
 
 
 def rows_of(
-    batch: Sequence[EncodedAppend], sums: dict[str, int], bundles: Mapping[str, bytes]
+    batch: Sequence[EncodedAppend], sums: dict[str, int | None], bundles: Mapping[str, bytes]
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of each part of a write. Moves `sums`, if there are any, on to those of the last events."""
+    """Return the rows of each part of a write. Moves `sums`, if there are any, on to those of the last chunks."""
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _PARTS}
     for append in batch:
         execution = append.execution
@@ -170,12 +171,10 @@ def rows_of(
         row = (*execution[:8], json.dumps(execution.counts), *execution[9:])
         period = period_of(execution.started)
         rows["moved" if append.known_seq else "born"].append((*row, append.known_seq, append.start_key, period))
-        last = sums.get(one)
-        for event in append.events:
-            last = None if last is None else next_sum(last, event)
-            rows["events"].append((one, *event, last))
-        if last is not None:
-            sums[one] = last
+        chunks = summed(append.chunks, sums.get(one))
+        rows["chunks"] += [(one, *chunk) for chunk in chunks]
+        if one in sums and chunks:
+            sums[one] = chunks[-1][3]
         rows["closed"] += [command[:4] for command in append.closed]
         rows["opened"] += [(*command[:9], int(bool(command.worker))) for command in append.opened]
         rows["acknowledged"] += [(one, number) for number in append.acknowledged]

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias
-from zlib import crc32
+from typing import Any, NamedTuple
 
-from msgpack import Packer  # type: ignore[import-untyped]  # it ships no types
-
-from noetlvm.data.encoding import decode, encode, encode_listing_references
-from noetlvm.data.event import Event, Recorded
-from noetlvm.limits import EVENT_BYTES_MAX
+from noetlvm.data.encoding import decode, encode
+from noetlvm.store.chunks import REMEDY, UNREADABLE, Chunk, encoded_chunks, has_types
 from noetlvm.store.interface import (
     Append,
     DamagedError,
@@ -25,16 +19,14 @@ from noetlvm.store.interface import (
     StoreError,
 )
 
-EventRow: TypeAlias = tuple[int, str, float, str, int, str, int, str, int, bytes]
-"""seq, event_id, timestamp, name, run, iteration, task, label, attempt, encoded data."""
-
 
 class EncodedAppend(NamedTuple):
     """An append that was checked, with everything encoded: writing it can only fail for reasons of the medium."""
 
     execution: Execution
     known_seq: int
-    events: list[EventRow]
+    chunks: list[Chunk]
+    """Its events."""
     references: set[str]
     """Keys of stored results that the events refer to."""
     opened: Sequence[QueuedCommand]
@@ -67,7 +59,7 @@ def _encoded(append: Append) -> EncodedAppend:
     if start_key and known_seq:
         raise ValueError(f"{execution.execution_id} exists already, and gets no start key")
     references: set[str] = set()
-    rows = _event_rows(events, known_seq, references)
+    chunks = encoded_chunks(events, known_seq, references)
     if closed and opened:
         leases = {command.part: command.lease for command in closed}
         opened = [command for command in opened if leases.get(command.part, -1) < command.lease]
@@ -79,71 +71,8 @@ def _encoded(append: Append) -> EncodedAppend:
         snapshot = snapshot._replace(data=encode(snapshot.data))
     messages = [(request.execution_id, request.action, encode(request.data)) for request in sent]
     return EncodedAppend(
-        execution, known_seq, rows, references, opened, closed, acknowledged, messages, snapshot, start_key
+        execution, known_seq, chunks, references, opened, closed, acknowledged, messages, snapshot, start_key
     )
-
-
-def _event_rows(events: Sequence[Recorded], known_seq: int, references: set[str]) -> list[EventRow]:
-    """Return the rows of events, and note the results that they refer to. It is one function, because calls cost."""
-    rows: list[EventRow] = []
-    expected = known_seq
-    for seq, event_id, timestamp, (name, data, run, iteration, task, label, attempt) in events:
-        expected += 1
-        if seq != expected:
-            raise ValueError(f"event {expected} must come next, not {seq}")
-        encoded, found = encode_listing_references(data)
-        if len(encoded) > EVENT_BYTES_MAX:
-            size = f"{len(encoded):,} bytes, where {EVENT_BYTES_MAX:,} are allowed"
-            raise StoreError(f"{name} holds {size}; store it as a result")
-        if found:
-            references.update(found)
-        rows.append((seq, event_id, float(timestamp), name, run, iteration, task, label, attempt, encoded))
-    return rows
-
-
-def recorded_event(row: Sequence[Any]) -> Recorded:
-    """Return the event of a row."""
-    seq, event_id, timestamp, name, run, iteration, task, label, attempt, data = row
-    return Recorded(seq, event_id, timestamp, Event(name, decode(data), run, iteration, task, label, attempt))
-
-
-# ---- checksums
-
-
-class _Head(threading.local):
-    """Encodes the columns of an event beside its data. One per thread: a Packer has state."""
-
-    def __init__(self) -> None:
-        self.pack = Packer().pack
-
-
-_HEAD = _Head()
-
-
-CHECKSUMS_VARIABLE = "NOETLVM_CHECKSUMS"
-
-
-def checksums_wanted() -> bool:
-    """Return whether events get checksums: yes, unless the environment says `off`. Raises StoreError."""
-    given = os.environ.get(CHECKSUMS_VARIABLE) or "on"
-    if given not in ("on", "off"):
-        raise StoreError(f"{CHECKSUMS_VARIABLE} is `{given}`; give on or off")
-    return given == "on"
-
-
-def first_sum(execution_id: str) -> int:
-    """Return the checksum that precedes the first event of an execution."""
-    return crc32(execution_id.encode())
-
-
-def next_sum(sum_before: int, row: Sequence[Any]) -> int:
-    """Return the checksum of an event: of its row and, through the checksum before, of the whole log up to it."""
-    return crc32(row[9], crc32(_HEAD.pack(row[:9]), sum_before))
-
-
-def known_sum(found: Any) -> int | None:
-    """Return the checksum of a stored event; None: it has none, or what it has is none."""
-    return found if isinstance(found, int) else None
 
 
 def read_bundle(where: str, bundle: str, found: Sequence[Sequence[Any]]) -> bytes | None:
@@ -158,61 +87,18 @@ def read_bundle(where: str, bundle: str, found: Sequence[Sequence[Any]]) -> byte
 
 # ---- reading what may be damaged
 
-REMEDY = "`noetlvm fsck` checks everything"
-
 _NUMBER, _OPTIONAL_NUMBER = (float, int), (float, int, NoneType)
-_EVENT_TYPES = (int, str, _NUMBER, str, int, str, int, str, int, bytes)
 _EXECUTION_TYPES = (str, str, str, str, str, _NUMBER, _OPTIONAL_NUMBER, str, dict, int, _OPTIONAL_NUMBER, str)
-_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-"""Raised by what decodes rows when they do not hold what was written."""
-
-
-def read_events(
-    execution_id: str, where: str, rows: Iterable[Sequence[Any]], after: int, last: int
-) -> Iterator[Recorded]:
-    """Yield the events of rows with checksums. Raises DamagedError at the first that is missing or damaged.
-
-    The rows begin with the event `after`, which is only needed for its checksum; 0: there is none.
-    """
-    expected, sum_before = after or 1, None if after else first_sum(execution_id)
-    for row in rows:
-        if row[0] != expected:
-            break
-        if expected > after:
-            problem = event_problem(row, sum_before)
-            if problem:
-                raise DamagedError(f"{where}: event {expected} of {execution_id} is damaged: {problem}; {REMEDY}")
-            yield recorded_event(row[:10])
-        expected, sum_before = expected + 1, known_sum(row[10])
-    if expected <= last:
-        raise DamagedError(f"{where}: event {expected} of {last} of {execution_id} is missing; {REMEDY}")
-
-
-def event_problem(row: Sequence[Any], sum_before: int | None) -> str:
-    """Return why the row of an event is not what was written; empty: it is. An old event may have no checksum."""
-    *stored, found = row
-    if not _has_types(stored, _EVENT_TYPES) or not isinstance(found, int | None):
-        return "a column has another type"
-    if found is not None and sum_before is not None and next_sum(sum_before, stored) != found:
-        return "its checksum differs"
-    try:
-        return "" if type(decode(stored[9])) is dict else "its data are no mapping"
-    except _UNREADABLE as problem:
-        return f"its data cannot be decoded ({problem})"
-
-
-def _has_types(row: Sequence[Any], types: Sequence[Any]) -> bool:
-    return all(isinstance(value, expected) for value, expected in zip(row, types, strict=True))
 
 
 def read_execution(where: str, row: Sequence[Any]) -> Execution:
     """Return the row of an execution, whose counts are JSON. Raises DamagedError."""
     try:
         execution = Execution._make((*row[:8], json.loads(row[8]), *row[9:]))
-        if _has_types(execution, _EXECUTION_TYPES):
+        if has_types(execution, _EXECUTION_TYPES):
             return execution
         problem = "a column has another type"
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         problem = f"its counts cannot be decoded ({error})"
     raise DamagedError(f"{where}: the row of execution {row[0]!r} is damaged: {problem}; {REMEDY}")
 
@@ -221,7 +107,7 @@ def read_data(where: str, what: str, data: Any) -> Any:
     """Return the decoded data of a row. Raises DamagedError."""
     try:
         return decode(data)
-    except _UNREADABLE as problem:
+    except UNREADABLE as problem:
         raise DamagedError(f"{where}: {what} cannot be decoded ({problem}); {REMEDY}") from problem
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
+from noetlvm.store.chunks import REMEDY, LastSums, checksums_wanted, first_sum, known_sum, read_events, summed
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Action,
@@ -33,17 +34,11 @@ from noetlvm.store.interface import (
 )
 from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
 from noetlvm.store.rows import (
-    REMEDY,
     EncodedAppend,
-    checksums_wanted,
     cursor_gone,
     encoded_batch,
-    first_sum,
-    known_sum,
-    next_sum,
     read_bundle,
     read_data,
-    read_events,
     read_execution,
     read_token,
     require_open,
@@ -68,8 +63,8 @@ short; else SQLite's own default is right, since only checkpoints sync."""
 _BUSY_SECONDS = 30
 """How long to wait for another connection's transaction: a request from another process, or its checkpoint."""
 
-_PAGE = 1_000
-"""Events read at once. A long read would keep the write-ahead log from being reused."""
+_PAGE = 100
+"""Chunks read at once. A long read would keep the write-ahead log from being reused."""
 
 _EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
 _SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
@@ -82,13 +77,15 @@ _MOVE_RUNNING = """UPDATE executions SET status = ?, counts = ?, seq = ?, due = 
     WHERE execution_id = ? AND seq = ? AND ended IS NULL RETURNING key"""
 _MOVE_EXECUTION = """UPDATE executions SET status = ?, ended = ?, counts = ?, seq = ?, due = ?
     WHERE execution_id = ? AND seq = ? RETURNING key"""
-_EVENT = "event_id, timestamp, name, run, iteration, task, label, attempt, data"
-_INSERT_EVENT = f"INSERT INTO events (place, {_EVENT}, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SELECT_SUM = "SELECT sum FROM events WHERE place = ?"
 _SEQ_MAX = (1 << SEQ_BITS) - 1
-_SELECT_EVENTS = f"""SELECT place & {_SEQ_MAX}, {_EVENT}, sum FROM events
-    WHERE place >= ? AND place <= ? ORDER BY place LIMIT {_PAGE}"""
-_COUNT_EVENTS = "SELECT count(*) FROM events WHERE place > ? AND place <= ?"
+_INSERT_CHUNK = "INSERT INTO chunks (place, last, data, sum) VALUES (?, ?, ?, ?)"
+_SELECT_SUM = "SELECT sum FROM chunks WHERE place > ? AND place <= ? ORDER BY place DESC LIMIT 1"
+_CHUNK = f"place & {_SEQ_MAX}, last, data, sum"
+_SELECT_CHUNKS = f"SELECT {_CHUNK} FROM chunks WHERE place > ? AND place <= ? ORDER BY place LIMIT {_PAGE}"
+# Where to read from for the events after one: its chunk may hold some of them, and needs the checksum before it.
+_SELECT_START = """SELECT min(place) FROM
+    (SELECT place FROM chunks WHERE place > ? AND place <= ? ORDER BY place DESC LIMIT 2)"""
+_COUNT_EVENTS = f"""SELECT total(min(last, ?) - (place & {_SEQ_MAX}) + 1) FROM chunks WHERE place > ? AND place <= ?"""
 _INSERT_REFERENCE = 'INSERT OR IGNORE INTO "references" (result, execution) VALUES (?, ?)'
 _INSERT_SNAPSHOT = "INSERT INTO snapshots (execution, bundle, seq, data) VALUES (?, ?, ?, ?)"
 _SELECT_SNAPSHOT = """SELECT bundle, seq, data FROM snapshots
@@ -194,20 +191,23 @@ class SqliteReader:
         if row is None:
             return
         last = row.seq if until is None else min(until, row.seq)
-        rows = self._event_rows(self._key(execution_id) << SEQ_BITS, after or 1, last)
+        rows = self._chunk_rows(self._key(execution_id) << SEQ_BITS, after, last)
         yield from read_events(execution_id, str(self.path), rows, after, last)
 
-    def _event_rows(self, base: int, first: int, last: int) -> Iterator[Sequence[Any]]:
-        while first <= last and (page := self._select(_SELECT_EVENTS, base + first, base + last)):
+    def _chunk_rows(self, base: int, after: int, last: int) -> Iterator[Sequence[Any]]:
+        """Yield the chunks with the events after one, and those that `read_events` needs before them."""
+        ((start,),) = self._select(_SELECT_START, base, base + after) if after else [(None,)]
+        before = start - 1 if start else base
+        while page := self._select(_SELECT_CHUNKS, before, base + last):
             yield from page
-            first = page[-1][0] + 1
+            before = base + page[-1][0]
 
     def snapshot(self, execution_id: str, bundle: str, until: int | None = None) -> Snapshot | None:
         last = _SEQ_MAX if until is None else until
         key = self._key(execution_id)
         for made_with, seq, data in self._select(_SELECT_SNAPSHOT, key, bundle, last):
             base = key << SEQ_BITS
-            if self._select(_COUNT_EVENTS, base, base + seq) != [(seq,)]:
+            if self._select(_COUNT_EVENTS, seq, base, base + seq) != [(seq,)]:
                 list(self.events(execution_id, 0, seq))  # names the missing one: a snapshot must not hide it
             return Snapshot(made_with, seq, read_data(str(self.path), f"the snapshot of {execution_id}", data))
         return None
@@ -353,6 +353,7 @@ class SqliteStore(_TokenRows, SqliteReader):
         self._checksums = checksums_wanted() if checksums is None else checksums
         self.path = path
         self._inode = self._copy = None  # the lock counts as the user of the file
+        self._sums = LastSums()
         self._writing = threading.RLock()
         self._is_closed = False
         with _explained(path):
@@ -385,17 +386,41 @@ class SqliteStore(_TokenRows, SqliteReader):
 
     def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
         encoded = encoded_batch(batch)
+        sums: list[int | None] = []
 
         def write(connection: sqlite3.Connection) -> set[str]:
             if bundles:
                 connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", bundles.items())
-            return {
-                append.execution.execution_id
-                for append in encoded
-                if not _written(connection, append, checksums=self._checksums)
-            }
+            conflicts = set()
+            for append in encoded:
+                key = _moved(connection, append)
+                if key:
+                    sums.append(self._write_chunks(connection, append, key))
+                    _write_dependents(connection, append, key)
+                else:
+                    sums.append(None)
+                    conflicts.add(append.execution.execution_id)
+            return conflicts
 
-        return self._transact(write)
+        conflicts = self._transact(write)
+        for append, last in zip(encoded, sums, strict=True):
+            self._sums.note(append.execution, last)
+        return conflicts
+
+    def _write_chunks(self, connection: sqlite3.Connection, append: EncodedAppend, key: int) -> int | None:
+        """Write the events of an append; return the last checksum, if there is any."""
+        base, known_seq, last = key << SEQ_BITS, append.known_seq, None
+        if self._checksums:
+            last = self._sums.of(append.execution.execution_id, known_seq)
+            if last is None:
+                found = connection.execute(_SELECT_SUM, (base, base + known_seq)).fetchone()
+                last = known_sum(found[0]) if found else None
+            if last is None:  # where none was made, there is none to continue
+                last = first_sum(append.execution.execution_id)
+        for first, end, data, sum in summed(append.chunks, last):
+            connection.execute(_INSERT_CHUNK, (base + first, end, data, sum))
+            last = sum
+        return last
 
     # ---- dispatch
 
@@ -487,13 +512,7 @@ class SqliteStore(_TokenRows, SqliteReader):
         return done
 
 
-def _written(connection: sqlite3.Connection, append: EncodedAppend, *, checksums: bool) -> bool:
-    """Write one append; return False if its execution has moved on."""
-    key = _moved(connection, append)
-    if not key:
-        return False
-    base = key << SEQ_BITS
-    connection.executemany(_INSERT_EVENT, _summed(connection, append, base, checksums=checksums))
+def _write_dependents(connection: sqlite3.Connection, append: EncodedAppend, key: int) -> None:
     if append.references:
         connection.executemany(_INSERT_REFERENCE, [(result, key) for result in append.references])
     if append.snapshot is not None:
@@ -507,7 +526,6 @@ def _written(connection: sqlite3.Connection, append: EncodedAppend, *, checksums
         connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in append.acknowledged])
     if append.sent:
         connection.executemany(_INSERT_REQUEST, append.sent)
-    return True
 
 
 class _CheckedSqlite:
@@ -523,17 +541,17 @@ class _CheckedSqlite:
     def select(self, statement: str, *values: Any) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
 
-    def event_keys(self) -> set[int]:
-        return {key for (key,) in self._connection.execute(f"SELECT DISTINCT place >> {SEQ_BITS} FROM events")}
+    def log_keys(self) -> set[int]:
+        return {key for (key,) in self._connection.execute(f"SELECT DISTINCT place >> {SEQ_BITS} FROM chunks")}
 
-    def events(self, key: int) -> Iterator[Sequence[Any]]:
+    def chunks(self, key: int) -> Iterator[Sequence[Any]]:
         base = key << SEQ_BITS
-        select = f"SELECT place & {_SEQ_MAX}, {_EVENT}, sum FROM events WHERE place > ? AND place <= ? ORDER BY place"
+        select = f"SELECT {_CHUNK} FROM chunks WHERE place > ? AND place <= ? ORDER BY place"
         return self._connection.execute(select, (base, base + _SEQ_MAX))
 
-    def delete_events(self, key: int, after: int) -> Statement:
+    def delete_chunks(self, key: int, after: int) -> Statement:
         base = key << SEQ_BITS
-        return "DELETE FROM events WHERE place > ? AND place <= ?", (base + after, base + _SEQ_MAX)
+        return "DELETE FROM chunks WHERE place > ? AND place <= ?", (base + after, base + _SEQ_MAX)
 
     def medium_damage(self) -> Iterator[Damage]:
         from noetlvm.store.fsck import Damage
@@ -548,22 +566,6 @@ class _CheckedSqlite:
 
 
 _INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
-
-
-def _summed(
-    connection: sqlite3.Connection, append: EncodedAppend, base: int, *, checksums: bool
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of an append's events, with places and checksums that continue those of the log."""
-    if not checksums:
-        yield from ((base + row[0], *row[1:], None) for row in append.events)
-        return
-    found = append.known_seq and connection.execute(_SELECT_SUM, (base + append.known_seq,)).fetchone()
-    # Where none was made, there is none to continue.
-    last = known_sum(found[0]) if found else None
-    last = first_sum(append.execution.execution_id) if last is None else last
-    for row in append.events:
-        last = next_sum(last, row)
-        yield base + row[0], *row[1:], last
 
 
 def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
@@ -595,7 +597,7 @@ def _deleted(connection: sqlite3.Connection, execution_id: str) -> bool:
     if not found:
         return False
     first = found[0] << SEQ_BITS
-    connection.execute("DELETE FROM events WHERE place BETWEEN ? AND ?", (first, first + _SEQ_MAX))
+    connection.execute("DELETE FROM chunks WHERE place BETWEEN ? AND ?", (first, first + _SEQ_MAX))
     for table in ("snapshots", "commands", '"references"'):
         connection.execute(f"DELETE FROM {table} WHERE execution = ?", found)
     for table in ("requests", "start_keys", "executions"):

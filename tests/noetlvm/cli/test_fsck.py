@@ -55,10 +55,10 @@ def test_damage_that_can_be_repaired_is_reported_then_repaired(noetlvm: Command,
 
 
 def test_damage_that_cannot_be_repaired_stays_reported(noetlvm: Command, database: Path) -> None:
-    change(database, "DELETE FROM events WHERE place & 255 = 2")
+    change(database, "DELETE FROM chunks WHERE place & 255 > 1")
     answer = noetlvm("fsck", "--repair")
     assert answer.code == 1
-    assert "damaged: event 2 of" in answer.out
+    assert "damaged: events " in answer.out
     data = noetlvm("fsck", "--json").data
     assert [one["repairable"] for one in data["damage"]] == [False]
 

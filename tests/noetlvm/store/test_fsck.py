@@ -13,6 +13,7 @@ from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.data.references import Reference
 from noetlvm.store.fsck import Damage
 from noetlvm.store.interface import DamagedError, QueuedCommand, Snapshot
+from noetlvm.store.postgres import PostgresStore
 from noetlvm.store.sqlite import SqliteReader, SqliteStore
 from tests.noetlvm.engine.runs import Session
 from tests.noetlvm.store.records import append, event, execution
@@ -27,23 +28,27 @@ workflow:
 """
 BUNDLE = compile_playbooks([PlaybookFile("small.yaml", PLAYBOOK)]).data
 REFERENCE = Reference("results", "ab" * 32, 70_000, "list of 9")
-ROWS = {
-    "opened": [QueuedCommand("x", 1, "", 1)],
-    "snapshot": Snapshot(bundle_id(BUNDLE), 3, {"a": 1}),
-    "start_key": "k",
-}
+
+
+def fill(store: SqliteStore | PostgresStore) -> None:
+    """Write executions x, whose five events are a chunk each, and y, whose events are one chunk."""
+    row = execution(bundle=bundle_id(BUNDLE), counts={"steps": 1})
+    log = [event(1, a=1), event(2, result=REFERENCE), *(event(seq) for seq in range(3, 6))]
+    store.write([append(row, 0, log[:1], start_key="k")], {bundle_id(BUNDLE): BUNDLE})
+    for seq in range(1, 4):
+        store.write([append(row, seq, log[seq : seq + 1])])
+    command, snapshot = QueuedCommand("x", 1, "", 1), Snapshot(bundle_id(BUNDLE), 3, {"a": 1})
+    store.write([append(row, 4, log[4:], opened=[command], snapshot=snapshot)])
+    store.write([append(row._replace(execution_id="y"), 0, [event(seq) for seq in range(1, 5)])])
+    store.register("p", bundle_id(BUNDLE), BUNDLE, 1.0)
+    store.request("x", "pause")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "runs.db"
-    row = execution(bundle=bundle_id(BUNDLE), counts={"steps": 1})
     with closing(SqliteStore(file)) as store:
-        log = [event(1, a=1), event(2, result=REFERENCE), *(event(seq) for seq in range(3, 6))]
-        store.write([append(row, 0, log, **ROWS)], {bundle_id(BUNDLE): BUNDLE})  # type: ignore[arg-type]
-        store.write([append(row._replace(execution_id="y"), 0, [event(1)])])
-        store.register("p", bundle_id(BUNDLE), BUNDLE, 1.0)
-        store.request("x", "pause")
+        fill(store)
     return file
 
 
@@ -77,14 +82,20 @@ def test_a_database_at_work_has_no_damage(path: Path) -> None:
 
 X = "place >> 32 = 1 AND place & 255"
 LOST = [
-    (f"UPDATE events SET data = x'80' WHERE {X} = 2", "event 2 of x is damaged: its checksum differs"),
-    (f"UPDATE events SET name = 'other' WHERE {X} = 5", "event 5 of x is damaged: its checksum differs"),
-    (f"DELETE FROM events WHERE {X} IN (2, 3)", "events 2 to 3 of x is missing"),
-    (f"DELETE FROM events WHERE {X} = 5", "event 5 of x is missing"),
+    (f"UPDATE chunks SET data = x'80' WHERE {X} = 2", "event 2 of x is damaged: its checksum differs"),
+    (f"UPDATE chunks SET sum = sum + 1 WHERE {X} = 5", "event 5 of x is damaged: its checksum differs"),
+    ("UPDATE chunks SET sum = sum + 1 WHERE last = 4", "events 1 to 4 of y is damaged: its checksum differs"),
+    (
+        "UPDATE chunks SET last = 9 WHERE place >> 32 = 2",
+        "events 1 to 9 of y is damaged: its data are not those events",
+    ),
+    ("UPDATE chunks SET last = 'x' WHERE place >> 32 = 2", "event 1 of y is damaged: a column has another type"),
+    (f"DELETE FROM chunks WHERE {X} IN (2, 3)", "events 2 to 3 of x is missing"),
+    (f"DELETE FROM chunks WHERE {X} = 5", "event 5 of x is missing"),
     ("UPDATE executions SET key = 1 << 62 WHERE key = 1", "the database cannot be read to its end"),
     ("UPDATE executions SET started = 'soon' WHERE key = 1", "the row of execution 'x' is damaged"),
     ("DELETE FROM executions WHERE key = 2", "the row of the execution with key 2 is missing"),
-    (f"UPDATE events SET sum = 1.5 WHERE {X} = 3", "event 3 of x is damaged: a column has another type"),
+    (f"UPDATE chunks SET sum = 1.5 WHERE {X} = 3", "event 3 of x is damaged: a column has another type"),
     ("UPDATE bundles SET data = x'00'", "is damaged: M001"),
     ("UPDATE bundles SET data = 1.5", "is damaged: "),
     ("UPDATE bundles SET data = substr(data, 1, length(data) - 1)", "is damaged: M0"),
@@ -103,8 +114,8 @@ def test_what_nothing_else_holds_is_reported_and_left_alone(path: Path, statemen
 REPAIRED = [
     ("UPDATE executions SET counts = '{' WHERE key = 1", "its counts cannot be decoded"),
     ("UPDATE executions SET seq = 3 WHERE key = 1", "events 4 to 5 of x comes after the last event of its row, 3"),
-    ("INSERT INTO events SELECT place + 1, event_id, timestamp, name, run, iteration, task, label, attempt, data, sum "
-     f"FROM events WHERE {X} = 5", "event 6 of x comes after"),
+    (f"INSERT INTO chunks SELECT place + 1, last + 1, data, sum FROM chunks WHERE {X} = 5", "event 6 of x comes after"),
+    ("UPDATE executions SET seq = 3 WHERE key = 2", "event 4 of y comes after the last event of its row, 3"),
     ("UPDATE snapshots SET data = x'81'", "the snapshot of x cannot be decoded"),
     ("UPDATE snapshots SET seq = 9", "the snapshot of x is of event 9"),
     ("UPDATE snapshots SET execution = 9", "the snapshot of key 9 belongs to no execution"),

@@ -10,26 +10,21 @@ from pathlib import Path
 import pytest
 
 from noetlvm.bytecode.codec.container import bundle_id
+from noetlvm.store.chunks import CHECKSUMS_VARIABLE
 from noetlvm.store.fsck import Damage
 from noetlvm.store.interface import DamagedError, StoreError
 from noetlvm.store.postgres import PostgresStore
-from noetlvm.store.rows import CHECKSUMS_VARIABLE
 from noetlvm.store.sqlite import SqliteStore
 from tests.noetlvm.store.records import append, event, execution
-from tests.noetlvm.store.test_fsck import BUNDLE, REFERENCE, ROWS
+from tests.noetlvm.store.test_fsck import BUNDLE, fill
 
 NUMBERS = count()
 
 
 @pytest.fixture
 def store(postgres: str) -> Iterator[PostgresStore]:
-    row = execution(bundle=bundle_id(BUNDLE), counts={"steps": 1})
     with closing(PostgresStore(postgres, f"fsck{next(NUMBERS)}")) as store:
-        log = [event(1, a=1), event(2, result=REFERENCE), *(event(seq) for seq in range(3, 6))]
-        store.write([append(row, 0, log, **ROWS)], {bundle_id(BUNDLE): BUNDLE})
-        store.write([append(row._replace(execution_id="y"), 0, [event(1)])])
-        store.register("p", bundle_id(BUNDLE), BUNDLE, 1.0)
-        store.request("x", "pause")
+        fill(store)
         yield store
 
 
@@ -45,10 +40,11 @@ def test_a_sound_store_has_no_damage(store: PostgresStore) -> None:
 
 X = "execution = 1 AND seq"
 LOST = [
-    (f"UPDATE events SET data = '\\x80' WHERE {X} = 2", "event 2 of x is damaged: its checksum differs"),
-    (f"UPDATE events SET name = 'other' WHERE {X} = 5", "event 5 of x is damaged: its checksum differs"),
-    (f"DELETE FROM events WHERE {X} IN (2, 3)", "events 2 to 3 of x is missing"),
-    (f"DELETE FROM events WHERE {X} = 5", "event 5 of x is missing"),
+    (f"UPDATE chunks SET data = '\\x80' WHERE {X} = 2", "event 2 of x is damaged: its checksum differs"),
+    (f"UPDATE chunks SET sum = sum + 1 WHERE {X} = 5", "event 5 of x is damaged: its checksum differs"),
+    ("UPDATE chunks SET sum = sum + 1 WHERE execution = 2", "events 1 to 4 of y is damaged: its checksum differs"),
+    (f"DELETE FROM chunks WHERE {X} IN (2, 3)", "events 2 to 3 of x is missing"),
+    (f"DELETE FROM chunks WHERE {X} = 5", "event 5 of x is missing"),
     ("DELETE FROM executions WHERE key = 2", "the row of the execution with key 2 is missing"),
     ("UPDATE bundles SET data = '\\x00'", "is damaged: M001"),
     ("DELETE FROM bundles", "of `p`, version 1, is missing"),
@@ -66,8 +62,9 @@ def test_what_nothing_else_holds_is_reported_and_left_alone(store: PostgresStore
 REPAIRED = [
     ("UPDATE executions SET counts = '{' WHERE key = 1", "its counts cannot be decoded"),
     ("UPDATE executions SET seq = 3 WHERE key = 1", "events 4 to 5 of x comes after the last event of its row, 3"),
-    ("INSERT INTO events SELECT period, execution, 6, event_id, timestamp, name, run, iteration, task, label, attempt, "
-     f"data, sum FROM events WHERE {X} = 5", "event 6 of x comes after"),
+    (f"INSERT INTO chunks SELECT period, execution, 6, 6, data, sum FROM chunks WHERE {X} = 5",
+     "event 6 of x comes after"),
+    ("UPDATE executions SET seq = 3 WHERE key = 2", "event 4 of y comes after the last event of its row, 3"),
     ("UPDATE snapshots SET data = '\\x81'", "the snapshot of x cannot be decoded"),
     ("UPDATE snapshots SET seq = 9", "the snapshot of x is of event 9"),
     ("UPDATE snapshots SET execution = 9", "the snapshot of key 9 belongs to no execution"),
@@ -92,10 +89,12 @@ def test_what_follows_from_the_rest_is_repaired(store: PostgresStore, statement:
 
 def test_a_log_longer_than_a_page_is_checked_to_its_end(store: PostgresStore) -> None:
     row = execution("long", bundle=bundle_id(BUNDLE))
-    store.write([append(row, 0, [event(seq) for seq in range(1, 2_201)])])
+    store.write([append(row, 0, [event(1)])])
+    for seq in range(1, 130):
+        store.write([append(row, seq, [event(seq + 1)])])
     assert store.damage() == []
-    change(store, "UPDATE events SET name = 'other' WHERE seq = 2150")
-    assert [one.what for one in store.damage()] == ["event 2150 of long is damaged: its checksum differs"]
+    change(store, "UPDATE chunks SET data = data || '\\xc0' WHERE seq = 120")
+    assert [one.what for one in store.damage()] == ["event 120 of long is damaged: its checksum differs"]
 
 
 def test_a_server_may_write_during_a_check(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +139,11 @@ def test_a_log_may_be_written_with_and_without_checksums_in_turns(opened: object
 def test_a_changed_event_is_found_by_its_checksum_and_without_one_by_its_encoding_only(postgres: str) -> None:
     for checksums in (True, False):
         with closing(PostgresStore(postgres, f"changed{next(NUMBERS)}", checksums=checksums)) as store:
-            store.write([append(execution(), 0, [event(1), event(2)])])
-            change(store, "UPDATE events SET label = 'other' WHERE seq = 2")
+            store.write([append(execution(), 0, [event(1), event(2, a="same")])])
+            change(
+                store,
+                "UPDATE chunks SET data = overlay(data placing 'other'::bytea from position('same'::bytea in data))",
+            )
             if checksums:
                 with pytest.raises(DamagedError, match="its checksum differs"):
                     list(store.events("x"))
@@ -153,7 +155,7 @@ def test_the_environment_turns_checksums_off(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv(CHECKSUMS_VARIABLE, "off")
     with closing(SqliteStore(tmp_path / "runs.db")) as store:
         store.write([append(execution(), 0, [event(1)])])
-        assert store._select("SELECT sum FROM events") == [(None,)]
+        assert store._select("SELECT sum FROM chunks") == [(None,)]
     monkeypatch.setenv(CHECKSUMS_VARIABLE, "no")
     with pytest.raises(StoreError, match="give on or off"):
         SqliteStore(tmp_path / "other.db")

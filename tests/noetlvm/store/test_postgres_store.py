@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -140,10 +142,10 @@ def test_a_checksum_chain_goes_on_over_writes_of_several_servers(servers: list[P
     for seq in range(9):
         assert add(servers[seq % 3], execution(), seq) == set()
     assert len(list(servers[0].events("x"))) == 9
-    sql(servers, "UPDATE events SET label = 'other' WHERE seq = 5")
+    sql(servers, "UPDATE chunks SET sum = sum + 1 WHERE seq = 5")
     with pytest.raises(DamagedError, match=r"event 5 of x is damaged: its checksum differs"):
         list(servers[0].events("x"))
-    sql(servers, "DELETE FROM events WHERE seq = 4")
+    sql(servers, "DELETE FROM chunks WHERE seq = 4")
     with pytest.raises(DamagedError, match="event 4 of 9 of x is missing"):
         list(servers[0].events("x"))
 
@@ -178,9 +180,10 @@ def test_returned_requests_are_forgotten_once_acknowledged(
 
 
 def test_a_snapshot_does_not_hide_a_gap_before_it(servers: list[PostgresStore]) -> None:
-    add(servers[0], execution(), 0, 6, snapshot=Snapshot("sha256:b", 5, {}))
+    for seq in range(6):
+        add(servers[0], execution(), seq, snapshot=Snapshot("sha256:b", seq, {}) if seq else None)
     assert servers[1].snapshot("x", "sha256:b") is not None
-    sql(servers, "DELETE FROM events WHERE seq = 3")
+    sql(servers, "DELETE FROM chunks WHERE seq = 3")
     with pytest.raises(DamagedError, match="event 3 of 5 of x is missing"):
         servers[0].snapshot("x", "sha256:b")
 
@@ -211,6 +214,32 @@ def test_later_steps_are_taken_once_and_a_failing_step_changes_nothing(
         assert connection.execute("SELECT owner FROM executions").fetchall() == []
 
 
+def test_events_that_had_a_row_each_are_moved_into_chunks(postgres: str, schema: str) -> None:
+    with closing(sqlite3.connect(":memory:")) as old, psycopg.connect(postgres, autocommit=True) as connection:
+        old.executescript(Path(__file__).with_name("schema_4.sql").read_text(encoding="utf-8"))
+        rows = old.execute("SELECT 202311, place >> 32, place & 255, * FROM events").fetchall()
+        connection.execute(f"SET search_path TO {schema}".encode())
+        migrate(connection, schema, MIGRATIONS[:3])
+        connection.execute("CREATE TABLE events_202311 PARTITION OF events FOR VALUES IN (202311)")
+        for id, seq in (("x", 6), ("y", 3), ("z", 1)):
+            columns = "execution_id, bundle, name, path, status, started, parent, counts, seq, period"
+            values = (id, "b", "n", "p", "running", 1_700_000_000.25, "", "{}", seq, 202311)
+            marks = ", ".join(["%s"] * len(values))
+            connection.execute(f"INSERT INTO executions ({columns}) VALUES ({marks})".encode(), values)
+        for period, execution_key, seq, _, *values_of_event in rows:
+            row = (period, execution_key, seq, *values_of_event)
+            connection.execute(f"INSERT INTO events VALUES ({', '.join(['%s'] * len(row))})".encode(), row)
+        connection.execute("UPDATE events SET label = 'other' WHERE execution = 2 AND seq = 3")
+    with closing(PostgresStore(postgres, schema)) as store:
+        assert [one.event_id for one in store.events("x")] == [f"event-{seq}" for seq in range(1, 7)]
+        add(store, execution("x", started=1_700_000_000.25), 6)
+        assert [one.seq for one in store.events("x")] == [1, 2, 3, 4, 5, 6, 7]
+        assert [one.what for one in store.damage() if "event" in one.what] == [
+            "event 3 of y is damaged: its checksum differs",
+            "event 1 of z is missing",
+        ]
+
+
 def test_a_database_of_a_later_noetlvm_is_refused(servers: list[PostgresStore], postgres: str, schema: str) -> None:
     sql(servers, "INSERT INTO migrations (version) VALUES (99)")
     with pytest.raises(StoreError, match=r"a later noetlvm wrote .*; update noetlvm"):
@@ -229,9 +258,9 @@ def test_old_months_are_removed_by_dropping_their_tables(servers: list[PostgresS
     assert [row.execution_id for row in store.executions()] == ["d", "a"]
     assert [row.execution_id for row in store.claim("w", ["default"], 9.0, 9, 1.0)] == ["a", "d"]
     with store.database.connection() as connection:
-        select = "SELECT relname FROM pg_class WHERE relname LIKE 'events_20%%' AND relnamespace = %s::regnamespace"
+        select = "SELECT relname FROM pg_class WHERE relname LIKE 'chunks_20%%' AND relnamespace = %s::regnamespace"
         tables = connection.execute(select, [store.database.schema]).fetchall()
-    assert sorted(name for (name,) in tables if "pkey" not in name) == ["events_202511", "events_202601"]
+    assert sorted(name for (name,) in tables if "pkey" not in name) == ["chunks_202511", "chunks_202601"]
     assert len(list(store.events("d"))) == 1
 
 

@@ -28,6 +28,7 @@ from tests.noetlvm.store.records import add, append, event, events, execution
 
 ROOT = Path(__file__).resolve().parents[3]
 FIRST_SCHEMA = Path(__file__).with_name("schema_1.sql")
+FOURTH_SCHEMA = Path(__file__).with_name("schema_4.sql")
 
 
 @pytest.fixture
@@ -36,8 +37,10 @@ def path(tmp_path: Path) -> Path:
 
 
 def write(path: Path, *numbers: int) -> None:
+    """Write events, each by an append of its own."""
     with closing(SqliteStore(path)) as store:
-        store.write([append(execution(), 0, events(numbers))])
+        for number in numbers:
+            store.write([append(execution(), number - 1, events([number]))])
 
 
 def read(path: Path) -> list[int]:
@@ -128,7 +131,7 @@ def test_nothing_is_written_once_the_file_was_removed_or_replaced(path: Path, is
 
 
 def test_a_refused_second_writer_does_not_cost_the_first_one_the_locks_of_sqlite(path: Path) -> None:
-    closing_last = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM events'); c.close()"
+    closing_last = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM chunks'); c.close()"
     with closing(SqliteStore(path)) as store:
         add(store, execution(), 0)
         with pytest.raises(LockedError):
@@ -197,13 +200,14 @@ def damaged(path: Path, statement: str, *values: object) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("UPDATE events SET data = x'81a1' WHERE place & 7 = 2", "event 2 of x is damaged: its checksum differs"),
-        ("UPDATE events SET data = x'81a1', sum = NULL WHERE place & 7 = 2", "event 2 of x is damaged: .*decoded"),
-        ("UPDATE events SET data = x'90', sum = NULL WHERE place & 7 = 2", "event 2 of x is damaged: .*no mapping"),
-        ("UPDATE events SET timestamp = 'soon' WHERE place & 7 = 2", "event 2 of x is damaged: .*another type"),
-        ("UPDATE events SET label = 'fetcj' WHERE place & 7 = 2", "event 2 of x is damaged: its checksum differs"),
-        ("DELETE FROM events WHERE place & 7 = 2", "event 2 of 3 of x is missing"),
-        ("DELETE FROM events WHERE place & 7 = 3", "event 3 of 3 of x is missing"),
+        ("UPDATE chunks SET data = x'81a1' WHERE place & 7 = 2", "event 2 of x is damaged: its checksum differs"),
+        ("UPDATE chunks SET data = x'81a1', sum = NULL WHERE place & 7 = 2", "event 2 of x is damaged: .*decoded"),
+        ("UPDATE chunks SET data = x'90', sum = NULL WHERE place & 7 = 2", "event 2 of x is damaged: .*decoded"),
+        ("UPDATE chunks SET last = 3 WHERE place & 7 = 2", "events 2 to 3 of x is damaged: .*not those events"),
+        ("UPDATE chunks SET last = 'soon' WHERE place & 7 = 2", "event 2 of x is damaged: .*another type"),
+        ("UPDATE chunks SET sum = sum + 1 WHERE place & 7 = 2", "event 2 of x is damaged: its checksum differs"),
+        ("DELETE FROM chunks WHERE place & 7 = 2", "event 2 of 3 of x is missing"),
+        ("DELETE FROM chunks WHERE place & 7 = 3", "event 3 of 3 of x is missing"),
         ("UPDATE executions SET counts = '{'", "the row of execution 'x' is damaged: its counts"),
         ("UPDATE executions SET counts = '[]'", "the row of execution 'x' is damaged"),
         ("UPDATE executions SET started = 'soon'", "the row of execution 'x' is damaged"),
@@ -222,18 +226,18 @@ def test_a_damaged_row_is_reported_with_its_place(path: Path, change: str, messa
 def test_any_flipped_bit_of_an_event_is_noticed(path: Path) -> None:
     write(path, 1, 2, 3)
     with closing(sqlite3.connect(path)) as connection:
-        (data,) = connection.execute("SELECT data FROM events WHERE place & 7 = 2").fetchone()
+        (data,) = connection.execute("SELECT data FROM chunks WHERE place & 7 = 2").fetchone()
     for bit in range(len(data) * 8):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
-        damaged(path, "UPDATE events SET data = ? WHERE place & 7 = 2", bytes(flipped))
+        damaged(path, "UPDATE chunks SET data = ? WHERE place & 7 = 2", bytes(flipped))
         with pytest.raises(DamagedError, match="event 2"):
             read(path)
 
 
 def test_damage_is_noticed_when_only_later_events_are_read(path: Path) -> None:
     write(path, *range(1, 7))
-    damaged(path, "DELETE FROM events WHERE place & 7 = 3")
+    damaged(path, "DELETE FROM chunks WHERE place & 7 = 3")
     with closing(SqliteReader(path)) as reader:
         assert [one.seq for one in reader.events("x", until=2)] == [1, 2]
         assert [one.seq for one in reader.events("x", after=4)] == [5, 6]
@@ -243,9 +247,10 @@ def test_damage_is_noticed_when_only_later_events_are_read(path: Path) -> None:
 
 def test_a_snapshot_does_not_hide_a_gap_before_it(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
-        add(store, execution(), 0, 6, snapshot=Snapshot("sha256:b", 5, {}))
+        for seq in range(6):
+            add(store, execution(), seq, snapshot=Snapshot("sha256:b", seq, {}) if seq else None)
         assert store.snapshot("x", "sha256:b") is not None
-    damaged(path, "DELETE FROM events WHERE place & 7 = 3")
+    damaged(path, "DELETE FROM chunks WHERE place & 7 = 3")
     with closing(SqliteReader(path)) as reader, pytest.raises(DamagedError, match="event 3 of 5 of x is missing"):
         reader.snapshot("x", "sha256:b")
 
@@ -271,7 +276,7 @@ def test_readers_follow_a_writer_and_cannot_write(path: Path) -> None:
             add(store, execution(), 1)
             assert [recorded.seq for recorded in reader.events("x", after=1)] == [2]
             with pytest.raises(sqlite3.OperationalError, match="readonly"):
-                reader._reading.execute("DELETE FROM events")
+                reader._reading.execute("DELETE FROM chunks")
 
 
 def test_a_request_from_another_process_reaches_the_writer(path: Path) -> None:
@@ -369,10 +374,7 @@ def test_an_event_that_another_program_wrote_is_reported_and_the_store_stays_usa
     with closing(SqliteStore(path)) as store:
         add(store, execution(), 0)
         with closing(sqlite3.connect(path, isolation_level=None)) as intruder:
-            intruder.execute(
-                "INSERT INTO events SELECT place + 1, event_id, timestamp, name, run, iteration, task, label, "
-                "attempt, data, sum FROM events"
-            )
+            intruder.execute("INSERT INTO chunks SELECT place + 1, last + 1, data, sum FROM chunks")
         with pytest.raises(DamagedError, match=r"another program.*noetlvm fsck"):
             add(store, execution(status="failed"), 1, 2)
         assert add(store, execution("y"), 0) == set()
@@ -397,12 +399,12 @@ def test_a_full_disk_loses_nothing_that_was_written_and_a_retry_succeeds_once_th
 
 
 def test_an_interrupted_write_leaves_nothing_and_can_be_repeated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(connection: object, append: object, **_options: object) -> bool:
+    def interrupted(connection: object, append: object) -> int:
         raise KeyboardInterrupt
 
     with closing(SqliteStore(path)) as store:
         with monkeypatch.context() as patched:
-            patched.setattr("noetlvm.store.sqlite._written", interrupted)
+            patched.setattr("noetlvm.store.sqlite._moved", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 store.write([append(execution(), 0, events([1]))], {"sha256:b": b"code"})
         assert store.bundle("sha256:b") is None
@@ -425,6 +427,57 @@ def test_a_file_of_the_first_schema_is_brought_forward_and_keeps_what_it_holds(t
         assert [recorded.seq for recorded in store.events("x")] == [1, 2]
         add(store, execution(), 2)
     assert read(path) == [1, 2, 3]
+
+
+def stored_fourth_schema(path: Path, *changes: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(FOURTH_SCHEMA.read_text(encoding="utf-8"))
+        for change in changes:
+            connection.execute(change)
+        connection.commit()
+
+
+def test_events_that_had_a_row_each_are_moved_into_chunks_with_their_identifiers(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    stored_fourth_schema(path)
+    reference = Reference("results", "ab" * 32, 70_000, "list of 9")
+    with closing(SqliteStore(path)) as store:
+        expected = [event(1, a=1), event(2, result=reference), *map(event, range(3, 7))]
+        assert list(store.events("x")) == expected
+        digits = ("39fe", "39ff", "3a00")
+        assert [one.event_id for one in store.events("y")] == [
+            f"0190a6c0-8f7e-7cc3-98c4-dc0c0c07{end}" for end in digits
+        ]
+        # What had checksums has them, what had none has none.
+        sums = store._select("SELECT place >> 32, place & 7, last, sum IS NULL FROM chunks")
+        assert sums == [(1, 1, 3, 0), (1, 4, 4, 1), (1, 5, 6, 0), (2, 1, 3, 0)]
+        assert [one.what for one in store.damage() if "event" in one.what] == []
+        assert store.snapshot("x", "sha256:b") is not None
+        add(store, execution(), 6)
+        add(store, execution("y"), 3)
+    assert read(path) == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("UPDATE events SET label = 'other' WHERE place = (1 << 32) + 2", "event 2 of x is damaged"),
+        ("UPDATE events SET timestamp = 'soon' WHERE place = (1 << 32) + 4", "event 4 of x is damaged"),
+        ("UPDATE events SET data = x'c1' WHERE place = (1 << 32) + 4", "event 4 of x is damaged"),
+        ("DELETE FROM events WHERE place = (1 << 32) + 2", "event 2 of x is missing"),
+        ("UPDATE executions SET seq = 5 WHERE key = 1", "event 6 of x comes after the last event of its row, 5"),
+        ("DELETE FROM executions WHERE key = 1", "the row of the execution with key 1 is missing"),
+    ],
+)
+def test_damage_of_events_that_had_a_row_each_is_not_hidden_by_their_move(
+    tmp_path: Path, change: str, message: str
+) -> None:
+    path = tmp_path / "old.db"
+    stored_fourth_schema(path, change)
+    with closing(SqliteStore(path)) as store:
+        found = [one.what for one in store.damage() if "event" in one.what]
+        assert len(found) == 1, found
+        assert message in found[0]
 
 
 def test_events_of_the_first_schema_get_their_references_listed(tmp_path: Path) -> None:

@@ -65,6 +65,42 @@ def test_events_are_read_as_they_were_written(store: Store) -> None:
     assert list(store.events("x")) == written
 
 
+def test_events_of_one_append_are_read_from_any_and_to_any(store: Store) -> None:
+    for known, size in ((0, 4), (4, 1), (5, 3)):
+        add(store, execution(), known, size)
+    for after in range(9):
+        for until in (*range(9), None):
+            wanted = range(after + 1, (8 if until is None else until) + 1)
+            assert [one.seq for one in store.events("x", after, until)] == list(wanted)
+
+
+def test_a_large_append_is_read_as_it_was_written(store: Store) -> None:
+    small = [event(seq) for seq in range(1, 2_502)]
+    large = [event(seq, text="a" * 90_000) for seq in range(2_502, 2_512)]
+    assert store.write([append(execution(), 0, [*small, *large])]) == set()
+    assert add(store, execution(), 2_511) == set()
+    assert list(store.events("x"))[:-1] == [*small, *large]
+    assert [one.seq for one in store.events("x", 1_200, 1_202)] == [1_201, 1_202]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["0190a6c0-8f7e-7cc3-98c4-00000000000f", "0190a6c0-8f7e-7cc3-98c4-000000000010"],
+        ["0190a6c0-8f7e-7cc3-98c4-00000000000f", "0190a6c0-8f7e-7cc3-98c4-000000000011"],
+        ["0190a6c0-8f7e-7cc3-98c4-00000000000F", "0190a6c0-8f7e-7cc3-98c4-000000000010"],
+        ["1", "2"],
+        ["", "000000000001"],
+        ["same", "same"],
+    ],
+)
+def test_an_event_keeps_its_identifier_and_its_time(store: Store, ids: list[str]) -> None:
+    for name, later in (("x", 0.0), ("y", 0.5)):
+        written = [Recorded(seq, id, 1.5 + seq * later, Event("step.started", {}, 1)) for seq, id in enumerate(ids, 1)]
+        store.write([append(execution(name), 0, written)])
+        assert list(store.events(name)) == written
+
+
 def test_references_in_events_are_read_back_and_listed(store: Store) -> None:
     first, second = (Reference("results", digit * 64, 70_000, "list of 9") for digit in "ab")
     store.write([append(execution(), 0, [event(1, result=first), event(2, deep=[{"a": (second,)}])])])
