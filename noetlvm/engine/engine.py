@@ -44,8 +44,8 @@ LISTEN_SECONDS = 0.2
 HOLD_SECONDS = 0.005
 """How long a decision waits at most for others to be written with, where durability is relaxed."""
 
-WORKER = "embedded"
-"""Name of the worker in this process. Its claims are over at once for any other process that opens the store."""
+_CLAIM = "embedded", 0.0
+"""Name of the worker in this process, and when its claims end: they are over for any process that opens the store."""
 
 _LONG_AGO = float("-inf")
 
@@ -83,7 +83,7 @@ class Engine:
             now=self.clock.now,
             ids=ids,
             observers=observers,
-            assign=lambda _active, _work: (WORKER, self.clock.now()),
+            assign=lambda _active, _work: _CLAIM,
             is_spent=self._is_spent,
             **server,
         )
@@ -300,7 +300,7 @@ class Engine:
             _PERFORMED[type(effect)](self, active, effect)
 
     def _open(self, active: Active, work: OpenWork) -> None:
-        if work.not_before > self.clock.now():
+        if work.not_before and work.not_before > self.clock.now():
             key = active.execution_id, work.run, work.iteration, work.lease
             heapq.heappush(self._deferred, (work.not_before, key))
         else:

@@ -111,6 +111,22 @@ MIGRATIONS: tuple[Migration, ...] = (
         _make_chunks,
         "DROP TABLE events",
     ),
+    (
+        # One page for a command that opens or closes, where a table by number took three: its own, that of the index of
+        # its key and that of SQLite's last numbers. The queue has what waits for a claim, so a run that claims what it
+        # opens pays nothing for it.
+        """CREATE TABLE queued (
+            execution INTEGER NOT NULL, run INTEGER NOT NULL, unit TEXT NOT NULL, lease INTEGER NOT NULL,
+            step TEXT NOT NULL, pool TEXT NOT NULL, not_before REAL NOT NULL, worker TEXT NOT NULL,
+            until REAL NOT NULL, attempts INTEGER NOT NULL, number INTEGER NOT NULL,
+            PRIMARY KEY (execution, run, unit)) WITHOUT ROWID""",
+        """INSERT INTO queued
+            SELECT execution, run, unit, lease, step, pool, not_before, worker, until, attempts, number
+            FROM commands""",
+        "DROP TABLE commands",
+        "ALTER TABLE queued RENAME TO commands",
+        "CREATE INDEX queue ON commands (number) WHERE worker = ''",
+    ),
 )
 
 

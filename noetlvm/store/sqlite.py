@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -98,16 +99,19 @@ _SELECT_REQUESTS = """SELECT execution_id, action, data, number FROM requests
 _PART = "execution = ? AND run = ? AND unit = ?"
 _CLOSE_COMMAND = f"DELETE FROM commands WHERE {_PART} AND lease <= ?"
 # A replaced row gets a new number: a new lease queues at the end.
-_OPEN_COMMAND = """INSERT OR REPLACE INTO commands
-    (execution, run, unit, lease, step, pool, not_before, worker, until, attempts)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(max(attempts), 0) + (?8 <> '')
-    FROM commands WHERE execution = ?1 AND run = ?2 AND unit = ?3 HAVING coalesce(max(lease), -1) < ?4"""
+_OPEN_COMMAND = """INSERT INTO commands
+    (execution, run, unit, lease, step, pool, not_before, worker, until, attempts, number)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8 <> '', ?10)
+    ON CONFLICT DO UPDATE SET lease = excluded.lease, step = excluded.step, pool = excluded.pool,
+    not_before = excluded.not_before, worker = excluded.worker, until = excluded.until,
+    attempts = attempts + excluded.attempts, number = excluded.number WHERE lease < excluded.lease"""
 _COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
 _SELECT_COMMANDS = f"""SELECT execution_id, {_COMMAND}, bundle, path FROM commands JOIN executions ON key = execution"""
 _SELECT_EXPIRED = f"{_SELECT_COMMANDS} WHERE worker <> '' AND until <= ? ORDER BY number LIMIT ?"
-_CLAIM = f"""UPDATE commands SET worker = ?, until = ?, attempts = attempts + 1 WHERE number IN
-    (SELECT number FROM commands WHERE worker = '' AND not_before <= ? AND pool IN (SELECT value FROM json_each(?))
-    ORDER BY number LIMIT ?) RETURNING number, execution, {_COMMAND}"""
+_CLAIM = f"""UPDATE commands SET worker = ?, until = ?, attempts = attempts + 1 WHERE (execution, run, unit) IN
+    (SELECT execution, run, unit FROM commands
+    WHERE worker = '' AND not_before <= ? AND pool IN (SELECT value FROM json_each(?)) ORDER BY number LIMIT ?)
+    RETURNING number, execution, {_COMMAND}"""
 _RENEW = """UPDATE commands SET until = ? WHERE execution = (SELECT key FROM executions WHERE execution_id = ?)
     AND run = ? AND unit = ? AND lease = ? AND worker = ? AND until > 0"""
 
@@ -368,9 +372,12 @@ class SqliteStore(_TokenRows, SqliteReader):
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES[durability]}")
                 migrate(self._connection, path)
                 self._reading = _connect(path, "ro")
+                (last,) = self._connection.execute("SELECT max(number) FROM commands").fetchone()
         except StoreError:
             self._lock.release()
             raise
+        self._numbers = count((last or 0) + 1)
+        """Positions of commands in the order of their opening."""
 
     def close(self) -> None:
         with self._writing:
@@ -396,7 +403,7 @@ class SqliteStore(_TokenRows, SqliteReader):
                 key = _moved(connection, append)
                 if key:
                     sums.append(self._write_chunks(connection, append, key))
-                    _write_dependents(connection, append, key)
+                    _write_dependents(connection, append, key, self._numbers)
                 else:
                     sums.append(None)
                     conflicts.add(append.execution.execution_id)
@@ -512,7 +519,7 @@ class SqliteStore(_TokenRows, SqliteReader):
         return done
 
 
-def _write_dependents(connection: sqlite3.Connection, append: EncodedAppend, key: int) -> None:
+def _write_dependents(connection: sqlite3.Connection, append: EncodedAppend, key: int, numbers: Iterator[int]) -> None:
     if append.references:
         connection.executemany(_INSERT_REFERENCE, [(result, key) for result in append.references])
     if append.snapshot is not None:
@@ -521,7 +528,8 @@ def _write_dependents(connection: sqlite3.Connection, append: EncodedAppend, key
     if append.closed:
         connection.executemany(_CLOSE_COMMAND, [(key, *command[1:4]) for command in append.closed])
     if append.opened:
-        connection.executemany(_OPEN_COMMAND, [(key, *command[1:9]) for command in append.opened])
+        opened = [(key, *command[1:9], next(numbers)) for command in append.opened]
+        connection.executemany(_OPEN_COMMAND, opened)
     if append.acknowledged:
         connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in append.acknowledged])
     if append.sent:

@@ -20,7 +20,7 @@ from noetlvm.data.encoding import encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.data.references import Reference
 from noetlvm.store import sqlite as sqlite_module
-from noetlvm.store.interface import DamagedError, LockedError, Snapshot, StoreError
+from noetlvm.store.interface import DamagedError, LockedError, QueuedCommand, Snapshot, StoreError
 from noetlvm.store.migrations import MIGRATIONS, migrate, schema_version
 from noetlvm.store.sqlite import SqliteReader, SqliteStore, send_request
 from tests.noetlvm.store.crashing_writer import EVENTS_OF_A_DECISION
@@ -304,16 +304,19 @@ def test_where_every_commit_is_synced_the_write_ahead_log_is_written_over_instea
     assert sizes[0] < sizes[99] == sizes[299]
 
 
-def test_a_step_writes_two_pages_its_events_and_its_row(path: Path) -> None:
+@pytest.mark.parametrize("has_commands", [False, True])
+def test_a_step_writes_a_page_each_for_its_events_its_row_and_its_commands(path: Path, has_commands: bool) -> None:
     pages = []
     with closing(SqliteStore(path)) as store:
         store._connection.execute("PRAGMA wal_autocheckpoint = 0")
         log = path.with_name(f"{path.name}-wal")
         for seq in range(12):
             before = log.stat().st_size
-            add(store, execution(counts={"steps": seq}), seq)
+            commands = [QueuedCommand("x", seq + more, "", 1, worker="w", until=1.0) for more in (0, 1)]
+            changed = {"closed": commands[:1], "opened": commands[1:]} if has_commands else {}
+            add(store, execution(counts={"steps": seq}), seq, **changed)
             pages.append((log.stat().st_size - before) // 4_096)
-    assert Counter(pages[1:]).most_common(1)[0][0] == 2
+    assert Counter(pages[1:]).most_common(1)[0][0] == (3 if has_commands else 2)
 
 
 def test_the_events_of_a_step_take_little_of_the_file(tmp_path: Path) -> None:
@@ -478,6 +481,17 @@ def test_damage_of_events_that_had_a_row_each_is_not_hidden_by_their_move(
         found = [one.what for one in store.damage() if "event" in one.what]
         assert len(found) == 1, found
         assert message in found[0]
+
+
+def test_commands_of_an_older_schema_stay_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    columns = "number, execution, run, unit, lease, step, pool"
+    rows = "(7, 1, 1, '', 2, 'a', 'default'), (3, 1, 2, '', 1, 'b', 'default')"
+    stored_fourth_schema(path, f"INSERT INTO commands ({columns}) VALUES {rows}")
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 6, opened=[QueuedCommand("x", 2, "", 2), QueuedCommand("x", 3, "", 1)])
+        claimed = store.claim("w", ["default"], 9.0, 9, 1.0)
+        assert [(one.run, one.lease, one.attempts) for one in claimed] == [(1, 2, 1), (2, 2, 1), (3, 1, 1)]
 
 
 def test_events_of_the_first_schema_get_their_references_listed(tmp_path: Path) -> None:
