@@ -7,6 +7,7 @@ the envelope is made of those counts. Only `event_id` and `timestamp` come from 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from noetlvm.language.events import EVENTS, Entity, EventName, Status
@@ -65,6 +66,7 @@ def task_run_id(execution_id: str, run: int, iteration: str, task: int) -> str:
     return f"{execution_id}/{run}{within}#{task}"
 
 
+@lru_cache(1)  # all events of a write have one time
 def moment(timestamp: float) -> str:
     """Return a time as readers of events see it."""
     return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")

@@ -6,7 +6,6 @@ and only for those events, commands, requests and snapshots are written.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import count
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from noetlvm.store.chunks import summed
 from noetlvm.store.postgres_schema import period_of
-from noetlvm.store.rows import EncodedAppend
+from noetlvm.store.rows import EncodedAppend, counts_text
 
 EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
 CHUNK = "seq, last, data, sum"
@@ -168,7 +167,7 @@ def rows_of(
     for append in batch:
         execution = append.execution
         one = execution.execution_id
-        row = (*execution[:8], json.dumps(execution.counts), *execution[9:])
+        row = (*execution[:8], counts_text(execution.counts), *execution[9:])
         period = period_of(execution.started)
         rows["moved" if append.known_seq else "born"].append((*row, append.known_seq, append.start_key, period))
         chunks = summed(append.chunks, sums.get(one))

@@ -36,6 +36,7 @@ from noetlvm.store.interface import (
 from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
 from noetlvm.store.rows import (
     EncodedAppend,
+    counts_text,
     cursor_gone,
     encoded_batch,
     read_bundle,
@@ -579,7 +580,7 @@ _INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-uni
 def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
     """Move the row of an execution on from the known event, and return its key; 0 if it lost a race."""
     *made, status, started, ended, parent, counts, seq, due, trace = append.execution
-    text = _counts_text(counts)
+    text = counts_text(counts)
     if append.known_seq:
         moving = (text, seq, due, append.execution.execution_id, append.known_seq)
         found = None
@@ -649,11 +650,6 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
         raise StoreError(f"{path} is empty; `noetlvm run` writes the first execution to it")
     require_known(version, path)
     return version
-
-
-def _counts_text(counts: Mapping[str, int]) -> str:
-    """Return counts as JSON. Their names are plain words; each write does it, and `json` takes three times as long."""
-    return "{" + ", ".join([f'"{name}": {count}' for name, count in counts.items()]) + "}"
 
 
 def _limit(limit: int | None) -> int:
