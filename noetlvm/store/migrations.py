@@ -105,7 +105,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE INDEX traces ON executions (trace) WHERE trace <> ''",
     ),
     (
-        # The place of a chunk is that of its first event: whoever writes after an event that is not the last collides.
+        # The place of a chunk is that of its first event: a write after an event that is not the last collides.
         """CREATE TABLE chunks (
             place INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL, sum INTEGER)""",
         _make_chunks,

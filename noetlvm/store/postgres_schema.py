@@ -102,7 +102,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     (
         "LOCK TABLE executions, events IN EXCLUSIVE MODE",
-        # A chunk has the number of its first event: whoever writes after an event that is not the last collides.
+        # A chunk has the number of its first event: a write after an event that is not the last collides.
         """CREATE TABLE chunks (
             period integer NOT NULL, execution bigint NOT NULL, seq bigint NOT NULL, last bigint NOT NULL,
             data bytea NOT NULL, sum bigint, PRIMARY KEY (period, execution, seq)) PARTITION BY LIST (period)""",
