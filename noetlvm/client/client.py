@@ -29,6 +29,10 @@ def _read(call: ServiceCall[Answer], response: httpx.Response) -> Answer:
     return call.read(response.json() if is_json else response.content)
 
 
+def _unreachable(server: httpx.URL, error: httpx.HTTPError) -> ServiceError:
+    return ServiceError(0, f"{server.host} cannot be reached: {error}")
+
+
 class _Lines:
     """Reads server-sent events line by line."""
 
@@ -71,7 +75,7 @@ class Client:
                 call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content
             )
         except httpx.HTTPError as error:
-            raise ServiceError(0, f"{self._http.base_url.host} cannot be reached: {error}") from None
+            raise _unreachable(self._http.base_url, error) from None
         return _read(call, response)
 
     def register(self, playbook: bytes) -> Json:
@@ -135,13 +139,13 @@ class Client:
         """Yield events as they come, until the execution ends; a broken connection is resumed without a gap."""
         import json
 
-        self.execution(id)  # a server that was never reached is an error; one that goes away is waited for
-        lines = _Lines(after)
+        lines, is_reached = _Lines(after), False
         while True:
             try:
                 with self._http.stream(
                     "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
                 ) as response:
+                    is_reached = True
                     if response.status_code >= 400:
                         raise refused(response.status_code, response.read())
                     for line in response.iter_lines():
@@ -149,7 +153,9 @@ class Client:
                         if data is not None:
                             yield json.loads(data)
                 return
-            except httpx.HTTPError:
+            except httpx.HTTPError as error:
+                if not is_reached:  # a server that was never reached is an error; one that goes away is waited for
+                    raise _unreachable(self._http.base_url, error) from None
                 time.sleep(RECONNECT_SECONDS)
 
     def wait(self, id: str) -> Json:
@@ -182,7 +188,7 @@ class AsyncClient:
                 call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content
             )
         except httpx.HTTPError as error:
-            raise ServiceError(0, f"{self._http.base_url.host} cannot be reached: {error}") from None
+            raise _unreachable(self._http.base_url, error) from None
         return _read(call, response)
 
     async def register(self, playbook: bytes) -> Json:
@@ -235,13 +241,13 @@ class AsyncClient:
     async def follow(self, id: str, after: int = 0) -> AsyncIterator[Json]:
         import json
 
-        await self.execution(id)
-        lines = _Lines(after)
+        lines, is_reached = _Lines(after), False
         while True:
             try:
                 async with self._http.stream(
                     "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
                 ) as response:
+                    is_reached = True
                     if response.status_code >= 400:
                         raise refused(response.status_code, await response.aread())
                     async for line in response.aiter_lines():
@@ -249,7 +255,9 @@ class AsyncClient:
                         if data is not None:
                             yield json.loads(data)
                 return
-            except httpx.HTTPError:
+            except httpx.HTTPError as error:
+                if not is_reached:
+                    raise _unreachable(self._http.base_url, error) from None
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def wait(self, id: str) -> Json:

@@ -20,10 +20,10 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
-from noetlvm.server.active import Active, unit_pool
+from noetlvm.server.active import Active, Ending, unit_pool
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
-from noetlvm.server.recovery import SNAPSHOT_EVENTS
+from noetlvm.server.recovery import SNAPSHOT_EVENTS, recovered
 from noetlvm.server.requests import PreparedRetry
 from noetlvm.server.server import TURN_SECONDS, Decide, NotFoundError, Server
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
@@ -41,6 +41,8 @@ POLL_SECONDS = 1.0
 
 IDLE_SECONDS = 60.0
 """How long an execution stays in memory after its last input; what comes then reads it again."""
+ENDINGS_CACHED = 32
+"""Executions that ended last, whose ending is in memory: who waited for one reads it at once."""
 UNIT_COMMANDS = 1_000
 """Commands of local units that a worker claims at once, whatever its slots: they wait for them there."""
 
@@ -69,6 +71,8 @@ class Driver:
         self.results = results
         self.hub = Hub()
         self.listeners: set[Listener] = set()
+        self._endings: dict[str, Ending] = {}
+        """Of executions that ended here last."""
         self.lease_seconds = lease_seconds
         self.server = Server(
             store,
@@ -431,7 +435,19 @@ class Driver:
             self._beginning.discard(durable)
         return (self.store.started(start_key) or id) if start_key else id
 
+    def ending(self, row: Execution) -> Ending:
+        """Return the ending of an execution, or its current status; any thread may call it."""
+        known = self._endings.get(row.execution_id)
+        if known is not None and known.event_count == row.seq:
+            return known
+        return Ending.of(row.execution_id, row.status, recovered(self.store, row.execution_id, row.bundle))
+
     def _observe(self, row: Execution, recorded: Sequence[Recorded]) -> None:
+        active = self.server.active.get(row.execution_id) if row.ended is not None else None
+        if active is not None:
+            self._endings[row.execution_id] = active.ending()
+            if len(self._endings) > ENDINGS_CACHED:
+                del self._endings[next(iter(self._endings))]
         for listener in list(self.listeners):
             listener(row, recorded)
 

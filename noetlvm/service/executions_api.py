@@ -14,7 +14,6 @@ from noetlvm.data.event import envelope
 from noetlvm.data.references import plain
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle
-from noetlvm.server.active import Ending
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
 from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError
@@ -135,8 +134,7 @@ def show_execution(request: Request, execution_id: str) -> ExecutionView:
 def show_ending(request: Request, execution_id: str) -> EndingView:
     """Show the ending of an execution, or its current status: ctx, result and failures."""
     row = _row(request, execution_id)
-    state = recovered(driver_of(request).store, row.execution_id, row.bundle)
-    ending = Ending.of(row.execution_id, row.status, state)
+    ending = driver_of(request).ending(row)
     return EndingView(
         execution_id=row.execution_id,
         status=row.status,
