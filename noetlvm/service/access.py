@@ -6,18 +6,22 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from noetlvm.service.problems import ProblemError, problem_response
 from noetlvm.service.server_link import MESSAGE_BYTES_MAX
 from noetlvm.service.tokens import allowed_by
 from noetlvm.store.interface import Tokens
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as HttpProtocol
+else:
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol as HttpProtocol  # in C if httptools is there
 
 BODY_BYTES_MAX = 32 * 1024 * 1024
 """The largest body of a request: a bundle, or a stored result."""
@@ -25,6 +29,7 @@ BODY_SECONDS_MAX = 30.0
 """How long a client may take to send a body."""
 HEADERS_SECONDS_MAX = 15.0
 """How long a client may take to send the headers of a request."""
+HEADERS_BYTES_MAX = 64 * 1024
 REQUESTS_PER_SECOND = 200.0
 BURST_REQUESTS = 1_000
 """What one token may send: a burst, and then so many a second. Workers have one connection and are not counted."""
@@ -179,11 +184,12 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-class TimedConnection(H11Protocol):
-    """A connection of uvicorn that ends if a request's headers do not arrive in time; bodies have their own limit."""
+class TimedConnection(HttpProtocol):
+    """A connection of uvicorn that ends if headers are too large or do not arrive in time; bodies have limits too."""
 
     headers_seconds_max = HEADERS_SECONDS_MAX
     _timer: asyncio.TimerHandle | None = None
+    _headers_size = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -191,14 +197,21 @@ class TimedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._headers_size = self._headers_size + len(data) if self._is_waiting else 0
         self._expect_headers()
+        if self._headers_size > HEADERS_BYTES_MAX:
+            self._refuse(b"431 Request Header Fields Too Large")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
 
+    @property
+    def _is_waiting(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
     def _expect_headers(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self._is_waiting:
             self._stop_timer()  # they have arrived
         elif self._timer is None and self.timeout_keep_alive_task is None:
             self._timer = self.loop.call_later(self.headers_seconds_max, self._expire)
@@ -210,7 +223,10 @@ class TimedConnection(H11Protocol):
 
     def _expire(self) -> None:
         self._timer = None
-        is_waiting = self.cycle is None or self.cycle.response_complete
-        if is_waiting and self.timeout_keep_alive_task is None and self.transport.get_protocol() is self:
-            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        if self._is_waiting and self.timeout_keep_alive_task is None:
+            self._refuse(b"408 Request Timeout")
+
+    def _refuse(self, status: bytes) -> None:
+        if self.transport.get_protocol() is self and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % status)
             self.transport.close()

@@ -55,7 +55,15 @@ def service_app(driver: Driver) -> FastAPI:
             session.cancel()
         await task
 
-    app = FastAPI(title="noetlvm", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
+    app = FastAPI(
+        title="noetlvm",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,  # both pages load scripts from another host
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # it would send messages of errors, with data
+    )
     app.state.driver = driver
     app.state.access = TokenAccess(driver.store)
     app.state.sessions, app.state.running = {}, set()

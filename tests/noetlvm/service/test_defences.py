@@ -64,6 +64,13 @@ def test_senders_that_are_too_slow_get_an_answer_and_lose_the_connection() -> No
         assert b"send the body within 0.5 seconds" in slow
 
 
+def test_headers_without_end_lose_the_connection() -> None:
+    with served(http=TimedConnection) as service:
+        port = int(service.url.rpartition(":")[2])
+        answer = answer_to(port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"X-Long: " + b"x" * 100_000)
+        assert answer.startswith((b"HTTP/1.1 431", b"HTTP/1.1 400"))
+
+
 @pytest.mark.usefixtures("impatient")
 def test_a_connection_that_works_is_not_ended_by_the_timers() -> None:
     async def run(link: ServerLink) -> None:

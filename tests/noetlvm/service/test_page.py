@@ -30,6 +30,12 @@ def test_static_files_need_no_token_and_allow_no_other_origin(service: Service, 
     assert not re.search(r"https?://|<style|style=|onclick=", answer.text)
 
 
+def test_nothing_that_is_served_loads_scripts_from_another_host(service: Service) -> None:
+    assert service.http.get("/openapi.json").status_code == 200
+    for path in ("/docs", "/redoc"):
+        assert service.http.get(path).status_code == 404
+
+
 def test_a_picture_has_a_box_for_each_step(service: Service) -> None:
     bundle = registered(service)
     url = f"/api/v1/bundles/{bundle}/picture"
