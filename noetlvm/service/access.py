@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetlvm.service.problems import ProblemError, problem_response
@@ -39,8 +39,6 @@ CALLERS_MAX = 10_000
 CHECKED_SECONDS = 2.0
 """How long a checked token is trusted before the store is read again: a revoked one works no longer than this."""
 
-_BEARER = HTTPBearer(auto_error=False, description="A token of `noetlvm token create`.")
-
 
 class Caller(NamedTuple):
     """The sender of a request, as its token says."""
@@ -56,6 +54,7 @@ class TokenAccess:
         self._store = store
         self._clock = clock
         self._checked: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
+        self._reading: dict[str, asyncio.Future[frozenset[str]]] = {}
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def known(self, token: str) -> frozenset[str] | None:
@@ -70,6 +69,16 @@ class TokenAccess:
             now, found = self._clock(), allowed_by(self._store, token)
             _remember(self._checked, token, (now, found))
         return found
+
+    async def checked(self, token: str) -> frozenset[str]:
+        """Return what a token allows. Many requests at once with one token read it once."""
+        found = self.known(token)
+        if found is not None:
+            return found
+        if token not in self._reading:
+            self._reading[token] = asyncio.ensure_future(run_in_threadpool(self.allowed, token))
+            self._reading[token].add_done_callback(lambda _done: self._reading.pop(token))
+        return await asyncio.shield(self._reading[token])
 
     def spend(self, token: str) -> float:
         """Count a request; return how many seconds to wait if that is one too many, else 0."""
@@ -87,28 +96,33 @@ def _remember(cache: OrderedDict[str, Any], key: str, value: Any) -> None:
         cache.popitem(last=False)
 
 
-def requires(*scopes: str, is_counted: bool = True) -> Any:
-    """Return the dependency of a route that needs one of these scopes; `is_counted`: its rate is limited."""
+class _ScopeCheck(HTTPBearer):
+    """A dependency that checks token, rate and scope. One for all three: each level of dependencies costs time."""
 
-    async def check(
-        request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None
-    ) -> Caller:
+    def __init__(self, scopes: tuple[str, ...], *, is_counted: bool) -> None:
+        super().__init__(scheme_name="HTTPBearer", description="A token of `noetlvm token create`.", auto_error=False)
+        self._scopes = scopes
+        self._is_counted = is_counted
+
+    async def __call__(self, request: Request) -> Caller:  # type: ignore[override]  # a caller instead of its token
         access: TokenAccess = request.app.state.access
-        token = bearer.credentials if bearer else ""
-        allowed = access.known(token) if token else frozenset()
-        if allowed is None:
-            allowed = await run_in_threadpool(access.allowed, token)
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        token = given.strip() if scheme.lower() == "bearer" else ""
+        allowed = await access.checked(token) if token else frozenset()
         if not allowed:
             detail = "send a token: `Authorization: Bearer …`; `noetlvm token create` makes one"
             raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
-        wait = access.spend(token) if is_counted else 0.0
+        wait = access.spend(token) if self._is_counted else 0.0
         if wait:
             raise ProblemError(429, "too many requests", headers={"Retry-After": f"{max(1, round(wait))}"})
-        if not allowed.intersection(scopes):
-            raise ProblemError(403, f"this token does not allow {' or '.join(f'`{scope}`' for scope in scopes)}")
+        if not allowed.intersection(self._scopes):
+            raise ProblemError(403, f"this token does not allow {' or '.join(f'`{scope}`' for scope in self._scopes)}")
         return Caller(token, allowed)
 
-    return Depends(check)
+
+def requires(*scopes: str, is_counted: bool = True) -> Any:
+    """Return the dependency of a route that needs one of these scopes; `is_counted`: its rate is limited."""
+    return Depends(_ScopeCheck(scopes, is_counted=is_counted))
 
 
 class BodyLimits:

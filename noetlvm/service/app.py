@@ -71,16 +71,16 @@ def service_app(driver: Driver) -> FastAPI:
     app.add_middleware(BodyLimits)
     app.add_middleware(UnexpectedErrors)
     answer_with_problems(app)
-    app.include_router(page_router)
     for router in (
+        executions_router,  # a request looks through all routes before its own
         playbooks_router,
         pictures_router,
-        executions_router,
         tokens_router,
         worker_router,
         polling_router,
     ):
         app.include_router(router, prefix=API)
+    app.include_router(page_router)
 
     @app.get("/healthz", tags=["health"])
     async def healthz() -> Health:

@@ -41,6 +41,8 @@ POLL_SECONDS = 1.0
 
 IDLE_SECONDS = 60.0
 """How long an execution stays in memory after its last input; what comes then reads it again."""
+ASIDE_EXECUTIONS = 2
+"""A write of so many executions is performed in a thread: others may send something meanwhile."""
 ENDINGS_CACHED = 32
 """Executions that ended last, whose ending is in memory: who waited for one reads it at once."""
 UNIT_COMMANDS = 1_000
@@ -49,6 +51,8 @@ UNIT_COMMANDS = 1_000
 _LOG = logging.getLogger("noetlvm.server")
 
 Listener = Callable[[Execution, Sequence[Recorded]], None]
+WriteAside = Callable[[Callable[[], set[str]]], Awaitable[set[str]]]
+"""Performs a write while the event loop continues."""
 
 
 class Driver:
@@ -66,7 +70,10 @@ class Driver:
         ids: NewIds = new_ids,
         decide: Decide = decide,
         snapshot_events: int = SNAPSHOT_EVENTS,
+        write_aside: WriteAside | None = None,
+        aside_executions: int = ASIDE_EXECUTIONS,
     ) -> None:
+        """`write_aside` performs writes of so many executions; the event loop waits for others."""
         self.store = store
         self.results = results
         self.hub = Hub()
@@ -99,6 +106,13 @@ class Driver:
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
+        self._write_aside = write_aside
+        self._aside_executions = aside_executions
+        self._is_writing = False
+        """A write is performed aside. Meanwhile, executions get inputs, and nothing else changes."""
+        self._written = asyncio.Event()
+        self._left: list[ConnectedWorker] = []
+        """Workers that left during the write."""
         self._is_stopping = False
         self._beginning: set[asyncio.Future[bool]] = set()
         """Starts and retries that are not durable yet."""
@@ -128,7 +142,7 @@ class Driver:
                     self._is_poll_due = False
                     next_poll = loop.time() + self._poll_seconds
                     self._poll()
-                self._round()
+                await self._round()
                 self.failure = ""
             except StoreError as error:
                 self.failure = str(error)
@@ -182,18 +196,43 @@ class Driver:
         due = None if self.failure else self.server.next_due  # a store that fails is tried again at the next poll
         return until_poll if due is None else min(until_poll, due - self.store.now())
 
-    def _round(self) -> None:
+    async def _round(self) -> None:
         self._round_started = asyncio.get_running_loop().time()
         self.server.collect_due()
-        while self._has_work() and not self._is_spent():
+        is_aside = False
+        while self._has_work() and not self._is_spent() and not is_aside:  # then what waits for `quiet` has its turn
             # What a failed write has not made durable is performed after the write that does.
             self._decided |= dict.fromkeys(self.server.decide_waiting())
-            self.server.write()
+            is_aside = await self._write()
             decided, self._decided = self._decided, {}
             for active in decided:
                 for effect in self.server.take_effects(active):
                     _PERFORMED[type(effect)](self, active, effect)
             self.hub.drop_assigned()
+            self._let_go()
+
+    async def _write(self) -> bool:
+        """Make durable what was decided; return whether others had a turn meanwhile."""
+        batch = self.server.take_batch()
+        if self._write_aside is None or len(batch) < self._aside_executions:
+            if batch:
+                self.server.finish_write(batch, self.server.write_batch(batch))
+            return False
+        self._is_writing = True
+        self._written.clear()
+        try:
+            conflicts = await self._write_aside(lambda: self.server.write_batch(batch))
+        finally:
+            self._is_writing = False
+            self._written.set()
+        self._round_started = asyncio.get_running_loop().time()
+        self.server.finish_write(batch, conflicts)
+        return True
+
+    async def quiet(self) -> None:
+        """Return when no write is under way: what follows, up to the next `await`, may change anything."""
+        while self._is_writing:
+            await self._written.wait()
 
     def _has_work(self) -> bool:
         return self.server.has_inputs() or self.server.has_unwritten or bool(self._decided)
@@ -319,11 +358,22 @@ class Driver:
             if topic not in self._subscribed:
                 self._subscribed.add(topic)
                 await self._wake_ups.subscribe(topic, self.wake)
+        await self.quiet()
         self.hub.workers[worker.id] = worker
         self.claim_for(worker)
 
     def leave(self, worker: ConnectedWorker) -> None:
         """Let a worker go: what it held is open again at once."""
+        self._left.append(worker)
+        if not self._is_writing:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        left, self._left = self._left, []
+        for worker in left:
+            self._let_one_go(worker)
+
+    def _let_one_go(self, worker: ConnectedWorker) -> None:
         if self.hub.workers.get(worker.id) is worker:
             del self.hub.workers[worker.id]
         held = [QueuedCommand(*part, lease) for part, lease in (worker.held | worker.leaving).items()]

@@ -47,13 +47,13 @@ Status = Literal["running", "paused", "success", "failed", "cancelled"]
 
 
 @executions_router.post(
-    "/executions", status_code=201, dependencies=[requires("run")], responses=documented(404, 409, 422)
+    "/executions",
+    status_code=201,
+    dependencies=[requires("run")],
+    response_model=Started,
+    responses=documented(404, 409, 422),
 )
-async def start_execution(
-    request: Request,
-    wanted: StartRequest,
-    idempotency_key: IdempotencyKey = None,
-) -> Started:
+async def start_execution(request: Request, wanted: StartRequest, idempotency_key: IdempotencyKey = None) -> Response:
     """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
     driver = driver_of(request)
     try:
@@ -71,7 +71,8 @@ async def start_execution(
         id = await driver.start(bundle, wanted.payload, wanted.ctx, idempotency_key or "")
     except BadRequestError as error:
         raise ProblemError(422, str(error)) from None
-    return Started(execution_id=id)
+    # Its text, and not the model: the framework would check that once more.
+    return Response(Started(execution_id=id).model_dump_json(), 201, media_type="application/json")
 
 
 def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:

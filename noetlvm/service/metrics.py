@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -27,11 +28,12 @@ class Metrics:
         self._active = Gauge("noetlvm_executions_active", "Executions in memory.", registry=self._registry)
         self._workers = Gauge("noetlvm_workers_connected", "Workers connected.", registry=self._registry)
         self._held = Gauge("noetlvm_commands_held", "Commands that connected workers hold.", registry=self._registry)
+        self._named = cache(self._events.labels)
         driver.listeners.add(self._count)
 
     def _count(self, row: Execution, recorded: Sequence[Recorded]) -> None:
         for one in recorded:
-            self._events.labels(one.event.name).inc()
+            self._named(one.event.name).inc()
         if row.ended is not None and recorded:
             self._ended.labels(row.status).inc()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import signal
@@ -9,6 +10,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,7 @@ def serve(
             yield
 
     limit_arenas()
+    writer = ThreadPoolExecutor(1, "writer")
     store, own = opened(store_name)
     try:
         bound = bound_socket(listen)
@@ -155,6 +158,7 @@ def serve(
             connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
             lease_seconds=lease_seconds,
             poll_seconds=poll_seconds,
+            write_aside=lambda write: asyncio.get_running_loop().run_in_executor(writer, write),
         )
         config = uvicorn.Config(
             service_app(driver),
@@ -175,6 +179,7 @@ def serve(
     except TracingError as problem:
         raise CommandError(str(problem)) from None
     finally:
+        writer.shutdown()
         store.close()
     return 0
 

@@ -37,13 +37,17 @@ class RefusedError(Exception):
 
 
 class Exchange(Protocol):
-    """An open connection: messages in both directions, in order. Every method raises ConnectionError if it is lost."""
+    """An open connection: messages in both directions, in order.
+
+    If a method raises because the connection is lost, it ends with ConnectionError, or with RefusedError if the server
+    refuses this worker.
+    """
 
     async def send(self, data: bytes) -> None:
         """Send a message."""
 
     async def receive(self) -> bytes:
-        """Return the next message. Raises RefusedError if the server refuses this worker."""
+        """Return the next message."""
 
 
 class ServerLink(Protocol):
@@ -73,7 +77,7 @@ class WebSocketLink:
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Exchange]:
         from websockets.asyncio.client import connect
-        from websockets.exceptions import InvalidHandshake, WebSocketException
+        from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
 
         address = self._server.replace("http", "ws", 1) + "/api/v1/worker"
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -83,6 +87,10 @@ class WebSocketLink:
                 yield _SocketExchange(socket)
         except InvalidHandshake as error:
             raise UpgradeRefusedError(str(error)) from None
+        except ConnectionClosed as error:  # whether it was sending or receiving
+            if error.rcvd is not None and error.rcvd.code == UNAUTHORIZED:
+                raise RefusedError(error.rcvd.reason or "the token is refused") from None
+            raise ConnectionError(str(error)) from None
         except WebSocketException as error:
             raise ConnectionError(str(error)) from None
 
@@ -115,14 +123,7 @@ class _SocketExchange:
         await self._socket.send(data)
 
     async def receive(self) -> bytes:
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            data = await self._socket.recv()
-        except ConnectionClosed:
-            if self._socket.close_code == UNAUTHORIZED:
-                raise RefusedError(self._socket.close_reason or "the token is refused") from None
-            raise
+        data = await self._socket.recv()
         return data if isinstance(data, bytes) else data.encode()
 
 

@@ -138,7 +138,9 @@ async def exchange_messages(
                 return
             if len(data) > MESSAGE_BYTES_MAX:
                 raise ValueError("the message is too large")
-            accept_message(driver, worker, WorkerMessage.model_validate(_decoded(data)))
+            message = WorkerMessage.model_validate(_decoded(data))
+            await driver.quiet()
+            accept_message(driver, worker, message)
     except (ValueError, KeyError):
         await socket.close(MALFORMED, "the message is malformed")
     except (WebSocketDisconnect, StoreError):
@@ -158,7 +160,10 @@ async def _send(socket: WorkerSocket, worker: ConnectedWorker, news: asyncio.Eve
 
 
 def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessage) -> None:
-    """Take what a worker sends. Raises ValueError for a malformed part; nothing of the message counts then."""
+    """Take what a worker sends, while no write is under way (`quiet`).
+
+    Raises ValueError for a malformed part; nothing of the message counts then.
+    """
     for key, data in message.results:
         if sha256(data).hexdigest() != key:
             raise ValueError("a result does not have the checksum that is its key")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from noetlvm.store.memory import MemoryStore
 
 RESTART_SECONDS = (0.5, 8.0)
+WRITE_SECONDS = (0.0, 0.05)
+"""Before a write is durable, and again before its server knows it."""
 SNAPSHOT_EVENTS = 7
 """An execution of so few events has a snapshot, so that servers that restart or lose a race begin with one."""
 
@@ -65,6 +67,12 @@ class SimulatedServer:
         async def connect_wake_ups() -> object:
             return around.wake_ups.connect(process)
 
+        async def write_aside(write: Callable[[], set[str]]) -> set[str]:
+            await asyncio.sleep(around.random.uniform(*WRITE_SECONDS))
+            conflicts = write()
+            await asyncio.sleep(around.random.uniform(*WRITE_SECONDS))
+            return conflicts
+
         self.driver = Driver(
             cast("Store", store),
             around.results,
@@ -72,6 +80,8 @@ class SimulatedServer:
             connect_wake_ups=connect_wake_ups,  # type: ignore[arg-type]  # it is one
             ids=around.ids,
             snapshot_events=SNAPSHOT_EVENTS,
+            write_aside=write_aside,
+            aside_executions=1,
         )
         around.loop.spawn(process, self.driver.run())
 

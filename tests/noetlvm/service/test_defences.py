@@ -87,6 +87,18 @@ def test_a_connection_that_works_is_not_ended_by_the_timers() -> None:
             asyncio.run(run(link))
 
 
+def test_a_worker_that_sends_after_it_was_refused_does_not_try_again() -> None:
+    async def run() -> None:
+        with pytest.raises(RefusedError):
+            async with asyncio.timeout(20), WebSocketLink(service.url, "unknown").connect() as exchange:
+                while True:
+                    await exchange.send(b"")
+                    await asyncio.sleep(0.01)
+
+    with served() as service:
+        asyncio.run(run())
+
+
 @pytest.mark.parametrize("link", [WebSocketLink, PollingLink])
 def test_a_revoked_token_ends_the_connection_of_its_worker(
     link: type[WebSocketLink] | type[PollingLink], monkeypatch: pytest.MonkeyPatch

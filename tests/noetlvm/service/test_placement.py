@@ -231,7 +231,7 @@ def test_a_worker_gets_the_next_step_with_the_answer_to_its_report() -> None:
         await start(driver, CHAIN)
         (first,) = await hand.next()
         hand.finish(first)
-        driver._round()  # one decision, one write
+        await driver._round()  # one decision, one write
         assert [work.step for work in hand.take()] == ["end"]
 
     driven(test)
