@@ -43,8 +43,6 @@ def worker(
     import uuid
     from collections.abc import Callable
 
-    from uvicorn.loops.auto import auto_loop_factory
-
     from noetlvm.cli.drive import records_inputs
     from noetlvm.cli.remote import server_and_token
     from noetlvm.command_line.process import CommandError
@@ -80,8 +78,7 @@ def worker(
         await remote.run()
 
     try:
-        with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-            runner.run(run())
+        asyncio.run(run())
     except RefusedError as error:
         raise CommandError(str(error)) from None
     return SUCCESS
