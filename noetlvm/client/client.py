@@ -30,7 +30,8 @@ def _read(call: ServiceCall[Answer], response: httpx.Response) -> Answer:
 
 
 def _unreachable(server: httpx.URL, error: httpx.HTTPError) -> ServiceError:
-    return ServiceError(0, f"{server.host} cannot be reached: {error}")
+    address = f"{server.scheme}://{server.netloc.decode()}"
+    return ServiceError(0, f"{address} cannot be reached ({error}); is the server running, and the address right?")
 
 
 class _Lines:

@@ -110,7 +110,8 @@ class _ScopeCheck(HTTPBearer):
         token = given.strip() if scheme.lower() == "bearer" else ""
         allowed = await access.checked(token) if token else frozenset()
         if not allowed:
-            detail = "send a token: `Authorization: Bearer …`; `noetlvm token create` makes one"
+            problem = "this token is unknown or revoked" if token else "send a token: `Authorization: Bearer …`"
+            detail = f"{problem}; `noetlvm token create` makes one"
             raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
         wait = access.spend(token) if self._is_counted else 0.0
         if wait:

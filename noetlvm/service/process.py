@@ -27,6 +27,7 @@ SQLITE = "sqlite:"
 FILES = "files:"
 NATS = ("nats://", "tls://")
 POSTGRESQL = ("postgresql://", "postgres://")
+_PORT_MAX = 65535
 SHUTDOWN_SECONDS = 5
 """How long open connections may last after a signal: workers and watchers connect again elsewhere."""
 
@@ -97,16 +98,23 @@ async def connect_wake_ups(store_name: str, wake: str | None) -> WakeUps:
     return LocalWakeUps()
 
 
+def address_of(listen: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT."""
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > _PORT_MAX:
+        raise CommandError(f"`{listen}` is no address: give HOST:PORT, such as 127.0.0.1:8080")
+    return host.strip("[]"), int(port)
+
+
 def bound_socket(listen: str) -> socket.socket:
     """Return a socket that listens on HOST:PORT; port 0 takes a free one."""
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit():
-        raise CommandError(f"`{listen}` is no address: give HOST:PORT, such as 127.0.0.1:8080")
+    host, port = address_of(listen)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host.strip("[]"), int(port)), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise CommandError(f"cannot listen on {listen}: {error.strerror}") from None
+        reason = str(error.strerror).partition(" (while")[0]  # it continues with the address
+        raise CommandError(f"cannot listen on {listen}: {reason}") from None
 
 
 def serve(
@@ -145,6 +153,7 @@ def serve(
             yield
 
     limit_arenas()
+    address_of(listen)  # before a store is opened, and perhaps made
     writer = ThreadPoolExecutor(1, "writer")
     store, own = opened(store_name)
     try:
