@@ -57,6 +57,23 @@ def test_a_registered_playbook_runs_to_its_end(service: Service) -> None:
     assert page["after"] == 2
 
 
+def test_the_ending_in_memory_is_that_of_the_log(service: Service) -> None:
+    register(service)
+    id = start(service).json()["execution_id"]
+    ended(service, id)
+    url = f"/api/v1/executions/{id}/ending"
+    known = service.http.get(url, headers=service.as_("read")).json()
+    service.driver._endings.clear()
+    assert service.http.get(url, headers=service.as_("read")).json() == known
+
+
+def test_an_unknown_token_is_named_as_the_problem(service: Service) -> None:
+    answer = service.http.get("/api/v1/executions", headers={"Authorization": "Bearer nvt_x_y"})
+    assert answer.status_code == 401
+    assert answer.json()["detail"].startswith("this token is unknown or revoked; ")
+    assert service.http.get("/api/v1/executions").json()["detail"].startswith("send a token: ")
+
+
 def test_a_playbook_that_has_not_changed_keeps_its_version(service: Service) -> None:
     assert register(service).json()["version"] == 1
     assert register(service).json()["version"] == 1

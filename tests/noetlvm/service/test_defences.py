@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from noetlvm.command_line.process import CommandError
 from noetlvm.data.event import Event
 from noetlvm.server.credentials import Credentials
 from noetlvm.service import access
 from noetlvm.service.access import TimedConnection
 from noetlvm.service.driver import Driver
+from noetlvm.service.process import bound_socket
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.service.reported_events import reported_event
 from noetlvm.service.server_link import PollingLink, RefusedError, ServerLink, WebSocketLink
@@ -89,13 +91,12 @@ def test_a_connection_that_works_is_not_ended_by_the_timers() -> None:
 
 def test_a_worker_that_sends_after_it_was_refused_does_not_try_again() -> None:
     async def run() -> None:
-        with pytest.raises(RefusedError):
-            async with asyncio.timeout(20), WebSocketLink(service.url, "unknown").connect() as exchange:
-                while True:
-                    await exchange.send(b"")
-                    await asyncio.sleep(0.01)
+        async with asyncio.timeout(20), WebSocketLink(service.url, "unknown").connect() as exchange:
+            while True:
+                await exchange.send(b"")
+                await asyncio.sleep(0.01)
 
-    with served() as service:
+    with served() as service, pytest.raises(RefusedError):
         asyncio.run(run())
 
 
@@ -189,3 +190,16 @@ def test_the_metrics_name_no_data_of_playbooks() -> None:
         assert "noetlvm_workers_connected" in text
         labels = {line.partition("{")[2].partition("=")[0] for line in text.splitlines() if "{" in line}
         assert labels <= {"name", "status"}
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", ":80"])
+def test_an_address_that_is_none_is_refused(listen: str) -> None:
+    with pytest.raises(CommandError, match="is no address: give HOST:PORT"):
+        bound_socket(listen)
+
+
+def test_a_port_that_is_taken_is_named_once() -> None:
+    with bound_socket("127.0.0.1:0") as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(CommandError, match=f"^cannot listen on {listen}: Address already in use$"):
+            bound_socket(listen)
