@@ -199,26 +199,3 @@ def test_progress_counts_what_happened_before_a_resume(killed: Path) -> None:
     reader.close()
     (run,) = view.executions[row.execution_id].runs.values()
     assert (run.step, run.tasks, run.at, run.status) == ("start", 1, "nap", "running")
-
-
-def test_the_runs_that_a_retry_ran_again_are_not_counted_and_the_table_marks_them(
-    noetlvm: Command, tmp_path: Path
-) -> None:
-    flag = tmp_path / "flag"
-    text = f"""\
-apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {{ name: flagged, path: tests/flagged }}
-workflow:
-  - step: start
-    tool: [{{ look: {{ kind: shell, command: [test, -e, "{flag}"] }} }}]
-"""
-    (tmp_path / "flagged.yaml").write_text(text, encoding="utf-8")
-    assert noetlvm("run", "flagged.yaml", "--quiet").code == 1
-    flag.touch()
-    assert noetlvm("retry", noetlvm("list", "--json").data["execution_id"], "--quiet").code == 0
-    shown = noetlvm("show").out
-    assert "  1 step run, and 1 failed before the retry, " in shown
-    rows = {line.split()[0]: line for line in shown.splitlines() if line[:1].isdigit()}
-    assert "failed, retried" in rows["1"]
-    assert "done" in rows["2"]
