@@ -259,9 +259,16 @@ class Server:
                     raise
             if len(requests) != limit:
                 return
+            self._collect_controls()
             if self._waiting:  # the rest after the next write
                 self._has_sent = True
                 return
+
+    def _collect_controls(self) -> None:
+        """Take up requests to the executions that the caller started: they do not wait for those of their children."""
+        for id in self._wanted & self.active.keys():
+            for request in self.store.requests(id):
+                self._deliver(request)
 
     def evict_idle(self, before: float) -> None:
         """Evict executions that got no input since a time: the next input reads them from the store again.
@@ -638,11 +645,17 @@ class Server:
         return active
 
     def _start_child(self, wanted: ExecutionRequest) -> Active | None:
-        """Create the execution that a parent has requested, unless that happened before."""
+        """Create the execution that a parent has requested, unless that happened before or their root has ended."""
         if self.store.execution(wanted.execution_id) is not None:
             return self.activate(wanted.execution_id)
         path, fields = wanted.data
         request = Request(*fields)
+        root = self.store.execution(request.trace) if request.trace not in self.active else None
+        if root is not None and root.ended is not None:
+            # It would start children of its own, and those others, faster than requests to cancel them arrive (S62).
+            obsolete = [one.number for one in self.store.requests(wanted.execution_id)]
+            self.store.write([Append(root, root.seq, acknowledged=obsolete)])
+            return None
         program = self._bundle(request.bundle).program
         return self._create(program, program.playbooks[path], request)
 

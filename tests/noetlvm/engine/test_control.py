@@ -102,3 +102,33 @@ def test_an_execution_that_nobody_runs_can_be_cancelled() -> None:
     row = session.store.execution(left.execution_id)
     assert row is not None
     assert row.status == "cancelled"
+
+
+RUNS_ITSELF = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: swarm, path: tests/swarm }
+workflow:
+  - step: start
+    loop: { in: "{{ range(10) }}", iterator: n, spec: { mode: parallel } }
+    tool: { kind: playbook, path: tests/swarm }
+"""
+
+
+def test_a_cancelled_execution_is_not_outrun_by_the_children_of_its_children() -> None:
+    session = Session()
+
+    async def go() -> str:
+        engine = session.engine()
+        execution_id = engine.start(bundle_of(RUNS_ITSELF), {})
+        run = asyncio.ensure_future(engine.run(listens=True))
+        while session.store.descendants(execution_id) < 400:
+            await asyncio.sleep(0)
+        session.store.request(execution_id, "cancel")
+        await asyncio.wait_for(run, 120)
+        return execution_id
+
+    execution_id = asyncio.run(go())
+    assert session.store.unfinished() == []
+    assert session.store.descendants(execution_id) < 3_000
+    assert session.store.requests() == []
