@@ -143,10 +143,10 @@ def test_a_child_that_was_refused_is_not_cancelled_with_its_parent() -> None:
     assert parent.store.requests() == []
 
 
-def test_a_child_is_cancelled_with_its_parent_even_if_it_is_requested_in_the_same_write() -> None:
+def test_a_child_whose_root_ended_in_the_same_write_is_not_started() -> None:
     parent = Parent()
     parent.give(parent.child_wanted(), Cancel())
-    assert parent.statuses() == ["cancelled", "cancelled"]
+    assert parent.statuses() == ["cancelled"]
     assert parent.store.requests() == []
 
 
