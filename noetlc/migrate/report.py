@@ -14,6 +14,7 @@ from noetlc.migrate.dialect import TITLES
 from noetlc.migrate.lines import lines_before
 from noetlc.migrate.migration import Migration
 from noetlc.syntax.span import Source
+from noetlvm.command_line.printed import counted
 from noetlvm.record import Record
 
 _NO_SUCH_KEY = "P020"
@@ -95,7 +96,7 @@ def as_text(reports: Sequence[FileReport]) -> str:
         if report.status is MigrationStatus.CANONICAL:
             continue
         dialect = TITLES[report.migration.recognised.dialect]
-        detail = report.migration.problem or f"{dialect}, {len(report.migration.changes)} constructs"
+        detail = report.migration.problem or f"{dialect}, {counted(len(report.migration.changes), 'construct')}"
         lines.append(f"{report.path}: {report.status} ({detail})")
         lines += [
             f"  {report.path}:{each.line}: {each.code} {each.message}\n    {each.help}" for each in report.remarks

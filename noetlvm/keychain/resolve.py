@@ -73,16 +73,25 @@ class Keychain(NamedTuple):
 
 
 def resolve(declarations: Iterable[KeychainEntry], options: Sequence[str] = ()) -> Keychain:
-    """Return all that is declared. Raises MissingEntryError at the first that cannot be had."""
+    """Return all that is declared. Raises MissingEntryError, which names every entry that cannot be had."""
     declared = tuple(declarations)
     places = _read(options)
     entries: dict[str, Any] = {}
     secrets: set[str] = set()
+    missing: list[tuple[str, MissingEntryError]] = []
     for credential in declared:
-        shape = _shape(credential, is_placed=credential.name in places.by_name)
-        entry = _entry(credential, shape, places)
+        try:
+            shape = _shape(credential, is_placed=credential.name in places.by_name)
+            entry = _entry(credential, shape, places)
+        except MissingEntryError as problem:
+            missing.append((credential.name, problem))
+            continue
         entries[credential.name] = entry
         secrets.update(text for text in secret_texts(entry, shape) if text)
+    if missing:
+        (_, first), *others = missing
+        also = ", ".join(f"`{name}`" for name, _ in others)
+        raise MissingEntryError(f"{first}; missing too: {also}" if also else str(first))
     return Keychain(entries, frozenset(secrets))
 
 

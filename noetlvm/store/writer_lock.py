@@ -92,7 +92,7 @@ class WriterLock:
                 leave(self._inode)
                 raise LockedError(
                     f"{database} is in use by process {holder or 'of unknown number'}; wait for it, "
-                    "or give another --db (list, show, events, pause and cancel work meanwhile)"
+                    "or give another database (list, show, events, pause and cancel work meanwhile)"
                 )
             time.sleep(_POLL_SECONDS)
         self._is_held = True

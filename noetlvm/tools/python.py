@@ -40,7 +40,8 @@ code: |
         Input(
             "libs",
             ("object", "array"),
-            "Modules imported before the code runs: a mapping of name to module, or a list of modules.",
+            "Modules imported before the code runs: a list of modules, or a mapping of name to module or to "
+            "`{from: module, import: name}`.",
         ),
     ),
     choices=(Choice(("code", "script"), "exactly one"),),
@@ -96,13 +97,20 @@ def _request(code: str, call: ToolCall) -> dict[str, Any]:
 def _libs(given: dict[str, Any] | list[Any]) -> dict[str, str]:
     """Return modules by the name that each gets. Raises InputError."""
     libs = {name.partition(".")[0]: name.partition(".")[0] for name in given if isinstance(name, str)}
-    libs = libs if isinstance(given, list) else given
+    libs = libs if isinstance(given, list) else {name: _module(module) for name, module in given.items()}
     for name, module in libs.items():
         if not name.isidentifier() or not isinstance(module, str) or not module:
             raise InputError("`libs` must be a mapping of names to modules, or a list of modules")
     if isinstance(given, list) and len(libs) != len(given):
         raise InputError("`libs` must be a mapping of names to modules, or a list of different modules")
     return libs
+
+
+def _module(given: Any) -> Any:
+    """Return the dotted name of what `{from: module, import: name}` imports; anything else as it is."""
+    if isinstance(given, dict) and given.keys() == {"from", "import"}:
+        return f"{given['from']}.{given['import']}"
+    return given
 
 
 def _context(code: str, call: ToolCall) -> dict[str, Any]:

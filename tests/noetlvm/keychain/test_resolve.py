@@ -64,6 +64,12 @@ def test_a_missing_entry_is_named_with_every_place_looked_in(secrets_file: Path)
     assert str(secrets_file) in told
 
 
+def test_every_missing_entry_is_named() -> None:
+    declared = [KeychainEntry(name, "secret_manager", {}) for name in ("first", "second", "third")]
+    with pytest.raises(MissingEntryError, match=r"`first` is missing.*; missing too: `second`, `third`$"):
+        resolve(declared)
+
+
 def test_an_empty_secret_is_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", "")
     assert "is missing" in refusal(TOKEN)

@@ -370,7 +370,14 @@ def test_context_is_what_templates_see() -> None:
     assert asyncio.run(run_once(unused))["result"] == 1
 
 
-@pytest.mark.parametrize("libs", [{"j": "json", "sqrt": "math.sqrt", "p": "os.path"}, ["json", "math"]])
+@pytest.mark.parametrize(
+    "libs",
+    [
+        {"j": "json", "sqrt": "math.sqrt", "p": "os.path"},
+        {"j": "json", "sqrt": {"from": "math", "import": "sqrt"}, "p": {"from": "os", "import": "path"}},
+        ["json", "math"],
+    ],
+)
 def test_libs_are_imported(run: Run, libs: Any) -> None:
     code = {True: "result = j.dumps(sqrt(4)) + p.sep", False: "result = json.dumps(math.sqrt(4)) + '/'"}
     assert run("python", {"code": code[isinstance(libs, dict)], "libs": libs})["result"] == "2.0/"
