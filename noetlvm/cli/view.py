@@ -77,6 +77,8 @@ class Progress:
         self.started = 0.0
         self.now = 0.0
         self.runs: dict[int, StepProgress] = {}
+        self._unhandled: list[StepProgress] = []
+        """Failed runs whose failure no arc handled: a retry runs their steps again."""
 
     def observe(self, recorded: Recorded) -> Iterator[str]:
         """Take an event; yield what is worth a line."""
@@ -169,6 +171,18 @@ class Progress:
         items = f", {run.done - run.failed:,} of {run.total:,} ok" if event.name == "loop.done" else ""
         yield f"{run.step}: done in {took}{items}"
 
+    def _routed(self, event: Event) -> Iterator[str]:
+        run = self.runs.get(event.run)
+        if run is not None and run.status == "failed" and not event.data.get("handled"):
+            self._unhandled.append(run)
+        return iter(())
+
+    def _retried(self, event: Event) -> Iterator[str]:
+        for run in self._unhandled:
+            run.status = "retried"
+        self._unhandled = []
+        return self._controlled(event)
+
     def _rejected(self, event: Event) -> Iterator[str]:
         yield f"{event.data['step']}: not admitted ({event.data['reason']})"
 
@@ -202,11 +216,12 @@ _HANDLERS: dict[EventName, Callable[[Progress, Event], Iterator[str]]] = {
     "step.done": Progress._step_ended,
     "step.failed": Progress._step_ended,
     "loop.done": Progress._step_ended,
+    "next.evaluated": Progress._routed,
     "token.rejected": Progress._rejected,
     "execution.paused": Progress._controlled,
     "execution.resumed": Progress._controlled,
     "execution.cancelled": Progress._controlled,
-    "execution.retried": Progress._controlled,
+    "execution.retried": Progress._retried,
     "playbook.processed": Progress._processed,
 }
 

@@ -199,3 +199,21 @@ def test_progress_counts_what_happened_before_a_resume(killed: Path) -> None:
     reader.close()
     (run,) = view.executions[row.execution_id].runs.values()
     assert (run.step, run.tasks, run.at, run.status) == ("start", 1, "nap", "running")
+
+
+def test_a_run_that_failed_before_a_retry_is_marked(noetlvm: Command, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    text = f"""\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: flagged, path: tests/flagged }}
+workflow:
+  - step: start
+    tool: [{{ look: {{ kind: shell, command: [test, -e, "{flag}"] }} }}]
+"""
+    (tmp_path / "flagged.yaml").write_text(text, encoding="utf-8")
+    assert noetlvm("run", "flagged.yaml", "--quiet").code == 1
+    flag.touch()
+    assert noetlvm("retry", noetlvm("list", "--json").data["execution_id"], "--quiet").code == 0
+    rows = [line.split() for line in noetlvm("show").out.splitlines() if line[:1].isdigit()]
+    assert [(row[0], row[2]) for row in rows] == [("1", "retried"), ("2", "done")]
