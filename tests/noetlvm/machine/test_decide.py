@@ -203,6 +203,24 @@ def test_a_cancellation_is_taken_between_the_parts_of_a_cut_decision() -> None:
     assert replay_exactly(drive.net, log, offload) is None
 
 
+HANDLED = """
+- step: start
+  loop: { in: [1, 2], iterator: n, spec: { mode: parallel } }
+  tool: { kind: noop }
+  next: { arcs: [{ step: mend, when: "{{ event.name == 'step.failed' }}" }] }
+- { step: mend, tool: { kind: noop } }
+"""
+
+
+def test_a_resumed_execution_stops_the_work_that_a_failure_during_the_pause_made_obsolete() -> None:
+    drive = Drive(HANDLED, control=Hand).start()
+    failed = Event("loop.iteration.failed", {"error": {"kind": "boom", "message": "no"}})
+    given = [messages.Pause(), messages.WorkerReport(1, "0", 1, [failed]), messages.Resume()]
+    resumed = [decide(drive.net, drive.state, one, 0.0, Offload()) for one in given][-1]
+    assert [type(effect) for effect in resumed.effects] == [messages.StopWork, messages.OpenWork]
+    assert resumed.effects[0] == messages.StopWork(1, "1", 1)
+
+
 # ---- loops (S54, S58, S60, S65)
 
 
