@@ -143,6 +143,8 @@ class Server:
         self._waiting: dict[Active, None] = {}
         """Executions with inputs."""
         self._unwritten: dict[Active, None] = {}
+        self._conflicted: dict[Active, None] = {}
+        """Executions that lost a race and are not read again yet."""
         self._decided_at = 0.0
         """Time of all events of the next write."""
         self._last_request = 0
@@ -275,7 +277,11 @@ class Server:
 
         Their timers are rows, which every server looks for. Only where the store is shared: else nothing does.
         """
-        idle = [active for active in self.active.values() if active.used < before and active.is_idle]
+        idle = [
+            active
+            for active in self.active.values()
+            if active.used < before and active.is_idle and active not in self._conflicted
+        ]
         for active in idle:
             del self.active[active.execution_id]
             self._children.pop(active.execution_id, None)
@@ -326,6 +332,7 @@ class Server:
 
     def decide_waiting(self) -> list[Active]:
         """Decide on the inputs that wait, until the turn is spent; return the executions that did."""
+        self._reload_conflicted()
         waiting, self._waiting = list(self._waiting), {}
         if self._shuffle is not None:
             self._shuffle(waiting)
@@ -349,7 +356,7 @@ class Server:
         return waiting
 
     def has_inputs(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._waiting or self._conflicted)
 
     def can_wait(self) -> bool:
         """Return whether all inputs that wait can do so for ever: decisions that were cut, and stored requests."""
@@ -523,7 +530,7 @@ class Server:
         done: list[tuple[Callable[[bool], None], bool]] = []
         for id, (active, append) in batch.items():
             if id in conflicts:
-                self._reload(active)
+                self._conflicted[active] = None
                 continue
             active.row = append.execution
             self._has_sent = self._has_sent or bool(append.sent)
@@ -535,6 +542,7 @@ class Server:
             if active.state.is_over:
                 self._close(active)
         _confirm(done)
+        self._reload_conflicted()
         if self._has_sent:
             self._has_sent = False
             self.collect_requests()
@@ -573,9 +581,16 @@ class Server:
     def refresh(self, active: Active) -> None:
         """Read an execution again if another server has moved it on and nothing of it waits here."""
         row = self.store.execution(active.execution_id)
-        waits = active.inbox or active in self._waiting or active in self._unwritten
+        waits = active.inbox or any(active in those for those in (self._waiting, self._unwritten, self._conflicted))
         if row is not None and row.seq != active.row.seq and not waits:
             self._read_again(active, row)
+
+    def _reload_conflicted(self) -> None:
+        """Read executions again that lost a race; if the store fails, before the next decision."""
+        while self._conflicted:
+            active = next(iter(self._conflicted))
+            self._reload(active)
+            del self._conflicted[active]
 
     def _reload(self, active: Active) -> None:
         """Read an execution again that another server has moved on, and decide on its inputs again."""
@@ -593,7 +608,7 @@ class Server:
         starts = [entry for entry in entries if type(entry.input) in (Start, Refuse)]
         _confirm([(entry.done, True) for entry in starts if entry.done is not None])
         # What a request means depends on the state: it is read again too.
-        active.inbox = [entry for entry in entries if entry not in starts and not entry.request]
+        active.inbox, active.decided = [entry for entry in entries if entry not in starts and not entry.request], []
         self._read_again(active, row)
         for request in self.store.requests(row.execution_id):
             self._deliver(request)
@@ -601,11 +616,11 @@ class Server:
             self._waiting[active] = None
 
     def _read_again(self, active: Active, row: Execution) -> None:
-        active.forget()
-        active.effects, active.unperformed, active.awaited = [], [], {}
-        active.row = row
         # Up to the row: another server may have written more since it was read.
         active.state = recovered(self.store, row.execution_id, row.bundle, row.seq)
+        active.row = row
+        active.forget()
+        active.effects, active.unperformed, active.awaited = [], [], {}
         if active.state.is_over and not active.inbox:
             self._close(active)
 

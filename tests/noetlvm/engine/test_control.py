@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from noetlvm.engine.engine import Engine
+from noetlvm.limits import Limits
 from noetlvm.server.active import Ending
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
@@ -130,5 +131,5 @@ def test_a_cancelled_execution_is_not_outrun_by_the_children_of_its_children() -
 
     execution_id = asyncio.run(go())
     assert session.store.unfinished() == []
-    assert session.store.descendants(execution_id) < 3_000
+    assert session.store.descendants(execution_id) < Limits().max_children
     assert session.store.requests() == []

@@ -246,3 +246,26 @@ def test_a_bundle_that_comes_while_a_batch_is_written_is_stored_by_the_next() ->
     assert (store.bundle(first.id), store.bundle(second.id)) == (first.data, None)
     decided(server)
     assert store.bundle(second.id) == second.data
+
+
+def test_inputs_of_an_execution_that_lost_a_race_are_decided_even_if_it_cannot_be_read_again_at_once() -> None:
+    store = UnreadableStore()
+    first, second = (
+        Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+        for _ in range(2)
+    )
+    id = first.start(Bundle.of(compile_texts([CHILD])), {})
+    decided(first)
+    late = second.activate(id)
+    first.submit(first.activate(id), Pause())
+    decided(first)
+    answers: list[bool] = []
+    second.submit(late, Cancel(), answers.append)
+    store.is_away = True
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            decided(second)
+    store.is_away = False
+    decided(second)
+    assert answers == [True]
+    assert [(row.status, row.seq) for row in store.executions()] == [("cancelled", late.row.seq)]
