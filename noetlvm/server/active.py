@@ -14,13 +14,12 @@ from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.loops import deep_merge
 from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
 from noetlvm.machine.payload import Offload, TooLargeError
-from noetlvm.machine.state import Child, Position, State
-from noetlvm.nearest import suggestion
+from noetlvm.machine.state import Position, State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import UnofferedStoreError, store_for
 from noetlvm.server.credentials import Credentials
+from noetlvm.server.identity import child_id
 from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand
-from noetlvm.tools.call import Outcome, error, ok
 
 
 class Ending(NamedTuple):
@@ -160,6 +159,14 @@ class Active:
         # Every write comes here, and `_replace` takes three times as long.
         return Execution(*row[:4], self.status, row.started, ended, row.parent, counts, state.seq, self.due, row.trace)
 
+    def waiting_for(self, child: str) -> tuple[Position, str]:
+        """Return the thread that waits for a child, and the child's key."""
+        if child not in self.awaited:
+            for run, iteration in self.state.children:
+                key = self.state.runs[run].threads[iteration].offer[1]
+                self.awaited[child_id(key)] = (run, iteration), key
+        return self.awaited.get(child, ((0, ""), ""))
+
     def ending(self) -> Ending:
         return Ending.of(self.execution_id, self.status, self.state)
 
@@ -184,27 +191,6 @@ def unoffered_store(results: ResultStore, program: LoadedProgram) -> str:
     return ""
 
 
-def refusal(child: Child, program: LoadedProgram, payload: dict[str, Any], *, is_registered: bool) -> Outcome:
-    """Return why a child cannot be started, as the outcome of the task that starts it; empty: it can.
-
-    `is_registered`: the program is what is registered under the child's path and version.
-    """
-    playbook = program.playbooks.get(child.path)
-    if playbook is None:
-        known = ", ".join(sorted(program.playbooks))
-        wanted = f"`{child.path}`" if child.version is None else f"`{child.path}` of version {child.version}"
-        reason = f"no playbook {wanted} is registered, or in the bundle, which has: {known}"
-        return error("playbook", f"{reason}; name its file after that of the playbook that runs it")
-    version = playbook.metadata.get("version")
-    if child.version is not None and not is_registered and str(version) != str(child.version):
-        return error("playbook", f"`{child.path}` is there in version {version}, not {child.version}")
-    if child.returns and child.returns not in playbook.steps:
-        hint = suggestion(child.returns, playbook.steps)
-        return error("playbook", f"`{child.path}` has no step `{child.returns}` to return the result of.{hint}")
-    objection = objection_to(playbook, payload, {})
-    return error("input", objection) if objection else {}
-
-
 def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[str, Any]) -> str:
     """Return why a request cannot be run or recorded; empty: it can."""
     objection = runtime_objection(playbook.executor.get("version", ""))
@@ -224,19 +210,3 @@ def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[st
     except (TooLargeError, UnencodableError) as problem:
         return f"the request cannot be recorded: {problem}"
     return ""
-
-
-def payload_of(child: Child, offload: Offload) -> dict[str, Any]:
-    """Return the payload of a child, with everything that its parent's events only refer to."""
-    return {name: offload.read(value) for name, value in child.workload.items()}
-
-
-def outcome_of(ending: Ending) -> Outcome:
-    """Return the outcome of the task that started a child which has ended."""
-    result = {"status": ending.status, "result": ending.result, "ctx": ending.ctx}
-    if ending.status == "success":
-        return ok(result)
-    message = f"the child execution {ending.execution_id} ended as {ending.status}"
-    if ending.failures:
-        message += f": {ending.failures[0]['error']['message']}"
-    return error("playbook", message, details={"execution_id": ending.execution_id}, result=result)

@@ -11,13 +11,11 @@ live on different servers, and a crash in between loses nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import count, repeat
 from typing import Any, TypeAlias
 
 from noetlvm.data.event import Recorded
-from noetlvm.language.names import has_control
 from noetlvm.machine.decide import decide
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
@@ -43,25 +41,16 @@ from noetlvm.machine.messages import (
     WorkerReport,
 )
 from noetlvm.machine.payload import Offload
-from noetlvm.machine.state import Child, State
+from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
-from noetlvm.server.active import (
-    Active,
-    Ending,
-    WaitingInput,
-    objection_to,
-    outcome_of,
-    payload_of,
-    refusal,
-    unoffered_store,
-)
+from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, unoffered_store
+from noetlvm.server.children import Children, outcome_of
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import SNAPSHOT_EVENTS, BundleCache, recovered, wants_snapshot
 from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store, StoreError
-from noetlvm.tools.call import Outcome, error
 
 Observer = Callable[[Execution, Sequence[Recorded]], None]
 """Gets the events of an execution once they are durable, and its row."""
@@ -77,15 +66,6 @@ TURN_SECONDS = 0.05
 
 _REQUESTS_AT_ONCE = 200
 """Requests that are taken up before what they cause is decided."""
-
-_CHILDREN_COUNTED_HERE = 100
-"""Children of one request that a server starts before it reads again how many there are."""
-
-_VERSION = re.compile(r"[0-9]{1,9}")
-
-_COUNTS_CACHED = 1_000
-"""Requests whose children are counted in memory."""
-
 
 WriteBatch: TypeAlias = dict[str, tuple[Active, Append]]
 """Executions by identifier, and what is to be written of each."""
@@ -125,8 +105,6 @@ class Server:
         self.endings: dict[str, Ending] = {}
         """How executions ended that the caller started or resumed."""
         self._wanted: set[str] = set()
-        self._children: dict[str, int] = {}
-        """Child executions by the execution at their root. A cache of what the store counts."""
         self._resolve = resolve
         self._now = now
         self._ids = ids
@@ -137,6 +115,7 @@ class Server:
         self._is_spent = is_spent
         self._snapshot_events = snapshot_events
         self.bundles = BundleCache(store)
+        self._children = Children(store, self._bundle)
         self._new_bundles: dict[str, bytes] = {}
         self._batch_bundles: dict[str, bytes] = {}
         """Those of the batch that is being written: more may come meanwhile."""
@@ -284,7 +263,7 @@ class Server:
         ]
         for active in idle:
             del self.active[active.execution_id]
-            self._children.pop(active.execution_id, None)
+            self._children.forget(active.execution_id)
 
     def collect_due(self) -> None:
         """Give `TimerDue` to the executions whose timer is due."""
@@ -316,17 +295,8 @@ class Server:
         if request.action != "child_finished":
             return CONTROLS.get(request.action, Continue())
         child, outcome = request.data
-        (run, iteration), key = self._waiting_for(active, child)
+        (run, iteration), key = active.waiting_for(child)
         return ChildFinished(run, iteration, key, active.offload.readable(outcome))
-
-    def _waiting_for(self, active: Active, child: str) -> tuple[tuple[int, str], str]:
-        """Return the thread that waits for a child, and the child's key."""
-        if child not in active.awaited:
-            state = active.state
-            for run, iteration in state.children:
-                key = state.runs[run].threads[iteration].offer[1]
-                active.awaited[child_id(key)] = (run, iteration), key
-        return active.awaited.get(child, ((0, ""), ""))
 
     # ---- decide
 
@@ -440,63 +410,17 @@ class Server:
         if active.row.seq and self.store.execution(id) is not None:
             self._continue(id)
             return False
-        payload = payload_of(child, active.offload)
-        bundle, program = active.row.bundle, active.program
-        registered = None if child.path in program.playbooks else self._registered(child)
-        if registered is not None:
-            bundle, program = registered.id, registered.program
-        is_registered = registered is not None
-        refused = self._too_many(active) or refusal(child, program, payload, is_registered=is_registered)
+        refused = self._children.start(active, child)
         if refused:
             self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
-            return False
-        state = active.state
-        family = (active.execution_id, state.depth + 1, state.trace)
-        request = Request(id, bundle, payload, *family, returns=child.returns)
-        active.sent.append(ExecutionRequest(id, "start", [child.path, list(request)]))
         return False
-
-    def _registered(self, child: Child) -> Bundle | None:
-        """Return the bundle that is registered for a child's path: the latest, or the version that its task names."""
-        version = "" if child.version is None else str(child.version)
-        if has_control(child.path) or (version and not _VERSION.fullmatch(version)):
-            return None  # there is none, and a database may refuse to look for it
-        entry = self.store.resolve(child.path, int(version) if version else None)
-        return None if entry is None else self._bundle(entry.bundle)
-
-    def _too_many(self, active: Active) -> Outcome:
-        """Count a child; return the outcome of a task that starts more than one request may have (S62).
-
-        The store counts, so that neither a crash nor another server starts the count anew. It is read again after some
-        children only: reading it for each would take quadratic time.
-        """
-        trace, limit = active.state.trace, active.playbook.limits.max_children
-        number = self._children.get(trace, 0)
-        if not number % _CHILDREN_COUNTED_HERE:
-            number = max(number, self.store.descendants(trace))
-            if len(self._children) > _COUNTS_CACHED:
-                self._children.clear()
-        self._children[trace] = number = number + 1
-        if number <= limit:
-            return {}
-        return error("fuel", f"one request may start {limit:,} child executions; `limits.max_children` sets another")
 
     def _cancel_child(self, active: Active, cancel: CancelChild) -> bool:
         id = child_id(cancel.key)
         active.awaited.pop(id, None)
-        if self._was_requested(active, id):
+        if id in self.active or self._children.was_requested(active, id):
             active.sent.append(ExecutionRequest(id, "cancel", active.execution_id))
         return False
-
-    def _was_requested(self, active: Active, child: str) -> bool:
-        """Return whether a child runs or will: not if its task started while the parent was paused, or was refused.
-
-        Nothing would ever acknowledge a request to a child that is never created.
-        """
-        if child in self.active or any(request.execution_id == child for request in active.sent):
-            return True
-        # In this order: another server may create the child, and acknowledge its start, between the two.
-        return bool(self.store.requests(child, limit=1)) or self.store.execution(child) is not None
 
     def take_effects(self, active: Active) -> list[Effect]:
         """Return the effects of written decisions that are performed in this process."""
