@@ -591,7 +591,7 @@ caught by the number of callbacks that a simulation may have.
 SIMULATION_RUN = """The last recorded run was made in parts of at most eight minutes (`--report`), beside other
 work. Seeds up to 7167 ran at the commit 8ebc097, those up to 26879 at b1c7855, the others at a614786; each of these
 gives the seeds 0 to 399 the same bytes. A seed beyond that range, 60225, showed a defect before the last part, and an
-embedded seed, 773, another one; both are mended and in the corpus. Embedded seeds ran after all these changes. 6,144
+embedded seed, 773, another one; both are corrected and in the corpus. Embedded seeds ran after all these changes. 6,144
 more of the service (100000 to 106143, commit 0ed232c) and 5,000 (70000 to 74999, commit f2334b1) break no invariant.
 With two cores to itself (`--seeds 70000..74999 --jobs 2`), the simulator runs 54 seeds a second.
 

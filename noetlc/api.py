@@ -44,7 +44,7 @@ Finding: TypeAlias = LocatedFinding
 """One finding: `code`, `severity`, `message`, `help`, `path`, `range`, `related`, `fix` and `label`."""
 
 TEXT_NAME = "playbook.yaml"
-"""What findings call a source that is no file."""
+"""The path of a source in findings where it is not a file."""
 
 
 class PlaybookError(Exception):

@@ -90,7 +90,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     lead = "" if anchored else "(?:.*/)?"
     try:
         return re.compile(rf"{lead}{body}(?:/.*)?\Z", re.DOTALL)
-    except re.error:  # brackets that are no set, such as `[z-a]`: then they are part of a name
+    except re.error:  # brackets that are not a set, such as `[z-a]`: then they are part of a name
         return re.compile(rf"{lead}{re.escape(pattern)}\Z")
 
 

@@ -43,7 +43,7 @@ _WITHOUT_EFFECT: Schema = {
     "kind": {"description": "Has no effect; the word is `profile`.", "not": {"enum": list(PROFILES)}},
     "requires": {"description": "Has no effect."},
 }
-"""Keys of `executor` that are no error of lint."""
+"""Keys of `executor` that lint does not report."""
 
 Rules = dict[str, list[list[str]]]
 

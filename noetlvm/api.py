@@ -61,7 +61,7 @@ def run(playbook: Playbook, payload: Mapping[str, Any] | None = None, **options:
     """Run a playbook to its end, and return how it ended: `status`, `result`, `ctx`, `failures`.
 
     Options are those of `run_async`. A failed playbook is an ending, not an exception. Raises CompilationError for a
-    playbook with errors, BundleError for bytes that are no bundle, BadRequestError for a payload that cannot be
+    playbook with errors, BundleError for bytes that are not a bundle, BadRequestError for a payload that cannot be
     recorded, UnresolvedError for a credential that nothing provides, and MissingPackageError for tool kinds whose
     packages are not installed.
     """

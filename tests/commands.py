@@ -53,8 +53,8 @@ def find_words(model: Model, **_: object) -> list[Finding]:
             raise ZeroDivisionError("a rule with a defect")
         code, severity, fix, better = _WORDS[match[0]]
         span = Span(*match.span())
-        mended = fix and Fix(fix.description, (Edit(span, better),), fix.safe)
-        found.append(Finding(code, severity, span, f"`{match[0]}` is no word", f"Say {better}.", (), mended))
+        corrected = fix and Fix(fix.description, (Edit(span, better),), fix.safe)
+        found.append(Finding(code, severity, span, f"`{match[0]}` is no word", f"Say {better}.", (), corrected))
     return found
 
 

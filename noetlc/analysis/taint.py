@@ -216,7 +216,7 @@ def _receiver(call: t.Call) -> list[t.Node]:
 
 
 def _path(node: t.Node) -> tuple[Path, list[t.Node]]:
-    """Return the names of a path and its computed indexes; no names where the node is no path."""
+    """Return the names of a path and its computed indexes; no names where the node is not a path."""
     names: list[str] = []
     computed: list[t.Node] = []
     while isinstance(node, t.Getattr | t.Getitem):

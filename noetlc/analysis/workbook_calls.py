@@ -46,7 +46,7 @@ class ReadLabel(NamedTuple):
 
 
 def called_entries(task: ast.Task, workbook: Workbook) -> Entries | None:
-    """Return the tasks that a call stands for; None if the task is no call of a known one."""
+    """Return the tasks that a call stands for; None if the task is not a call of a known one."""
     named = task.get_extra("task") if task.kind and task.kind.text == KIND else None
     known = isinstance(named, Scalar) and not named.is_template and named.text in workbook
     return workbook[named.text].entries if isinstance(named, Scalar) and known else None

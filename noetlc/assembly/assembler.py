@@ -346,7 +346,7 @@ class _Builder:
     def label(self, children: list[Any]) -> AssemblyToken:
         token: AssemblyToken = children[0]
         if not LABEL_NAME.fullmatch(token.value):
-            message = f"`{token.value[:SHOWN_CHARS_MAX]}` is no label: letters, digits and `_.-`, no digit first"
+            message = f"`{token.value[:SHOWN_CHARS_MAX]}` is not a label: use letters, digits, `_.-`, no digit first"
             raise self._lexer.error(message, token.at)
         return token
 

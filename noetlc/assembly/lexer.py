@@ -53,7 +53,7 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 
 
 class AssemblyError(Exception):
-    """The text is no program. The message states what to write instead."""
+    """The text is not a valid program. The message states what to write instead."""
 
     def __init__(self, line: int, column: int, message: str) -> None:
         self.line = line
@@ -120,7 +120,7 @@ class Lexer:
         """Return the value of a whole JSON text, such as `-1` or `true`, with `NaN` and `Infinity` besides."""
         value, end = self._json(text, 0, at)
         if end < len(text):
-            raise self.error(f"this is no JSON: `{text[:SHOWN_CHARS_MAX]}`", at)
+            raise self.error(f"this is not JSON: `{text[:SHOWN_CHARS_MAX]}`", at)
         return value
 
     def _token(self, character: str, at: int) -> tuple[AssemblyToken, int]:
@@ -151,7 +151,7 @@ class Lexer:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            raise self.error(f"this is no JSON: {error.msg}", at + error.pos - start) from None
+            raise self.error(f"this is not JSON: {error.msg}", at + error.pos - start) from None
         except ValueError as error:
             # A duplicate key, or an integer of too many digits.
             raise self.error(str(error), at) from None

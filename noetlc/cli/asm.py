@@ -23,7 +23,7 @@ def asm(
       noetlc disasm etl.nbc | noetlc asm - -o same.nbc
 
     \b
-    Exit codes: 0 written, 1 the text is no valid program, 2 could not run.
+    Exit codes: 0 written, 1 the text is not a valid program, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.bundle.files import assemble_file
     from noetlc.files import write_file

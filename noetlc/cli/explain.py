@@ -48,7 +48,7 @@ def explain(
 
 
 def _meaning(code: str) -> str:
-    """Return what a code means that is no rule's: of the compiler, the decoder or the verifier; else nothing."""
+    """Return the meaning of a code of the compiler, the decoder or the verifier; empty if it is none of those."""
     if code[:1] not in ("C", "M", "V"):
         return ""
     from noetlc.compile import COMPILER_CODES

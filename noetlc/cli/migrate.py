@@ -130,7 +130,7 @@ def _all_files(targets: Sequence[Target], settings: Settings, jobs: int | None) 
 
 
 def _file(target: Target, settings: Settings) -> FileReport | str | None:
-    """Migrate one file; None for one that was found and is no playbook, a text where it cannot be read."""
+    """Migrate one file; None for one that was found and is not a playbook, a text where it cannot be read."""
     from noetlc.syntax.input import looks_like_playbook
 
     try:

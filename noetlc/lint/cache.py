@@ -89,7 +89,7 @@ class Cache:
         return self._rules
 
     def save(self) -> None:
-        """Write new results. A cache that cannot be written is no error: the next run takes longer."""
+        """Write new results. A cache that cannot be written is not an error: the next run takes longer."""
         if self._file is None or not self._changed:
             return
         files = {path: entry for path, entry in self._files.items() if os.path.exists(path)}

@@ -78,7 +78,7 @@ def read_valid(path: str, data: bytes) -> tuple[Source, ast.Playbook]:
     root = read_document(source.text).root
     playbook = None if root is None else parse_playbook(root).playbook
     if playbook is None:
-        raise ValueError(f"{path} is no playbook")
+        raise ValueError(f"{path} is not a playbook")
     return source, canonical_spelling(playbook, source.text).playbook
 
 

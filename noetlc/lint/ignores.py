@@ -203,7 +203,7 @@ def _read_codes(listed: str | None) -> tuple[tuple[str, ...], str | None]:
     wrong = next((code for code in codes if not _CODE.match(code)), None)
     if wrong is None:
         return codes, None
-    return codes, f"`{wrong}` is no rule code; write codes as in `ignore[P103,P501]`"
+    return codes, f"`{wrong}` is not a rule code; write codes as in `ignore[P103,P501]`"
 
 
 def _line(finding: Finding, source: Source) -> int:

@@ -62,7 +62,7 @@ def lint_file(target: Target, settings: Settings) -> LintedFile:
 
 
 def lint_bytes(target: Target, data: bytes, settings: Settings) -> Result:
-    """Check a file's content, unless it was found by searching a folder and is no playbook."""
+    """Check a file's content, unless it was found by searching a folder and is not a playbook."""
     digest = content_digest(data)
     is_playbook = looks_like_playbook(data)
     if not is_playbook and not target.named:

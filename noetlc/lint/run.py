@@ -33,7 +33,7 @@ class Color(StrEnum):
 
 
 class LintOptions(NamedTuple):
-    """The options of `noetlc lint` that are no settings."""
+    """The options of `noetlc lint` that are not settings."""
 
     paths: tuple[str, ...] = ()
     format: OutputFormat = OutputFormat.TEXT
@@ -300,7 +300,7 @@ def may_color(is_terminal: bool) -> bool:
 
 
 def _say(remark: str) -> None:
-    """Print a remark that is no part of the report."""
+    """Print a remark that is not part of the report."""
     print(f"noetlc: {remark}", file=sys.stderr)
 
 

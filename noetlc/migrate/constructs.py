@@ -177,7 +177,7 @@ _ROWS = (
     Construct("R407", "`set_prev`", "a task that returns the value", "the next task reads it as `_prev`"),
     Construct("R408", "`{else: {do}}`, `{when, do}` without `then`", "`then: {do}`", "the same directive"),
     Construct("R409", "a rule without `do`", "`do: continue`", "the rule only wrote state", Effect.NOTED),
-    Construct("R410", "`attempts` that is no number", "its leading digits", "as many runs", Effect.NOTED),
+    Construct("R410", "`attempts` that is not a number", "its leading digits", "as many runs", Effect.NOTED),
     Construct(
         "R411",
         "`pipe` with `catch.cond`",

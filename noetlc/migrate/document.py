@@ -454,7 +454,7 @@ class DocumentReader:
         return end if flow or _is_block(value) else self._line_end(end)
 
     def _item_bounds(self, node: nodes.Sequence) -> list[int]:
-        """Return, for each item, a bound on where it ends: the next item that is no alias, or the list's end."""
+        """Return, for each item, a bound on where it ends: the next item that is not an alias, or the list's end."""
         bounds, bound = [], node.span.end
         for item in reversed(node.items):
             bounds.append(bound)

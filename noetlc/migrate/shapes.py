@@ -171,7 +171,7 @@ def _tool(step: Map, log: RewriteLog) -> None:
 
 
 def _tool_as_text(step: Map, pair: MapEntry, log: RewriteLog) -> None:
-    """Move the inputs, which are the step's keys that are no words of a step, into a task."""
+    """Move the inputs, which are the keys that are not keywords of a step, into a task."""
     inputs = [other for other in step.pairs if other.key not in _STEP_WORDS and other is not pair]
     log.add(
         "R205", pair.span, f"`tool: {pair.value.text if isinstance(pair.value, Leaf) else ''}` with inputs on the step"

@@ -242,7 +242,7 @@ def root_vars(facts: PlaybookFacts, log: RewriteLog) -> None:
         return
     workload = root.pair("workload")
     if fixed and workload is not None and not isinstance(workload.value, Map) and not is_empty(workload.value):
-        log.add("R909", pair.span, "`workload` is no mapping of its own: `vars` cannot be added to it")
+        log.add("R909", pair.span, "`workload` is not a mapping of its own: `vars` cannot be added to it")
         return
     if fixed:
         log.add("R103", pair.span, "`vars` that nothing writes are `workload`")

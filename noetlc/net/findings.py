@@ -122,7 +122,7 @@ class NetFindings(Record, cached=True):
 
     @cached_property
     def _first_unreachable(self) -> set[int]:
-        """The steps that never run and whose cause is no dead arc and no other step that never runs."""
+        """The steps that never run and whose cause is neither a dead arc nor another step that never runs."""
         never = [step for step in self.reach.net.steps if not self.runs(step.index)]
         first = {step.index for step in never if why_never(self.reach, step) is not Reason.ARCS}
         dead = [arc.target for arc, reason in dead_arcs(self.reach) if reason not in (Reason.SOURCE, Reason.FINAL)]

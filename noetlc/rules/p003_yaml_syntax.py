@@ -8,8 +8,8 @@ class YamlSyntax(ProblemRule):
     severity = Severity.ERROR
     summary = "The text is not well-formed YAML."
     why = (
-        "Nothing can be said about a line that is not YAML. The linter leaves the line out and goes on, so the rest "
-        "of the file is still checked for what does not depend on it."
+        "A line that is not YAML cannot be checked. The linter skips the line and continues, so the rest of the file "
+        "is still checked for what does not depend on it."
     )
     example = """
       - step: start

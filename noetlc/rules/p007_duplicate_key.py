@@ -6,8 +6,8 @@ from noetlc.syntax.span import ProblemKind
 
 class DuplicateKey(ProblemRule):
     severity = Severity.ERROR
-    summary = "A mapping gives the same key twice."
-    why = "YAML libraries keep one of the two and drop the other without a word, and they do not agree on which."
+    summary = "A mapping has the same key twice."
+    why = "YAML libraries use one of the two and drop the other without a warning, and they do not agree on which."
     example = """
       - step: fetch
         tool:

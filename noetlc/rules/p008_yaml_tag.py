@@ -6,7 +6,7 @@ from noetlc.syntax.span import ProblemKind
 
 class YamlTag(ProblemRule):
     severity = Severity.ERROR
-    summary = "A value carries a YAML tag that a playbook has no use for, or that does not fit it."
+    summary = "A value has a YAML tag that playbooks do not support, or that does not fit the value."
     why = (
         "Tags make a YAML library build objects of its own. A playbook is plain data: strings, numbers, booleans, "
         "null, lists and mappings."

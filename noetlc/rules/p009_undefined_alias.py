@@ -6,7 +6,7 @@ from noetlc.syntax.span import ProblemKind
 
 class UndefinedAlias(ProblemRule):
     severity = Severity.ERROR
-    summary = "An alias names an anchor that is not defined before it, or that it stands inside of."
+    summary = "An alias names an anchor that is not defined before it, or that contains the alias."
     why = "The value that the alias should repeat does not exist, so the field is empty when the playbook runs."
     example = """
       apiVersion: noetl.io/v2

@@ -1,4 +1,4 @@
-"""P010: a list or a mapping stands where a key should; most often a template without quotes."""
+"""P010: a list or a mapping as a key, usually a template without quotes."""
 
 import re
 
@@ -10,10 +10,10 @@ _UNQUOTED_TEMPLATE = re.compile(r"\{\{[^\"\n{}]*\}\}(?=[ \t]*(#.*)?$)", re.MULTI
 
 class ComplexKey(ProblemRule):
     severity = Severity.ERROR
-    summary = "A list or a mapping is used as a key: as a rule, a template that lost its quotes."
+    summary = "A list or a mapping is used as a key: usually a template without quotes."
     why = (
-        "Without quotes, YAML reads `{{ x }}` as a mapping inside a mapping, not as a template. The value that "
-        "reaches the tool is then not a value at all."
+        "Without quotes, YAML reads `{{ x }}` as a mapping inside a mapping, not as a template. The tool then gets a "
+        "mapping instead of the value."
     )
     example = """
       - step: fetch

@@ -9,7 +9,7 @@ class NonStringKey(ProblemRule):
     summary = "A key is a number, a boolean or null, and is read as its text."
     why = (
         "Keys are strings in a playbook, as they are in JSON. `200: ok` works, and is found under the string `200`; "
-        "quotes say so to the next reader."
+        "quotes make that visible."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -1,4 +1,4 @@
-"""P013: a comment that ignores what is not there."""
+"""P013: an ignore comment that suppresses nothing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class UnusedIgnore(Rule):
     severity = Severity.NOTE
     summary = "An ignore comment suppresses nothing."
     why = (
-        "What it once excused is gone, and the next mistake on that line will pass unseen. "
-        "Found after all other rules have run, when the comments are applied."
+        "The finding that it suppressed is gone, and it would hide the next mistake on that line. Found after all "
+        "other rules have run, when the comments are applied."
     )
     example = """
       - step: start
@@ -21,5 +21,5 @@ class UnusedIgnore(Rule):
     """
 
     def check(self, model: Model) -> Iterator[Finding]:
-        """Find nothing: whether a comment was of use is known only once the other rules' findings meet it."""
+        """Find nothing: whether a comment is used is known only after the other rules have run."""
         return iter(())

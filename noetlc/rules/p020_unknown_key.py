@@ -24,17 +24,17 @@ _INSTEAD = {
     ("arc", "else"): "write this arc last and without `when`: it fires when no other does",
     ("arc", "set"): "write `args:` if only the target reads it, else `set_ctx` in a rule of a task",
 }
-"""Keys of other dialects that no rule of their own explains, and what to write."""
+"""Keys of other dialects that have no rule of their own, and what to write."""
 _OTHER_WORDS = frozenset({*(key for _, key in _INSTEAD), "set_ctx", "retry", "mode", "max_in_flight"})
 
 
 class UnknownKey(ProblemRule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "An object has a key that the language does not know there."
+    summary = "An object has a key that is unknown there."
     why = (
-        "A misspelt key is a setting that never takes effect: the retry that never happens, the timeout that is not "
-        "there. So the keys of every structural object are a closed set."
+        "A misspelt key is a setting that never takes effect, such as a retry or a timeout. So the keys of every "
+        "structural object are a closed set."
     )
     example = """
       - step: fetch

@@ -7,7 +7,7 @@ from noetlc.syntax.span import Problem, ProblemKind
 class WrongType(ProblemRule):
     severity = Severity.ERROR
     summary = "A value is not of the type, or not one of the words, that its place takes."
-    why = "The runtime would have to guess what was meant, and would guess at night."
+    why = "A task or a setting with such a value would fail, or be refused, at run time."
     example = """
       - step: fan_out
         loop:

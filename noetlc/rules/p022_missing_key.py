@@ -67,7 +67,7 @@ def _excused(model: Model) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for problem in model.problems:
         if problem.kind in (ProblemKind.WRONG_TYPE, ProblemKind.UNKNOWN_KEY):
-            # A `choose` that is not a list leaves an empty task behind: it is not `kind` that is missing there.
+            # A `choose` that is not a list becomes an empty task: it is not `kind` that is missing there.
             keys = ("kind",) if problem.key in SUGAR else (problem.key, problem.suggestion)
             if problem.object.endswith("_else"):  # `else: {do: fail}`: the `then` between is what was forgotten
                 keys = ("then",)

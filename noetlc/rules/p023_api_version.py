@@ -13,7 +13,7 @@ class ApiVersion(Rule):
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`apiVersion` is not `noetl.io/v2`."
-    why = "The version says which language the rest of the file is written in. Guessing it changes what the file means."
+    why = "The version names the language of the rest of the file. Guessing it changes what the file means."
     example = """
     - apiVersion: noetl.io/v1
     + apiVersion: noetl.io/v2

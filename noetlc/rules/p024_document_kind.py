@@ -12,7 +12,7 @@ KIND = "Playbook"
 
 
 def is_other_document(playbook: ast.Playbook) -> bool:
-    """Return whether a document says that it is something else than a playbook, and has no workflow."""
+    """Return whether a document declares another kind than a playbook, and has no workflow."""
     kind = playbook.kind
     return kind is not None and playbook.workflow is None and not nearest(kind.text, (KIND,))
 

@@ -12,7 +12,7 @@ class RootVars(ClaimRule):
     stops_compiler = False
     summary = "A playbook has `vars` at its root."
     why = (
-        "Variables that everybody may change at any time make a run impossible to replay. Inputs are `workload`, which "
+        "Variables that any step may change at any time make a run impossible to replay. Inputs are `workload`, which "
         "never changes; state is `ctx`, which changes only by recorded patches."
     )
     example = """

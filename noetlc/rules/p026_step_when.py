@@ -6,15 +6,15 @@ from noetlc.rules.rule import ClaimRule, Finding, Model, Severity
 from noetlc.syntax.span import Problem
 
 ADMIT_SHAPE = "`spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}, {else: {then: {allow: false}}}]}}}`"
-"""How a step says when it may run."""
+"""How a step declares when it may run."""
 
 
 class StepWhen(ClaimRule):
     severity = Severity.ERROR
     summary = "A step has a `when` of its own."
     why = (
-        "It is not clear what should become of a token whose step says no: wait, or vanish? Admission rules say it; "
-        "a `when` on the arc keeps the token from coming at all."
+        "A `when` does not define whether a token that is not admitted waits or is dropped. Admission rules define it; "
+        "a `when` on the arc prevents the token."
     )
     example = """
       - step: notify

@@ -1,4 +1,4 @@
-"""P028: a name that cannot be addressed."""
+"""P028: a name that expressions cannot read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class BadName(Rule):
     severity = Severity.ERROR
     summary = "A name is not plain, or too long: of a playbook, step, label, iterator or credential."
     why = (
-        "Names end up in expressions (`iter.city`, `keychain.pg`), in jumps and in the labels of events. "
-        "A space in one makes it impossible to address, and every event has a size. "
-        "Dots are for the parts of generated labels (`save.insert`)."
+        "Names end up in expressions (`iter.city`, `keychain.pg`), in jumps and in the labels of events. An expression "
+        "cannot read a name with a space in it, and every event has a size limit. Dots are for the parts of generated "
+        "labels (`save.insert`)."
     )
     example = """
     - - step: load orders
@@ -36,8 +36,8 @@ class BadName(Rule):
             elif pattern is STEP_NAME and "/" in name.text and pattern.match(name.text):
                 yield self.finding(
                     name.span,
-                    f"`{name.text}` is no plain name: templates cannot read the step's result by it",
-                    f"use underscores: `{_mended(name.text)}`",
+                    f"`{name.text}` is not a plain name: templates cannot read the step's result by it",
+                    f"use underscores: `{_corrected(name.text)}`",
                     severity=Severity.WARNING,
                 )
             elif pattern is ONE_LINE and not pattern.match(name.text):
@@ -48,7 +48,7 @@ class BadName(Rule):
                     name.span,
                     f"`{name.text}` cannot be {what}",
                     f"use letters, digits and underscores{hyphen}, beginning with a letter"
-                    + (f": `{_mended(name.text)}`" if _mended(name.text) else ""),
+                    + (f": `{_corrected(name.text)}`" if _corrected(name.text) else ""),
                 )
 
 
@@ -71,6 +71,6 @@ def _names(model: Model) -> Iterator[tuple[str, Scalar | None, re.Pattern[str]]]
         yield "a workbook task name", task.name, WORD
 
 
-def _mended(name: str) -> str:
-    mended = re.sub(r"\W+", "_", name).strip("_")
-    return mended if VARIABLE.match(mended) else ""
+def _corrected(name: str) -> str:
+    corrected = re.sub(r"\W+", "_", name).strip("_")
+    return corrected if VARIABLE.match(corrected) else ""

@@ -10,7 +10,7 @@ from noetlc.rules.rule import Finding, Model, Rule, Severity
 class EmptyWorkflow(Rule):
     severity = Severity.ERROR
     summary = "`workflow` has no steps."
-    why = "An execution begins with a token in its first step. Without a step there is nowhere to put it."
+    why = "An execution begins with a token in its first step, so a workflow needs at least one."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook

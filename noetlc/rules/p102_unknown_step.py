@@ -13,7 +13,7 @@ from noetlvm.nearest import nearest
 class UnknownStep(Rule):
     severity = Severity.ERROR
     summary = "An arc leads to a step that does not exist."
-    why = "The token that takes this arc has nowhere to go; the branch ends there without a trace of what was meant."
+    why = "The token that takes this arc has no target, so the branch ends there."
     example = """
       - step: fetch
         tool: {kind: noop}

@@ -12,7 +12,7 @@ class DuplicateLabel(Rule):
     severity = Severity.ERROR
     summary = "Two tasks of one pipeline have the same label."
     why = (
-        "Jumps and events go by the label. With two tasks of one label nobody can say which of them ran, or runs next."
+        "Jumps and events refer to tasks by label. With two tasks of one label it is undefined which of them is meant."
     )
     example = """
       - step: sync

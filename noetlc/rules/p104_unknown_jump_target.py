@@ -14,7 +14,7 @@ from noetlvm.nearest import nearest
 class UnknownJumpTarget(Rule):
     severity = Severity.ERROR
     summary = "A `jump` names a task that is not in its pipeline."
-    why = "A jump stays inside its step. With no such label there, the pipeline cannot go on."
+    why = "A jump stays inside its step. Without such a label there, the pipeline cannot continue."
     example = """
       - step: pages
         loop: {in: [1, 2], iterator: page}

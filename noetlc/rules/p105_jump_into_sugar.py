@@ -11,7 +11,7 @@ from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
 class JumpIntoSugar(Rule):
     severity = Severity.ERROR
     summary = "A `jump` enters a `choose`, `while` or `until` from outside."
-    why = "The block's condition and its round counter would be passed by, so the block's promise no longer holds."
+    why = "The jump would bypass the block's condition and its round counter."
     example = """
       - step: poll
         tool:

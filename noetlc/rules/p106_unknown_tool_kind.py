@@ -1,4 +1,4 @@
-"""P106: a tool kind that nobody provides."""
+"""P106: a tool kind that nothing provides."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class UnknownWorkbookTask(Rule):
             if isinstance(task, Scalar) and task.text not in names:
                 known = ", ".join(f"`{name}`" for name in names) or "no tasks"
                 if task.is_template:
-                    message = "which task of the workbook this is must be known before anything runs"
+                    message = "the name of the workbook task must be a literal, because it is resolved at compile time"
                     yield self.finding(task.span, message, f"write its name: the workbook has {known}")
                     continue
                 yield self.finding(

@@ -10,7 +10,7 @@ from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
 class DuplicateCredential(Rule):
     severity = Severity.ERROR
     summary = "Two keychain entries have the same name."
-    why = "A task that names the credential would get one of the two, and nobody could say which."
+    why = "A task that names the credential would get one of the two, and it is undefined which."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook

@@ -16,7 +16,7 @@ class MissingInput(Rule):
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A task lacks an input that its tool needs, or gives two that exclude each other."
-    why = "The tool would fail on its first call, every time. No retry mends it."
+    why = "The tool would fail on every call. A retry does not help."
     example = """
       - step: fetch
         tool:

@@ -19,8 +19,8 @@ class UnknownInput(Rule):
     stops_compiler = False
     summary = "A task gives an input that its tool does not have."
     why = (
-        "The tool never reads it: the filter that is not applied, the header that is not sent. It is a warning if no "
-        "input of the tool can be meant, because then the task does what it would do without."
+        "The tool never reads it, so a misspelt filter is not applied and a misspelt header is not sent. It is a "
+        "warning if no input of the tool is similar, because then the task does the same without it."
     )
     example = """
       - step: fetch
@@ -69,7 +69,7 @@ class UnknownInput(Rule):
 
 
 def _merged(kind: ToolKind, found: list[Finding]) -> Iterator[Finding]:
-    """Yield the errors, and all inputs of a task that no table knows as one warning."""
+    """Yield the errors, and all inputs of a task that are similar to none of its kind as one warning."""
     strange = [finding for finding in found if finding.severity is Severity.WARNING]
     yield from (finding for finding in found if finding.severity is not Severity.WARNING)
     if len(strange) > 1:

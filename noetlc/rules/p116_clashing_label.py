@@ -1,4 +1,4 @@
-"""P116: a label that a block or a workbook call makes too."""
+"""P116: a label that a block or a workbook call generates too."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from noetlc.rules.rule import Finding, Model, RefusalRule, Severity
 
 class ClashingLabel(RefusalRule):
     severity = Severity.ERROR
-    summary = "A task has the label of a place that a block or a workbook call makes."
+    summary = "A task has a label that a block or a workbook call generates."
     why = (
         "Blocks and workbook calls become tasks with labels of their own, such as `choose_1.end` or `save.insert`. "
-        "Jumps and events go by the label, so no other task may have it."
+        "Jumps and events refer to tasks by label, so no other task may have it."
     )
     example = """
       - step: start

@@ -1,4 +1,4 @@
-"""P118: an argument that is another value where it is read."""
+"""P118: an argument that may have changed where it is read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from noetlc.rules.rule import RefusalRule, Severity
 
 class UnsteadyArgument(RefusalRule):
     severity = Severity.ERROR
-    summary = "A workbook task reads an argument after what it is made of may have changed."
+    summary = "A workbook task reads an argument after the values in it may have changed."
     why = (
-        "An argument is evaluated where it is read. `_prev`, and what the tasks of the call write, is by then no "
-        "longer what it was at the call, and the task would work on something else without a word."
+        "An argument is evaluated where it is read. By then `_prev`, and what the tasks of the call write, may differ "
+        "from their values at the call, and the task would silently use another value."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -1,4 +1,4 @@
-"""P119: a policy on a workbook call that has nothing to judge."""
+"""P119: a policy on a workbook call that applies to no single task."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class WorkbookPolicy(RefusalRule):
     severity = Severity.ERROR
     summary = "A workbook call has a policy that no single task can take over."
     why = (
-        "A policy judges one outcome. A call that stands for several tasks has none of its own, and a task that brings "
-        "its own policy cannot obey two."
+        "A policy handles one outcome. A call that expands to several tasks has none of its own, and a task that has a "
+        "policy cannot have two."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -1,4 +1,4 @@
-"""P120: workbook calls that come to more than can be put in."""
+"""P120: workbook calls that expand beyond the limits."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from noetlc.rules.rule import RefusalRule, Severity
 
 class WorkbookTooLarge(RefusalRule):
     severity = Severity.ERROR
-    summary = (
-        "Workbook calls inside each other come to too many tasks, too much text, too long a label or too great a depth."
-    )
+    summary = "Nested workbook calls expand to too many tasks, too much text, too long labels or too deep a nesting."
     why = (
-        "Each call is replaced by its tasks. Calls inside calls multiply, and a few lines can come to more tasks than "
-        "any machine holds. The limits are far above what people write."
+        "Each call is replaced by its tasks. Nested calls multiply, so a few lines can expand to more tasks than fit "
+        "into memory. The limits are far above what playbooks need."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -13,11 +13,10 @@ from noetlvm.nearest import nearest
 
 class UnknownSetting(Rule):
     severity = Severity.WARNING
-    summary = "A task's own `spec` has a key that its tool does not obey."
+    summary = "A task's own `spec` has a key that its tool does not have."
     why = (
-        "The tool never reads it: the time limit that is ignored, the certificate that is checked after all. A `spec` "
-        "further out may have keys for tools of other kinds; the task's own is for this one. It is an error if the key "
-        "is almost a known one."
+        "The tool never reads it, so a misspelt time limit is not applied. A `spec` further out may have keys for "
+        "tools of other kinds; the task's own is for this one. It is an error if the key is similar to a known one."
     )
     example = """
       - step: fetch
@@ -49,4 +48,4 @@ class UnknownSetting(Rule):
         if meant:
             help = f"did you mean `{meant}`?"
             return self.finding(key.span, message, help, fix=rewrite(key, meant), severity=Severity.ERROR)
-        return self.finding(key.span, message, f"`{kind.name}` obeys " + ", ".join(f"`{name}`" for name in known))
+        return self.finding(key.span, message, f"`{kind.name}` has " + ", ".join(f"`{name}`" for name in known))

@@ -21,7 +21,7 @@ from noetlvm.nearest import did_you_mean
 
 class UnprovidedCredential(Rule):
     severity = Severity.WARNING
-    summary = "The kind of a keychain entry is no form of a secret, and no provider has that name or its `provider`'s."
+    summary = "The `kind` of a keychain entry is unknown, and no provider has that name or its `provider`'s."
     why = (
         "Every entry is looked up before the first step. Where no plugin of that name is installed, the request is "
         "refused."

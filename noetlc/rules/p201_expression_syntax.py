@@ -14,8 +14,8 @@ class ExpressionSyntax(TemplateProblemRule):
     severity = Severity.ERROR
     summary = "A template has a mistake in its syntax."
     why = (
-        "The playbook would start, do half of its work, and fail at the first task that needs the value. "
-        "Operators of other languages (`&&`, `===`, `? :`) and half-closed marks are the usual reason."
+        "The playbook would start and fail at the first task that needs the value. Operators of other languages (`&&`, "
+        "`===`, `? :`) and unclosed marks are the usual cause."
     )
     example = """
       - step: start

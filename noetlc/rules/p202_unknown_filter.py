@@ -16,8 +16,8 @@ class UnknownFilter(Rule):
     severity = Severity.ERROR
     summary = "A template uses a filter that does not exist, or that is not a pure function of data."
     why = (
-        "The task fails with a template error the first time it gets that far. "
-        "Filters that depend on chance or on Python's internals are left out, because a replay must give the same."
+        "The task fails with a template error. Filters that use random numbers or Python's internals do not exist, "
+        "because a replay must give the same result."
     )
     example = """
       - step: start

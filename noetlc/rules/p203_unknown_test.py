@@ -15,7 +15,7 @@ from noetlvm.nearest import nearest
 class UnknownTest(Rule):
     severity = Severity.ERROR
     summary = "A template has `is …` with a test that does not exist."
-    why = "A guard with an unknown test has no answer, so the task or the routing fails just when the answer matters."
+    why = "A guard with an unknown test cannot be evaluated, so the task or the routing fails."
     example = """
       - step: start
         next:

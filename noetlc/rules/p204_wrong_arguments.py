@@ -11,7 +11,7 @@ from noetlc.rules.rule import Finding, Model, Rule, Severity
 class WrongArguments(Rule):
     severity = Severity.ERROR
     summary = "A filter, test, function or method gets too many, too few or wrongly named arguments."
-    why = "Nobody notices before the template is evaluated; then the task fails with a template error."
+    why = "The task fails with a template error when the template is evaluated."
     example = """
       - step: start
         tool:

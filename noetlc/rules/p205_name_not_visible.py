@@ -11,16 +11,16 @@ _SERVER_SIDE = frozenset({TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, Tem
 
 _ON_SERVER: dict[str, str] = {
     "keychain": "secrets stay inside tasks: use it in a task, as `auth` or in `headers`",
-    "iter": "there is no iteration here: read `event.result`, or keep the value with `set_ctx`",
-    "outcome": "read `event.status`, `event.result` or `event.error`, or keep the value with `set_ctx` in the task",
+    "iter": "there is no iteration here: read `event.result`, or store the value with `set_ctx`",
+    "outcome": "read `event.status`, `event.result` or `event.error`, or store the value with `set_ctx` in the task",
     "_prev": "read `event.result`, the result of the whole step",
-    "_task": "tasks are over here: keep the value with `set_ctx`",
-    "_attempt": "tasks are over here: keep the value with `set_ctx`",
+    "_task": "the tasks have ended here: store the value with `set_ctx`",
+    "_attempt": "the tasks have ended here: store the value with `set_ctx`",
 }
 _ON_WORKER: dict[str, str] = {
-    "event": "it exists in arcs and admission rules: hand it on with the arc's `args` and read `args.…` here",
-    "outcome": "it exists in the rules of the task's own policy: keep it there with `set_iter` or `set_ctx`, "
-    "or read `_prev`, the result of the task before",
+    "event": "it exists in arcs and admission rules: pass it with the arc's `args` and read `args.…` here",
+    "outcome": "it exists in the rules of the task's own policy: store it there with `set_iter` or `set_ctx`, or read "
+    "`_prev`, the result of the task before",
     "keychain": "the server evaluates this, and secrets stay inside tasks: put the collection in `workload` or `ctx`",
     "_prev": "no task has run yet: read `args`, `ctx` or `workload`",
     "_task": "no task has run yet",
@@ -31,7 +31,7 @@ _ON_WORKER: dict[str, str] = {
 class NameNotVisible(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A template reads a namespace that does not exist where the template stands."
+    summary = "A template reads a namespace that does not exist at its position."
     why = (
         "Server and workers see different things: arcs see the boundary event but no secret and no iteration, tasks "
         "see secrets and iterations but no event. What is not there is undefined, and an undefined guard is false."

@@ -67,5 +67,5 @@ def _no_loop(site: Site) -> tuple[str, str]:
     name = site.owner.name if site.owner else ""
     return (
         f"`iter` exists only inside a loop, and step `{name}` has none",
-        "give the step a `loop`, or keep the value in `ctx` with `set_ctx`",
+        "give the step a `loop`, or store the value in `ctx` with `set_ctx`",
     )

@@ -21,8 +21,8 @@ class StatementNotAllowed(TemplateProblemRule):
     severity = Severity.ERROR
     summary = "A template uses a statement that playbooks do not have, or any statement where one value is needed."
     why = (
-        "`{% if %}`, `{% for %}` and `{% set %}` make text. A guard, a delay or a loop's collection made of text is "
-        "not the boolean, number or list that it looks like. Macros and includes would tie a playbook to other files."
+        "`{% if %}`, `{% for %}` and `{% set %}` make text. A guard, a delay or a loop's collection that is text is "
+        "not a boolean, number or list. Macros and includes would tie a playbook to other files."
     )
     example = """
       - step: start
@@ -52,7 +52,7 @@ class StatementNotAllowed(TemplateProblemRule):
                 if isinstance(part, t.For) and part.recursive:
                     yield self.finding(
                         model.place(reading.site, _opening(reading.template.text, part)),
-                        "playbooks have no recursive `for`",
+                        "templates have no recursive `for`",
                         "walk the data in a `python` task, or write one `for` inside another",
                     )
 

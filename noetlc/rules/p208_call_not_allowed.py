@@ -1,4 +1,4 @@
-"""P208: a call of something that cannot be called, or a reach into Python."""
+"""P208: a call of something that cannot be called, or access to Python's internals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CallNotAllowed(Rule):
     summary = "A template calls a function or method that templates do not have, or reads a Python internal."
     why = (
         "Templates read data and call a fixed list of functions that change nothing. Anything else is undefined at run "
-        "time, so the task fails; and a way from data into Python would be a way into the worker."
+        "time, so the task fails; and access from data to Python would let a template take over the worker."
     )
     example = """
       - step: start

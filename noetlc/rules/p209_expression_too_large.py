@@ -1,4 +1,4 @@
-"""P209: a template past the limits."""
+"""P209: a template beyond the limits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class ExpressionTooLarge(TemplateProblemRule):
     severity = Severity.ERROR
     summary = "A template is longer, or nests deeper, than templates may."
     why = (
-        "Evaluation is bounded in time and memory, so that one template cannot take a server down. "
-        "What is past the limits is refused, here and at run time."
+        "Evaluation is bounded in time and memory, so that one template cannot take a server down. A template beyond "
+        "the limits is refused, here and at run time."
     )
     example = f"""
       - step: start

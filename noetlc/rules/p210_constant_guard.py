@@ -1,4 +1,4 @@
-"""P210: a guard that always comes to the same."""
+"""P210: a guard that always has the same value."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from noetlc.syntax.nodes import Scalar
 
 class ConstantGuard(Rule):
     severity = Severity.WARNING
-    summary = "A `when` reads nothing, or nothing that matters, so it always holds or never does."
+    summary = "A `when` does not depend on data, so it always holds or never does."
     why = (
-        "It looks like a decision and is none: what it guards always happens, or never does. "
-        "Usually a name lost its namespace, or a switch from a debugging session was left behind."
+        "What it guards always happens, or never does. Usually a name lacks its namespace, or a switch from a "
+        "debugging session was not removed."
     )
     example = """
       - step: start
@@ -45,12 +45,14 @@ class ConstantGuard(Rule):
         for reading in model.readings:
             guard = reading.site.scalar
             if reading.site.is_guard and _reads_nothing(reading) and decide(guard) is None:
-                yield self.finding(guard.span, "this `when` reads no data, so it always comes to the same", _HELP[True])
+                yield self.finding(
+                    guard.span, "this `when` reads no data, so it always has the same value", _HELP[True]
+                )
 
 
 _MESSAGES = {True: "this `when` always holds", False: "this `when` never holds"}
 _HELP = {
-    True: "compare something that can change; what should always happen needs no `when`, or stands last under `else`",
+    True: "compare something that can change; what should always happen needs no `when`, or is last under `else`",
     False: "compare something that can change, or remove what it guards",
 }
 
@@ -62,7 +64,7 @@ def _is_literal(guard: Scalar) -> bool:
 
 
 def _is_plain_text(guard: Scalar) -> bool:
-    """A text that is no template is a mistake of another kind, unless it reads true or false."""
+    """Text that is not a template has a rule of its own (P213), unless it is `true` or `false`."""
     return not guard.is_template and not _is_literal(guard)
 
 
@@ -71,7 +73,7 @@ def _reads_nothing(reading: Reading) -> bool:
 
 
 def _customary(model: Model) -> Iterator[Scalar]:
-    """Yield guards written as plain true or false by custom: the last alternative, one of many, a `while: true`."""
+    """Yield guards that are usually plain true or false: the last alternative, one of many, a `while: true`."""
     for guard in _last_alternatives(model):
         if guard and _is_literal(guard) and decide(guard):
             yield guard

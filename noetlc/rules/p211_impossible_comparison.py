@@ -44,7 +44,7 @@ _MEANT: dict[str, dict[str, str]] = {
     | dict.fromkeys(("call.done", "call.completed", "step.completed", "step.success", "step.exit"), "step.done")
     | dict.fromkeys(("call.error", "call.failed", "step.error"), "step.failed"),
 }
-"""What people write, and what it is called here."""
+"""Common names, and the name here."""
 
 
 class _Comparison(NamedTuple):
@@ -56,11 +56,8 @@ class _Comparison(NamedTuple):
 class ImpossibleComparison(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A field with a known set of values, or a known type, is compared with something it can never be."
-    why = (
-        "The guard is false for every outcome there is, so the retry never happens or the arc never fires, and nothing "
-        "says why."
-    )
+    summary = "A field with a known set of values, or a known type, is compared with a value that it never has."
+    why = "The guard is false for every outcome, so the retry never happens or the arc never fires."
     example = """
       - step: start
         tool:
@@ -162,7 +159,7 @@ def _possible(path: str, field: Field, site: Site) -> tuple[str, ...]:
 
 
 def _where(comparison: _Comparison, field: Field, site: Site) -> str:
-    """Say what rules a value out, if it is the step before and not the field itself."""
+    """Return why a value is impossible, if the step before and not the field itself excludes it."""
     owner = site.owner
     if owner is None or not any(literal.value in field.values for literal in comparison.literals):
         return ""
@@ -186,7 +183,7 @@ def _meant(path: str, literal: t.Const, values: tuple[str, ...]) -> str:
 
 
 def _replacement(model: Model, reading: Reading, literal: t.Const, meant: str) -> Fix | None:
-    """Replace what is between the quotes; strings with escapes are left to people."""
+    """Replace what is between the quotes; strings with escape sequences are not changed."""
     inner = Span(literal.span.start + 1, literal.span.end - 1)
     if not meant or reading.template.text[inner.start : inner.end] != literal.value:
         return None

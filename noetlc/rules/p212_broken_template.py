@@ -33,8 +33,8 @@ _DOLLAR_BEFORE = re.compile(r"\$(?=\{\{[^{}]*\}\}\s*\Z)")
 
 class BrokenTemplate(Rule):
     severity = Severity.WARNING
-    summary = "A text looks like a template and is none, or the other way round."
-    why = "The request goes out to `/items/{ctx.id}`, braces and all, and comes back with an answer about nothing."
+    summary = "Text looks like a template and is not one, or the other way round."
+    why = "The request goes to `/items/{ctx.id}`, with the braces, and fails or returns the wrong data."
     example = """
       - step: start
         tool:
@@ -109,7 +109,7 @@ def _values(model: Model) -> Iterator[Node]:
 
 
 def _language(site: Site) -> str | None:
-    """Return the language that the text is read as; there, signs such as `$` may have a meaning of their own."""
+    """Return the language that the text is read as; there, characters such as `$` may have a meaning of their own."""
     kind = find_kind(site.task.kind) if site.task and site.task.kind else None
     declared = kind.input(site.role) if kind else None
     return declared.language if declared and declared.language != "url" else None

@@ -20,10 +20,10 @@ _SIMPLE = (t.Name, t.Const, t.Getattr, t.Getitem, t.Call)
 class TextGuard(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A `when` is a text instead of one `{{ … }}`, so it holds whatever happens."
+    summary = "A `when` is text instead of one `{{ … }}`, so it always holds."
     why = (
-        "A text that is not empty counts as true. The rule always matches, the arc always fires, and the rules after "
-        "it never get their turn."
+        "Text that is not empty is true. The rule always matches, the arc always fires, and the rules after it never "
+        "apply."
     )
     example = """
       - step: start
@@ -48,8 +48,8 @@ class TextGuard(Rule):
                 continue
             reported = _template(guard) if guard.is_template else _plain(model, site)
             if reported is not None:
-                message, help, mended = reported
-                yield self.finding(guard.span, message, help, fix=_fix(model, guard, mended))
+                message, help, corrected = reported
+                yield self.finding(guard.span, message, help, fix=_fix(model, guard, corrected))
 
 
 _Explanation = tuple[str, str, str]
@@ -61,15 +61,15 @@ def _plain(model: Model, site: Site) -> _Explanation | None:
     if text.lower() in _BOOLEANS:
         return None
     if not text:
-        return "this `when` is an empty text, so it never holds", "write `{{ … }}` around a condition", ""
+        return "this `when` is empty text, so it never holds", "write `{{ … }}` around a condition", ""
     if text.lower() in _YAML_1_1:
         meant = _YAML_1_1[text.lower()]
-        return f"`{text}` is a text here, not a boolean, so this `when` always holds", f"write `{meant}`", meant
+        return f"`{text}` is text here, not a boolean, so this `when` always holds", f"write `{meant}`", meant
     inner = _HALF_MARKS.sub(r"\1", text).strip()
     is_prose = inner.isidentifier() and not model.definitions.defines(inner, site)
-    mended = "" if is_prose else _as_expression(inner)
-    help = f"write `{mended}`" if mended else "write a condition between `{{` and `}}`"
-    return "this `when` is a text without `{{ … }}`, so it always holds", help, mended
+    corrected = "" if is_prose else _as_expression(inner)
+    help = f"write `{corrected}`" if corrected else "write a condition between `{{` and `}}`"
+    return "this `when` is text without `{{ … }}`, so it always holds", help, corrected
 
 
 def _template(guard: Scalar) -> _Explanation | None:
@@ -84,17 +84,17 @@ def _template(guard: Scalar) -> _Explanation | None:
     text = "".join(part.text for part in template.parts if isinstance(part, t.Data)).strip()
     if len(outputs) == 1 and not text:
         return _padded(guard, outputs[0])
-    mended = _joined(template) if outputs else ""
-    help = f"write `{mended}`" if mended else "write the whole condition between one `{{` and one `}}`"
-    return "this `when` is a text with values in it, so it always holds", help, mended
+    corrected = _joined(template) if outputs else ""
+    help = f"write `{corrected}`" if corrected else "write the whole condition between one `{{` and one `}}`"
+    return "this `when` is text with values in it, so it always holds", help, corrected
 
 
 def _padded(guard: Scalar, output: t.Output) -> _Explanation | None:
-    """Blanks around the marks make the value a text; only `true` and `false` survive that (S9)."""
+    """Spaces around the marks make the value text; only `true` and `false` are still booleans (S9)."""
     if _gives_boolean(output.expression):
         return None
     return (
-        "blanks or comments around `{{ … }}` make this `when` a text: `0`, `[]` and nothing at all would hold too",
+        "spaces or comments around `{{ … }}` make this `when` text: `0`, `[]` and empty values would hold too",
         "remove what is around `{{ … }}`",
         guard.text[output.span.start : output.span.end],
     )
@@ -128,11 +128,11 @@ def _as_expression(text: str) -> str:
     return template.text if not template.problems and template.is_single else ""
 
 
-def _fix(model: Model, guard: Scalar, mended: str) -> Fix | None:
+def _fix(model: Model, guard: Scalar, corrected: str) -> Fix | None:
     raw = model.source.text[guard.span.start : guard.span.end]
-    if not mended or guard.style in ("|", ">") or "\n" in raw:
+    if not corrected or guard.style in ("|", ">") or "\n" in raw:
         return None
-    return Fix(f"write `{mended}`", (Edit(guard.span, _quoted(mended)),), safe=False)
+    return Fix(f"write `{corrected}`", (Edit(guard.span, _quoted(corrected)),), safe=False)
 
 
 def _quoted(text: str) -> str:

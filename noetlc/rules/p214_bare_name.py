@@ -13,9 +13,9 @@ class BareName(Rule):
     severity = Severity.NOTE
     summary = "A name is written without the namespace that it comes from."
     why = (
-        "A bare name is looked for in `args`, `ctx`, `iter`, `workload` and then among the steps. "
-        "A step far away that begins to write such a key changes what this template reads. "
-        "It is a warning where a step of that name may be meant."
+        "A bare name is looked for in `args`, `ctx`, `iter`, `workload` and then among the steps. When another step "
+        "starts to write such a key, this template reads a different value. It is a warning where a step of that name "
+        "may be meant."
     )
     example = """
       apiVersion: noetl.io/v2

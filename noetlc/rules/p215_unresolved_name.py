@@ -49,9 +49,9 @@ class UnresolvedName(Rule):
     stops_compiler = False
     summary = "A bare name that no arc, patch, loop, workload default or earlier step defines."
     why = (
-        "It is undefined unless the request happens to bring it: a guard on it is false, and a task with it as input "
-        "fails. Most are slips of the pen or text that lost its quotes. It is an error where a guard reads a name of "
-        "another dialect, for such a guard never holds."
+        "It is undefined unless the request contains it: a guard on it is false, and a task with it as input fails. "
+        "Most are misspelt names or text without quotes. It is an error where a guard reads a name of another dialect, "
+        "because such a guard never holds."
     )
     example = """
       - step: start

@@ -28,13 +28,13 @@ _INSTEAD = {
     ("event.error", "code"): "kind",
     ("event.error", "type"): "kind",
 }
-"""Fields that other tools have, and what is meant."""
+"""Names that other tools use for a field, and the field."""
 
 
 class UnknownField(Rule):
     severity = Severity.WARNING
     summary = "A template reads a field that `outcome`, `event`, a task's result or another known value does not have."
-    why = "A field that does not exist is undefined, not an error: the guard that reads it is false for ever."
+    why = "A field that does not exist is undefined, not an error: the guard that reads it is always false."
     example = """
       - step: start
         tool:
@@ -236,7 +236,7 @@ def _fields(path: str, site: Site) -> frozenset[str]:
 
 
 def _misplaced(path: str, field: str, site: Site) -> tuple[str, str] | None:
-    """Say why a field that exists elsewhere does not exist here."""
+    """Explain why a field that exists elsewhere does not exist here."""
     if path == "outcome" and field in _fillers():
         kind = _kind(site)
         if kind is None or field in kind.helpers:

@@ -22,8 +22,8 @@ class StaticTemplate(Rule):
     severity = Severity.WARNING
     summary = "A template in `workload`, `keychain` or `executor` is not evaluated."
     why = (
-        "These sections are read as they are written, before there is anything that a template could read. "
-        "Tasks then get the marks and names as text."
+        "These sections are read before there is anything that a template could read. Tasks then get the template "
+        "itself as text."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -57,7 +57,7 @@ class StaticTemplate(Rule):
 
 
 def _is_of_plugin(entry: ast.Credential) -> bool:
-    """Return whether a plugin resolves an entry: what it does with the settings is its own business."""
+    """Return whether a plugin resolves an entry: the plugin interprets the settings."""
     provider = entry.get_extra("provider")
     if isinstance(provider, Scalar) and provider.text not in PROVIDERS:
         return True

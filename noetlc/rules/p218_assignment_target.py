@@ -13,8 +13,8 @@ class AssignmentTarget(Rule):
     severity = Severity.ERROR
     summary = "A `set` or `for` writes into data, or to the `loop` of a block."
     why = (
-        "Data does not change in place: another template may be reading it. And `loop` is what a `for` block says of "
-        "itself, so no variable inside the block may have that name."
+        "Data does not change in place: another template may be reading it. And `loop` describes the `for` block, so "
+        "no variable inside the block may have that name."
     )
     example = """
       - step: start

@@ -15,8 +15,8 @@ class PythonSyntax(Rule):
     severity = Severity.ERROR
     summary = "The source of a `python` task has a syntax error."
     why = (
-        "The task would fail on its first call, every time, after the steps before it have done their work. A `return` "
-        "at top level is allowed: the source is then the body of a function."
+        "The task would fail on every call, after the steps before it have done their work. A `return` at top level is "
+        "allowed: the source is then the body of a function."
     )
     example = """
       - step: count

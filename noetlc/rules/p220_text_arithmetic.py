@@ -14,8 +14,8 @@ class TextArithmetic(Rule):
     severity = Severity.WARNING
     summary = "A template calculates with a workload value whose default is text."
     why = (
-        "Text and numbers do not add up: the template fails when the task runs, unless the request happens to bring a "
-        "number. Quotes around a number in `workload` are the usual reason."
+        "Arithmetic with text fails when the task runs, unless the request contains a number. Quotes around a number "
+        "in `workload` are the usual cause."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -41,7 +41,7 @@ class TextArithmetic(Rule):
 
 
 def _text_side(model: Model, node: object) -> t.Getattr | None:
-    """Return the operand of a calculation with a number that reads a text from `workload`."""
+    """Return the operand of a calculation with a number that reads text from `workload`."""
     if not isinstance(node, t.Binary):
         return None
     for side, other in ((node.left, node.right), (node.right, node.left)):

@@ -1,4 +1,4 @@
-"""P221: a command of `sh` in the language of bash."""
+"""P221: a command for `sh` in bash syntax."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _BASH = re.compile(
     r"|(<<<)"
     r"|\s([<>]\()"
 )
-"""What bash has and `sh` need not have: options, tests, arrays, and texts and commands as files."""
+"""What bash has beyond POSIX: options, tests, arrays, here-strings and process substitution."""
 _STARTS_BASH = re.compile(r"\b(?:bash|zsh)\b")
 
 
 class ShellDialect(Rule):
     severity = Severity.WARNING
-    summary = "A text that `sh` reads uses syntax of bash."
+    summary = "A command for `sh` uses bash syntax."
     why = (
-        "Texts under `command` and `cmds` are read by `sh`. Where that is not bash, as on Debian and Alpine, the task "
-        "fails on such a line, after the steps before it have done their work."
+        "`sh` runs the text of `command` and `cmds`. Where that is not bash, as on Debian and Alpine, the task fails "
+        "on such a line, after the steps before it have done their work."
     )
     example = """
       - step: check
@@ -49,8 +49,8 @@ class ShellDialect(Rule):
                     source, span = found
                     yield self.finding(
                         span_in_file(model.source.text, source, span),
-                        f"`{source.text[span.start : span.end]}` is of bash, and `sh` reads this text",
-                        'have bash read it: `command: [bash, -euc, "…"]`, or write what every `sh` knows',
+                        f"`{source.text[span.start : span.end]}` is bash syntax, and `sh` runs this text",
+                        'run it with bash: `command: [bash, -euc, "…"]`, or write it in POSIX syntax',
                     )
 
 

@@ -14,10 +14,7 @@ _PLACES = (("task_spec", "policy"), ("task_policy", "rules"))
 class PolicyShape(Rule):
     severity = Severity.ERROR
     summary = "A task's `spec.policy` is not an object with a list of `rules`."
-    why = (
-        "A policy has one shape. What stands in another is not read as rules at all, so the retry that it describes "
-        "never happens."
-    )
+    why = "A policy has one shape. Anything else is not read as rules, so the retry that it describes never happens."
     example = """
       - step: fetch
         tool:

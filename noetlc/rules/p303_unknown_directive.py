@@ -26,13 +26,13 @@ _MEANT = {
     "return": "break",
     "stop": "break",
 }
-"""Words that people try, and the directive that does it."""
+"""Common synonyms, and the directive."""
 
 
 class UnknownDirective(Rule):
     severity = Severity.ERROR
     summary = "`do` is none of the directives."
-    why = "There are six directives. The runtime refuses any other word: better now than at the first error."
+    why = "There are six directives. The runtime refuses any other word."
     example = """
       - step: fetch
         tool:

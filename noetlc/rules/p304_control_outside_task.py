@@ -14,17 +14,17 @@ _DIRECTIVES = ("retry", "jump", "break", "continue", "fail", "skip")
 _CONTROL = (*("rules", "do", *_DIRECTIVES), *("attempts", "backoff", "delay", "to", "set_iter", "set_ctx"))
 _HELP = {
     "step_policy": "move it to `spec.policy.rules` of a task; to admit by a condition write `admit: { rules: … }`",
-    "verdict": "an admission rule only says `allow: true` or `allow: false`; directives belong to a task's policy",
+    "verdict": "an admission rule only has `allow: true` or `allow: false`; directives belong to a task's policy",
 }
 _ELSEWHERE = "move it to `spec.policy.rules` of the task whose outcome decides"
 
 
 class ControlOutsideTask(Rule):
     severity = Severity.ERROR
-    summary = "Control directives stand outside the `rules` of a task's policy."
+    summary = "Control directives are outside the `rules` of a task's policy."
     why = (
         "Only a task has an outcome, so only a task's policy can act on one. A `retry` in a step, loop, router or "
-        "executor policy reads well and does nothing."
+        "executor policy does nothing."
     )
     example = """
       - step: fetch

@@ -14,10 +14,10 @@ _BELONGS_TO = {"attempts": "retry", "backoff": "retry", "delay": "retry", "to": 
 
 class DirectiveFields(Rule):
     severity = Severity.ERROR
-    summary = "A `jump` has no `to`, or a field stands beside a directive that does not read it."
+    summary = "A `jump` has no `to`, or a field is beside a directive that does not read it."
     why = (
-        "A jump without a target cannot go on. `attempts` beside `continue`, or `to` beside `retry`, is never read: "
-        "most often the directive is not the one that was meant."
+        "A jump needs a target. `attempts` beside `continue`, or `to` beside `retry`, is never read: usually another "
+        "directive was meant."
     )
     example = """
       - step: poll
@@ -44,7 +44,7 @@ class DirectiveFields(Rule):
 
     def _check_then(self, model: Model, then: ast.Then, do: Scalar) -> Iterator[Finding]:
         if do.text == "jump" and then.to is None and not model.is_reported(then.span, ("then", "to")):
-            yield self.finding(do.span, "`jump` does not say where to", "add `to:` with the label of a task")
+            yield self.finding(do.span, "`jump` has no target", "add `to:` with the label of a task")
         for field, directive in _BELONGS_TO.items():
             if getattr(then, field) is not None and do.text != directive:
                 yield self.finding(

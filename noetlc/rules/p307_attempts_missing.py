@@ -15,7 +15,7 @@ from noetlc.syntax.span import Span
 class AttemptsMissing(Rule):
     severity = Severity.NOTE
     summary = "A `retry` has no `attempts`."
-    why = "Three runs are assumed, the first included. Who reads the playbook should not have to know that by heart."
+    why = "The default is three runs, the first included. Writing the number makes that visible."
     example = """
       - step: fetch
         tool:

@@ -1,4 +1,4 @@
-"""P308: numbers of a `retry` that cannot be meant."""
+"""P308: numbers of a `retry` that are out of range."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from noetlvm.bytecode.limits import LIMIT_MAX
 
 class RetryValues(Rule):
     severity = Severity.ERROR
-    summary = "A `retry` has attempts or a delay that cannot be, or waits that would be over an hour."
+    summary = "The attempts or the delay of a `retry` are out of range, or a wait would be over an hour."
     why = (
-        "`attempts` counts runs, the first included, so less than one is no run at all. No wait is longer than an "
+        "`attempts` counts runs, the first included, so less than one means no run at all. No wait is longer than an "
         "hour: a backoff that would go beyond is cut there, and the schedule is not the one that was written."
     )
     example = """
@@ -49,7 +49,7 @@ class RetryValues(Rule):
     def _check_then(self, then: ast.Then) -> Iterator[Finding]:
         attempts = then.attempts
         if attempts and isinstance(attempts.value, int) and attempts.value < 1:
-            message = f"`attempts: {attempts.text}` is no run at all: the first run counts"
+            message = f"`attempts: {attempts.text}` allows no run: the first run counts"
             yield self.finding(attempts.span, message, "write 2 for one retry, 3 for two")
         if attempts and isinstance(attempts.value, int) and attempts.value > LIMIT_MAX:
             message = f"`attempts: {attempts.text}` is more than can be counted"

@@ -11,10 +11,7 @@ from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
 class ElseNotLast(Rule):
     severity = Severity.ERROR
     summary = "An `else` has rules after it."
-    why = (
-        "Rules are read from the top, and `else` is for what none of them took. A rule below it is dead to one reader "
-        "and alive to another; both cannot be right at night."
-    )
+    why = "Rules are tested from the top, and `else` matches what none of them matched. A rule below it never matches."
     example = """
       - step: decide
         tool:

@@ -13,8 +13,8 @@ class MissingElse(Rule):
     severity = Severity.WARNING
     summary = "A task's policy has no `else`."
     why = (
-        "When no rule matches, the pipeline continues, whether the task succeeded or failed. An `else` says that this "
-        "is meant, or what is meant instead."
+        "When no rule matches, the pipeline continues, whether the task succeeded or failed. An `else` states that "
+        "this is intended, or what is intended instead."
     )
     example = """
       - step: fetch

@@ -13,8 +13,8 @@ class AdmitWithoutElse(Rule):
     severity = Severity.WARNING
     summary = "Admission rules have no `else`."
     why = (
-        "A token that no rule matches is not admitted: it waits, and at the end of the execution it is rejected. "
-        "An `else` says what is meant."
+        "A token that no rule matches is not admitted: it waits, and at the end of the execution it is rejected. An "
+        "`else` states what is intended."
     )
     example = """
       - step: publish

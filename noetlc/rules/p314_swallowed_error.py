@@ -1,4 +1,4 @@
-"""P314: a policy under which an error goes on unseen."""
+"""P314: a policy that ignores an error."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HELP = "put `- when: \"{{ outcome.status == 'error' }}\"` with `do: fail` befor
 
 class SwallowedError(Rule):
     severity = Severity.WARNING
-    summary = "An error of the task can go on as if it had succeeded, and no rule looks at it."
+    summary = "The pipeline can continue after an error of the task, and no rule tests for it."
     why = (
         "Without a policy an error fails the pipeline. With one, an error that no rule matches continues: the next "
-        "task works on a result that is not there, and the step is reported as done."
+        "task works without a result, and the step is reported as done."
     )
     example = """
       - step: fetch
@@ -56,11 +56,11 @@ class SwallowedError(Rule):
         yield self._falls_through(view)
 
     def _check_taker(self, view: TaskView, rule: ast.PolicyRule, is_seen: bool) -> Iterator[Finding]:
-        """Check the rule that takes every error which no rule before it took."""
+        """Check the rule that matches every error which no rule before it matched."""
         then = rule.action
         is_seen = is_seen or "outcome" in names_read(rule.when) or _looks_at_error(then)
         if then and then.do and then.do.text in _GOES_ON and not is_seen:
-            message = f"an error of `{view.label}` goes on as `{then.do.text}`, and no rule looks at it"
+            message = f"an error of `{view.label}` leads to `{then.do.text}`, and no rule tests for it"
             yield self.finding(then.do.span, message, _HELP)
 
     def _falls_through(self, view: TaskView) -> Finding:
@@ -71,7 +71,7 @@ class SwallowedError(Rule):
 
 
 def _looks_at_error(then: ast.Then | None) -> bool:
-    """Return whether the rule writes down how the task went, so that a later task can look."""
+    """Return whether the rule stores the outcome, so that a later task can test it."""
     written = (scalar for _, entry in patches(then) for scalar in scalars(entry.value)) if then else ()
     return any(map(_reads_status, written))
 

@@ -1,4 +1,4 @@
-"""P315: retries that can keep a task waiting for long."""
+"""P315: retries that can wait for a long time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ _LONG = 600
 class LongRetry(Rule):
     severity = Severity.NOTE
     summary = "The waits between retries can add up to more than ten minutes."
-    why = (
-        "Doubling grows faster than one thinks. While it waits, the iteration holds its lease and the step is not done."
-    )
+    why = "Exponential backoff grows fast. While it waits, the iteration holds its lease and the step is not done."
     example = """
       - step: fetch
         tool:

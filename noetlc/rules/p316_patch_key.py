@@ -49,7 +49,7 @@ class PatchKey(Rule):
             message = f"a key of `{patch}` has up to {NAME_CHARS_MAX:,} characters, and this has {len(key.text):,}"
             return self.finding(key.span, message, "write a shorter one")
         head, dot, tail = key.text.partition(".")
-        nested = f"to keep a mapping write `{head}: {{ {tail}: … }}`, which replaces all of `{head}`"
+        nested = f"to store a mapping write `{head}: {{ {tail}: … }}`, which replaces all of `{head}`"
         is_nested = bool(dot) and head.isidentifier() and tail.isidentifier()
         help = nested if is_nested else "write a name of letters, digits and `_`, without template marks"
         return self.finding(key.span, f"`{key.text}` is not a plain name, so `{patch}` cannot write it", help)

@@ -1,4 +1,4 @@
-"""P317: a reducer that reduces nothing."""
+"""P317: a reducer that has no effect."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Reducer(Rule):
     severity = Severity.WARNING
     summary = "A reducer is named for a key that no task writes, or on a loop that runs in order."
     why = (
-        "A reducer says how the writes of parallel iterations become one value. With a misspelt key the real key has "
-        "none, and two iterations that differ fail the step."
+        "A reducer defines how the writes of parallel iterations become one value. With a misspelt key the real key "
+        "has none, and two iterations that differ fail the step."
     )
     example = """
       - step: add_up

@@ -1,4 +1,4 @@
-"""P318: settings of a loop that cannot be, or that contradict each other."""
+"""P318: settings of a loop that are out of range, or that contradict each other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LoopSettings(Rule):
                     yield from self._check_spec(model, loop, loop.spec)
 
     def _check_elements(self, model: Model, loop: ast.Loop) -> Iterator[Finding]:
-        """Find a workload default that is no list. A request may still bring one."""
+        """Find a workload default that is not a list. A request may still bring one."""
         source = loop.in_
         if not isinstance(source, Scalar) or not source.is_template:
             return
@@ -84,12 +84,12 @@ class LoopSettings(Rule):
     def _check_rate(self, loop: ast.Loop, rate: ast.Rate) -> Iterator[Finding]:
         most, per = rate.max, rate.per
         if most is not None and isinstance(most.value, int) and not 1 <= most.value <= LIMIT_MAX:
-            yield self.finding(most.span, f"`max: {most.text}` is no number of iterations", f"write 1 to {LIMIT_MAX:,}")
+            yield self.finding(most.span, f"`max: {most.text}` is not a count", f"write 1 to {LIMIT_MAX:,}")
         if per is not None and isinstance(per.value, int | float) and not 0 < per.value <= WAIT_SECONDS_MAX:
             help = f"write seconds, more than 0 and at most {WAIT_SECONDS_MAX:,}"
-            yield self.finding(per.span, f"`per: {per.text}` is no time to count iterations in", help)
+            yield self.finding(per.span, f"`per: {per.text}` is not a period of time", help)
         if loop.loop is not None:
-            message = "`rate` is not read: the iterations of this loop hold a loop"
+            message = "`rate` is not read: the iterations of this loop contain a loop"
             yield self.finding(rate.span, message, "write it in the `spec` of the innermost loop")
 
     def _differ(self, key: str, first: Scalar, second: Scalar) -> Finding:

@@ -1,4 +1,4 @@
-"""P319: a `max` that is no number of rounds."""
+"""P319: a `max` that is not a number of rounds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Rounds(Rule):
     severity = Severity.ERROR
     summary = "The `max` or `delay` of a `while` or `until` is out of range."
     why = (
-        "Rounds are counted while the pipeline runs, and the count is compared with a number in the code: neither a "
-        "template nor a negative number can stand there. No wait between rounds is over one hour."
+        "Rounds are counted while the pipeline runs, and the count is compared with a number in the code: so it can be "
+        "neither a template nor a negative number. No wait between rounds is over one hour."
     )
     example = """
       - step: poll

@@ -1,4 +1,4 @@
-"""P320: a task with `spec.flow` that is no flow task."""
+"""P320: a task with `spec.flow` that is not a flow task."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from noetlc.syntax import ast
 
 class FlowTask(Rule):
     severity = Severity.ERROR
-    summary = "A task has `spec.flow` and is not what `noetlc canon` makes of a block."
+    summary = "A task has `spec.flow` and does not have the form that `noetlc canon` gives to a block."
     why = (
-        "`spec.flow` marks the places that blocks become in the canonical form. They call no tool, so inputs, another "
-        "kind or further rules would be lost without a word."
+        "`spec.flow` marks the tasks that blocks become in the canonical form. They call no tool, so inputs, another "
+        "kind or further rules would be ignored."
     )
     example = """
       - step: start

@@ -1,4 +1,4 @@
-"""P321: limits of time or work that cannot be meant."""
+"""P321: limits of time or work that are out of range."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _UNITS = {
 
 class LimitValues(Rule):
     severity = Severity.ERROR
-    summary = "A limit of a step or of the executor is zero, negative, endless, out of range, or never reached."
+    summary = "A limit of a step or of the executor is zero, negative, infinite, out of range, or never reached."
     why = (
-        "A limit that is no positive number is no limit: the step that should have been stopped hangs all night. A "
+        "A limit must be a positive number. Any other value limits nothing: the step that should be stopped hangs. A "
         "`timeout_s` that is longer than the `deadline_s` beside it is never reached, because no run begins before the "
         "workflow does."
     )
@@ -55,7 +55,7 @@ class LimitValues(Rule):
         if timeout and deadline and not wrong and _number(timeout) > _number(deadline):
             yield self.finding(
                 timeout.span,
-                f"`timeout_s: {timeout.text}` is never reached: `deadline_s: {deadline.text}` is over before",
+                f"`timeout_s: {timeout.text}` is never reached: `deadline_s: {deadline.text}` ends earlier",
                 "write a `timeout_s` that is shorter than `deadline_s`, or only one of them",
                 related=[Related(deadline.span, "the deadline")],
                 severity=Severity.WARNING,
@@ -63,7 +63,7 @@ class LimitValues(Rule):
 
     def _check_value(self, key: str, value: Scalar | None, unit: str) -> Iterator[Finding]:
         if value is not None and not 0 < _number(value) < float("inf"):
-            yield self.finding(value.span, f"`{key}: {value.text}` is no limit", f"write {unit}, more than 0")
+            yield self.finding(value.span, f"`{key}: {value.text}` is not a limit", f"write {unit}, more than 0")
 
     def _check_range(self, key: str, value: Scalar | None) -> Iterator[Finding]:
         if value is not None and _number(value) > 0 and not INLINE_BYTES_MIN <= _number(value) <= INLINE_BYTES:

@@ -1,4 +1,4 @@
-"""P322: a key that the language keeps for later, and that changes nothing today."""
+"""P322: a key that the language reserves, without effect."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from noetlc.syntax.span import ProblemKind
 from noetlc.syntax.tree import structs
 
 _HOOK = "write a task before or after this one"
-_LATER = "remove it, or keep it as a note to readers"
+_LATER = "remove it, or leave it as a comment"
 
 _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
     ast.ExecutorDefaults: {
         "timeouts": "write `timeout` in `executor.spec`, or in `executor.spec.http` for one kind of tool",
-        "resources": "write the knob itself in `executor.spec`, such as `memory_mb` in `executor.spec.python`",
+        "resources": "write the setting itself in `executor.spec`, such as `memory_mb` in `executor.spec.python`",
     },
-    ast.ExecutorResults: {"reference_first": "large results go by reference; `limits.max_payload_bytes` says which"},
+    ast.ExecutorResults: {
+        "reference_first": "large results are stored by reference; `limits.max_payload_bytes` sets the size"
+    },
     ast.ExecutorPolicy: {"placement": _LATER, "cost": _LATER, "backends": _LATER},
     ast.Emit: {"events": "every step is recorded anyway; to send a message, write a task"},
     ast.StepPolicy: {
@@ -28,7 +30,7 @@ _RESERVED: dict[type[ast.Struct], dict[str, str]] = {
     },
     ast.LoopPolicy: {
         "ordering": "results are in the order of the elements; `mode: sequential` runs them in it",
-        "backpressure": "`max_in_flight` says how many iterations may run at once",
+        "backpressure": "`max_in_flight` sets how many iterations may run at once",
         "partitioning": "loop over the parts, with a `loop` inside",
     },
     ast.TaskPolicy: {"before": _HOOK, "after": _HOOK, "finally": _HOOK},
@@ -55,8 +57,8 @@ class ReservedKey(Rule):
     severity = Severity.NOTE
     summary = "A key is reserved by the language and has no effect."
     why = (
-        "The language names these keys without saying what they do, so nothing obeys them. A reader of `quotas` or "
-        "`finally` believes that something is limited or cleaned up, and it is not."
+        "The language reserves these keys without a definition, so nothing reads them. `quotas` or `finally` suggests "
+        "that something is limited or cleaned up, and it is not."
     )
     example = """
       - step: fetch

@@ -33,7 +33,7 @@ _ELSEWHERE: Mapping[type[ast.Struct], Mapping[str, str]] = {
     ast.LoopSpec: {**_below("loop.", ast.Loop), **_below("loop.spec.policy.", ast.LoopPolicy)},
     ast.RouterSpec: {**_below("next.", ast.Router), **_below("next.spec.policy.", ast.RouterPolicy)},
 }
-"""Keys that belong to another object nearby, and their place there."""
+"""Keys that belong to another object nearby, and their path there."""
 
 _TITLES: Mapping[type[ast.Struct], str] = {
     ast.ExecutorSpec: "`executor.spec`",
@@ -47,8 +47,8 @@ class UnreadSetting(Rule):
     severity = Severity.WARNING
     summary = "A key of the `spec` of the executor, a step, a loop or `next` that nothing reads."
     why = (
-        "What it says does not happen: the gate that lets everything in, the limit that is not obeyed. It is an "
-        "error if the key belongs elsewhere or is almost a known one."
+        "The setting has no effect: the gate admits everything, the limit does not apply. It is an error if the key "
+        "belongs elsewhere or is similar to a known one."
     )
     example = """
       - step: fetch
@@ -77,7 +77,7 @@ class UnreadSetting(Rule):
                     yield from self._unread_by_kind(entry, _TITLES[type(struct)])
 
     def _unread_by_kind(self, entry: MappingEntry, title: str) -> Iterator[Finding]:
-        """Yield what a kind does not obey of the settings that a `spec` further out has under its name."""
+        """Yield the settings under a kind's name in a `spec` further out that the kind does not have."""
         kind = find_kind(entry.key.text)
         if kind is None or kind.open or not kind.settings or not isinstance(entry.value, nodes.Mapping):
             return
@@ -86,8 +86,8 @@ class UnreadSetting(Rule):
             name = inner.key.text
             if name not in known:
                 meant = nearest(name, known)
-                obeyed = ", ".join(f"`{one}`" for one in known)
-                help = f"did you mean `{meant}`?" if meant else f"`{kind.name}` obeys {obeyed}"
+                listed = ", ".join(f"`{one}`" for one in known)
+                help = f"did you mean `{meant}`?" if meant else f"`{kind.name}` has {listed}"
                 message = f"nothing reads `{name}` under `{kind.name}` in {title}"
                 severity = Severity.ERROR if meant else Severity.WARNING
                 yield self.finding(inner.key.span, message, help, severity=severity)

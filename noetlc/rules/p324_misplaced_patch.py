@@ -19,8 +19,8 @@ class MisplacedPatch(Rule):
     severity = Severity.ERROR
     summary = "`set_ctx` or `set_iter` is on a step, an arc or a task instead of in the `then` of a rule."
     why = (
-        "Only the rules of a task's policy write state, because they know the outcome. On a step, an arc or a task the "
-        "patch would be ignored, and every reader of the key would find nothing."
+        "Only the rules of a task's policy write state, because they depend on the outcome. On a step, an arc or a "
+        "task the patch would be ignored, and the key would be undefined."
     )
     example = """
       - step: count
@@ -62,7 +62,7 @@ def _help(object: str, key: str) -> str:
 
 
 def may_write_ctx(model: Model) -> bool:
-    """Return whether something that could not be read may write `ctx`: then its readers are not to blame."""
+    """Return whether something that could not be parsed may write `ctx`: then its readers are not reported."""
     unread = (("then", "set_ctx"), ("step", "set_ctx"), ("arc", "set_ctx"), ("step", "vars"), ("step", "set"))
     if model.is_reported(model.playbook.span, *unread, ("task_spec", "policy"), ("task_policy", "rules")):
         return True

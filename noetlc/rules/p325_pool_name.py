@@ -1,4 +1,4 @@
-"""P325: a worker pool whose name cannot be one."""
+"""P325: an invalid name of a worker pool."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from noetlvm.language.placement import POOL_CHARS_MAX
 
 class PoolName(Rule):
     severity = Severity.ERROR
-    summary = "`pool` of the executor, a step or a loop names no worker pool: it is a template, a number or too long."
+    summary = (
+        "`pool` of the executor, a step or a loop is not the name of a worker pool: it is a template, a number "
+        "or too long."
+    )
     why = (
-        "Workers say which pools they serve when they start (`noetlvm worker --pool NAME`), so a name is known before "
-        "anything runs. A step whose pool no worker can serve waits for ever."
+        "Workers declare the pools that they serve when they start (`noetlvm worker --pool NAME`), so a name must be a "
+        "literal. A step whose pool no worker serves waits forever."
     )
     example = """
       - step: train
@@ -30,7 +33,7 @@ class PoolName(Rule):
             if pool.is_template:
                 message = "a worker pool is a plain name, and this is a template"
             elif not isinstance(pool.value, str) or not pool.value.strip():
-                message = f"a worker pool is a text, and `{pool.text}` is none"
+                message = f"the name of a worker pool is text, not `{pool.text}`"
             elif len(pool.value) > POOL_CHARS_MAX:
                 message = f"the name of a worker pool has up to {POOL_CHARS_MAX} characters, and this has more"
             elif has_control(pool.value):

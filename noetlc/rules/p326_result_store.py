@@ -14,10 +14,10 @@ from noetlvm.nearest import nearest
 
 class ResultStoreSetting(Rule):
     severity = Severity.ERROR
-    summary = "`executor.spec.result.store` is no store of results that there is."
+    summary = "`executor.spec.result.store` does not name a known result store."
     why = (
-        "Large results go to the store that it names, and a server refuses a playbook that wants one which it does not "
-        "offer. A misspelt store would be noticed at the first start."
+        "Large results go to the store that it names, and a server refuses a playbook that names a store which it does "
+        "not offer."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -39,13 +39,13 @@ class ResultStoreSetting(Rule):
         kind = entry_of(store, "kind")
         if not isinstance(store, Mapping) or not isinstance(kind, Scalar):
             kinds = ", ".join(f"`{name}`" for name in RESULT_STORES)
-            message = "`executor.spec.result` says where large results go by `store: {kind: …}`"
+            message = "`executor.spec.result` names the store of large results with `store: {kind: …}`"
             yield self.finding(store.span, message, f"the kinds are {kinds}")
             return
         if kind.text not in RESULT_STORES:
             meant = nearest(kind.text, sorted(RESULT_STORES))
             help = f"did you mean `{meant}`?" if meant else f"the kinds are {', '.join(RESULT_STORES)}"
-            yield self.finding(kind.span, f"there is no store of results `{kind.text}`", help, fix=rewrite(kind, meant))
+            yield self.finding(kind.span, f"there is no result store `{kind.text}`", help, fix=rewrite(kind, meant))
             return
         yield from self._check_options(store, kind)
 
@@ -56,8 +56,8 @@ class ResultStoreSetting(Rule):
                 message = f"the store `{kind.text}` has no setting `{entry.key.text}`"
                 yield self.finding(entry.key.span, message, f"it has {', '.join(f'`{name}`' for name in known)}")
             elif not _is_plain_text(entry.value):
-                message = f"`{entry.key.text}` of a store is a plain text"
-                yield self.finding(entry.value.span, message, "write a text without a template")
+                message = f"`{entry.key.text}` of a store must be plain text"
+                yield self.finding(entry.value.span, message, "write text without a template")
 
 
 def _is_plain_text(node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""P327: an execution profile or a runtime version that this runtime does not know."""
+"""P327: an unknown execution profile or runtime version."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from noetlvm.nearest import did_you_mean
 
 class Runtime(Rule):
     severity = Severity.WARNING
-    summary = "`executor.profile` or `executor.version` names something that this runtime does not know."
+    summary = "`executor.profile` or `executor.version` is unknown to this runtime."
     why = (
         "`profile: local` runs the iterations of every loop on one worker, unless the loop says `exec: distributed`; "
         "with `distributed`, the default, parallel iterations go to any worker. Another profile changes nothing. "
         f"`version` names the runtime that a playbook was written for. This one is `{RUNTIME}`: a later version is an "
-        "error, because the request would be refused, and what is no version of it is not checked."
+        "error, because the request would be refused, and what is not a version of it is not checked."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -47,4 +47,6 @@ class Runtime(Rule):
             yield self.finding(version.span, objection, help, severity=Severity.ERROR)
         elif not version.text.startswith(RUNTIME.partition("/")[0]):
             help = f"write `{RUNTIME}`, or leave it out"
-            yield self.finding(version.span, f"`{version.text}` is no version of this runtime, and not checked", help)
+            yield self.finding(
+                version.span, f"`{version.text}` is not a version of this runtime, and not checked", help
+            )

@@ -1,4 +1,4 @@
-"""P402: tasks that control never comes to."""
+"""P402: tasks that are never reached."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class UnreachableTask(Rule):
     severity = Severity.WARNING
     summary = "No path through the pipeline reaches the task."
     why = (
-        "The task before it always jumps, breaks or fails, and nothing jumps here. The work that the task describes is "
-        "never done, and nobody is reported."
+        "The task before it always jumps, breaks or fails, and nothing jumps here. The task never runs, and nothing "
+        "reports that at run time."
     )
     example = """
       - step: store
@@ -44,7 +44,7 @@ class UnreachableTask(Rule):
     def _dead(self, flow: Flow, number: int, point: Point) -> Finding:
         names = [_name(entry) for entry in _dead_run(flow, number)]
         before = flow.points[point.before] if point.before is not None else None
-        related = [Related(_place(before), f"{_name(before)} never goes on to it")] if before else []
+        related = [Related(_place(before), f"{_name(before)} never continues to it")] if before else []
         return self.finding(
             _place(point),
             f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} never reached",
@@ -54,7 +54,7 @@ class UnreachableTask(Rule):
 
 
 def _begins_dead_run(flow: Flow, number: int, point: Point) -> bool:
-    """The first of a dead run is reported, after something alive. What a constant guard shuts off is its own rule's."""
+    """The first unreachable task of a sequence is reported. What a constant guard disables has a rule of its own."""
     return point.before is not None and not _is_alive(flow, number) and _is_alive(flow, point.before)
 
 

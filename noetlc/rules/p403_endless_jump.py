@@ -12,10 +12,10 @@ from noetlc.syntax import ast
 
 class EndlessJump(Rule):
     severity = Severity.WARNING
-    summary = "Tasks jump in a circle, and none of them can end the pipeline."
+    summary = "Tasks jump in a cycle, and none of them can end the pipeline."
     why = (
         "The pipeline runs until its fuel is used up (100,000 task runs by default) and then fails. Until then it "
-        "calls the same services over and over."
+        "repeats the same calls."
     )
     example = """
       - step: poll
@@ -55,7 +55,7 @@ class EndlessJump(Rule):
             yield self.finding(
                 then.do.span,
                 f"`{point.view.label}` jumps back to `{target.label}`, and no task on the way can end the pipeline",
-                "add a rule that says `do: break` or `do: fail` when there is nothing more to do",
+                "add a rule with `do: break` or `do: fail` for the end",
             )
 
 

@@ -11,7 +11,7 @@ from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
 _CHANGES = frozenset({"outcome", "_attempt"})
-"""What can be different after another run of the task."""
+"""Names whose value can differ after another run of the task."""
 
 
 class UselessRetry(Rule):
@@ -58,7 +58,7 @@ class UselessRetry(Rule):
             yield self.finding(do.span, message, "retry the task that does the work, or `jump` back to it")
         elif compares_only(rule.when, "outcome.status", "ok"):
             message = f"`{view.label}` is retried when it has succeeded, and fails once its attempts are used up"
-            yield self.finding(do.span, message, "write `outcome.status == 'error'`, or look at `outcome.result` too")
+            yield self.finding(do.span, message, "write `outcome.status == 'error'`, or test `outcome.result` too")
         elif not depends_on_run and not (then.set_iter or then.set_ctx) and decide(rule.when) is not False:
-            message = "this `retry` does not look at the outcome: every run is retried until the attempts are used up"
+            message = "this `retry` does not test the outcome: every run is retried until the attempts are used up"
             yield self.finding(do.span, message, "put the retry under `when: \"{{ outcome.status == 'error' }}\"`")

@@ -1,4 +1,4 @@
-"""P405: a rule that an earlier rule leaves nothing for."""
+"""P405: a rule that an earlier rule shadows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from noetlc.syntax.span import Span
 
 class ShadowedRule(Rule):
     severity = Severity.WARNING
-    summary = "A rule can never match, because an earlier one takes all that it would."
+    summary = "A rule can never match, because an earlier one matches whenever it would."
     why = "The first rule that holds wins. The special case below the general one never runs."
     example = """
       - step: fetch
@@ -42,7 +42,7 @@ class ShadowedRule(Rule):
                 if earlier.else_ is None:
                     yield self.finding(
                         _place(choice),
-                        f"this {rules.title} never matches: an earlier one takes all that it would",
+                        f"this {rules.title} never matches: an earlier one matches whenever it would",
                         "put the special case before the general one, or remove it",
                         related=[Related(_place(earlier), "this one comes first")],
                     )

@@ -1,4 +1,4 @@
-"""P406: `choose`, `while` or `until` that cannot do what it is for."""
+"""P406: `choose`, `while` or `until` with a part that never runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noetlc.syntax import ast
 from noetlc.syntax.span import Span
 
 _CONSTANT = {
-    ("while", False): ("this `while` never runs: its condition never holds", "remove it, or mend its condition"),
+    ("while", False): ("this `while` never runs: its condition never holds", "remove it, or correct its condition"),
     ("until", True): ("this `until` runs once: its condition always holds", "write its tasks without `until`"),
     ("until", False): (
         "this `until` never ends by itself: its condition never holds",
@@ -23,7 +23,7 @@ _CONSTANT = {
 class DeadSugar(Rule):
     severity = Severity.WARNING
     summary = "A `choose`, `while` or `until` has a part that can never run, or decides nothing."
-    why = "Its tasks look like part of the pipeline and are not, or run every time where a condition was meant."
+    why = "Its tasks never run, or run every time where a condition was intended."
     example = """
       - step: report
         tool:
@@ -57,7 +57,7 @@ class DeadSugar(Rule):
             if earlier.else_ is None:
                 yield self.finding(
                     _place(branch),
-                    "this branch never runs: an earlier one takes all that it would",
+                    "this branch never runs: an earlier one matches whenever it would",
                     "put the special case before the general one, or remove it",
                     related=[Related(_place(earlier), "this one comes first")],
                 )

@@ -1,4 +1,4 @@
-"""P407: an arc that is taken after a failure as after a success."""
+"""P407: an arc that fires after a failure as well as after a success."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class UnguardedArc(Rule):
     severity = Severity.WARNING
     summary = "An arc out of a step that can fail does not read `event`. One finding a playbook."
     why = (
-        "An arc without such a guard is taken after a failure too. The next step runs on results that are not there, "
-        "and the execution still ends as failed, because nothing handled the failure."
+        "An arc without such a guard is taken after a failure too. The next step runs without a result, and the "
+        "execution still ends as failed, because nothing handled the failure."
     )
     example = """
       - step: fetch
@@ -52,7 +52,7 @@ class UnguardedArc(Rule):
         fix = Fix("write a guard on success for every arc that has none", tuple(edits), safe=False) if edits else None
         yield self.finding(
             arc.step.span if arc.step else arc.key_span("step"),
-            f"`{owner.name}` can fail, and goes on to `{target}` all the same{others}",
+            f"`{owner.name}` can fail, and this arc leads to `{target}` even then{others}",
             f"write `when: \"{_success(owner)}\"`; an arc for `'step.failed'` handles the rest",
             fix=fix,
         )

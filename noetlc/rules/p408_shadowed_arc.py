@@ -1,4 +1,4 @@
-"""P408: an arc that an earlier arc leaves nothing for."""
+"""P408: an arc that an earlier arc shadows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from noetlc.rules.rule import NetRule, Severity
 class ShadowedArc(NetRule):
     severity = Severity.WARNING
     kind = "dead-arc"
-    summary = "In an exclusive router an arc can never fire, because an earlier one takes all that it would."
+    summary = "In an exclusive router an arc can never fire, because an earlier one fires whenever it would."
     why = "The first arc that holds is taken, and no other. The step behind this arc never gets a token from here."
     example = """
       - step: check

@@ -9,10 +9,7 @@ class UnreachableStep(NetRule):
     severity = Severity.WARNING
     kind = "unreachable"
     summary = "A step can never run, whatever the data."
-    why = (
-        "A step that was meant to run and does not is the quietest of failures: the run ends well, and the cleanup, "
-        "the notification or the load never happened."
-    )
+    why = "The execution succeeds although the step, such as a cleanup or a notification, never ran."
     example = """
       - step: start
         tool: {kind: noop}

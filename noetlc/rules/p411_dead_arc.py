@@ -1,4 +1,4 @@
-"""P411: an arc that waits for an ending its step never has, or that earlier arcs together leave nothing for."""
+"""P411: an arc for an ending that its step never has, or that earlier arcs together shadow."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from noetlc.rules.rule import NetRule, Severity
 class DeadArc(NetRule):
     severity = Severity.WARNING
     kind = "dead-arc"
-    summary = "An arc can never fire, because its step never ends that way or earlier arcs together take everything."
+    summary = "An arc can never fire, because its step never ends that way or earlier arcs together shadow it."
     why = (
-        "The step behind the arc never gets a token from here. An error handler on a step that cannot fail looks like "
-        "safety and is none; the failure that it was meant for happens somewhere else."
+        "The step behind the arc never gets a token from here. An error handler on a step that cannot fail has no "
+        "effect; the failure that it is meant for happens in another step."
     )
     example = """
       - step: start

@@ -8,10 +8,10 @@ from noetlc.rules.rule import NetRule, Severity
 class EndlessRun(NetRule):
     severity = Severity.WARNING
     kind = "trap"
-    summary = "A run that comes to these steps can never end."
+    summary = "An execution that reaches these steps can never end."
     why = (
-        "Every way on leads back, however the guards turn out. The execution stays open until it is cancelled, and "
-        "what waits for its end waits too."
+        "Every path leads back, whatever the guards give. The execution stays open until it is cancelled, and what "
+        "waits for its end waits too."
     )
     example = """
       - step: start

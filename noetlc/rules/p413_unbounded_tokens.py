@@ -8,10 +8,10 @@ from noetlc.rules.rule import NetRule, Severity
 class UnboundedTokens(NetRule):
     severity = Severity.WARNING
     kind = "unbounded"
-    summary = "A step on a cycle sends a token round and another one elsewhere, so tokens pile up."
+    summary = "A step on a cycle sends one token back into the cycle and another one elsewhere, so tokens accumulate."
     why = (
-        "Every round adds a step run to those that are already under way. Nothing bounds their number but the number "
-        "of rounds: a retry loop that also notifies floods the receiver, and one that forks doubles each time."
+        "Every round adds a step run to those that are already running. Only the number of rounds bounds them: a retry "
+        "loop that also notifies floods the receiver, and one that forks doubles each time."
     )
     example = """
       - step: start

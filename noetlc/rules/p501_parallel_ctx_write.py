@@ -1,4 +1,4 @@
-"""P501: `set_ctx` in a parallel loop, with nothing to join the writes."""
+"""P501: `set_ctx` in a parallel loop without a reducer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ParallelCtxWrite(Rule):
     summary = "Iterations of a parallel loop write a `ctx` key that has no reducer."
     why = (
         "Iterations that run at once do not see each other's writes. Two that write different values to one key fail "
-        "the step, on the first day that the data differ."
+        "the step."
     )
     example = """
       - step: add_up

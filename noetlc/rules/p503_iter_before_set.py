@@ -30,7 +30,7 @@ class IterBeforeSet(Rule):
     severity = Severity.WARNING
     summary = "A template reads `iter.<name>` where the pipeline may not have set it yet."
     why = (
-        "What is not set is undefined. In a task's input that is an error; in a `when` it is false. The classic: a "
+        "What is not set is undefined. In a task's input that is an error; in a `when` it is false. A common case is a "
         "page number that is set only after the first page."
     )
     example = """
@@ -96,7 +96,7 @@ class IterBeforeSet(Rule):
             yield self.finding(place, f"`iter.{name}` is read before any task has set it", help)
         elif not writes.surely[number] & bit and not site.is_guard:
             help = f"set it before the first round, or write `iter.{name} | default(…)`"
-            yield self.finding(place, f"`iter.{name}` is not set yet on some way to this task", help)
+            yield self.finding(place, f"`iter.{name}` is not set yet on some path to this task", help)
 
 
 def _writes(model: Model, owner: Owner) -> _Writes | None:

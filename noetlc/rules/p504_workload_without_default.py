@@ -12,8 +12,8 @@ class WorkloadWithoutDefault(Rule):
     severity = Severity.WARNING
     summary = "A template reads `workload.<name>`, and `workload` has no default for it."
     why = (
-        "The playbook only runs if every request brings the value, and the playbook does not say so. A misspelt name "
-        "looks the same."
+        "The playbook only runs if every request contains the value, which is not visible in the playbook. A misspelt "
+        "name has the same effect."
     )
     example = """
       apiVersion: noetl.io/v2

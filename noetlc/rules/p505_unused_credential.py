@@ -17,8 +17,8 @@ class UnusedCredential(Rule):
     severity = Severity.WARNING
     summary = "A keychain entry is declared, and no task uses it."
     why = (
-        "Every entry is resolved before the first step. One that nobody needs can still fail the request, and gives "
-        "the playbook a secret that it should not have."
+        "Every entry is resolved before the first step. An unused entry can still fail the request, and gives the "
+        "playbook a secret that it does not need."
     )
     example = """
       apiVersion: noetl.io/v2

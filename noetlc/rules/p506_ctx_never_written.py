@@ -13,7 +13,7 @@ class CtxNeverWritten(Rule):
     severity = Severity.WARNING
     summary = "A template reads `ctx.<name>`, and no `set_ctx` writes it."
     why = (
-        "`ctx` begins empty. What nobody writes is undefined: an error in a task's input, false in a `when`, so that "
+        "`ctx` begins empty. What no task writes is undefined: an error in a task's input, false in a `when`, so that "
         "the branch is never taken."
     )
     example = """

@@ -1,4 +1,4 @@
-"""P510: `ctx.x` that some way to the reader does not write."""
+"""P510: `ctx.x` that some path to the reader does not write."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from noetlc.syntax.nodes import Scalar
 
 class CtxNotOnEveryPath(Rule):
     severity = Severity.WARNING
-    summary = "A step needs `ctx.<name>`, and there is a way to it on which no step writes that."
+    summary = "A step needs `ctx.<name>`, and there is a path to it on which no step writes that."
     why = (
-        "On that way the value is undefined, and a task whose input is undefined fails. It is the way that tests do "
-        "not take: the cache was full, the list was empty, the branch was skipped."
+        "On that path the value is undefined, and a task whose input is undefined fails. Tests often miss such a path: "
+        "an empty list, a skipped branch."
     )
     example = """
       - step: start
@@ -75,8 +75,8 @@ class CtxNotOnEveryPath(Rule):
         names = " → ".join(found.name(step) for step in way)
         return self.finding(
             model.place(read.reading.site, read.field.span),
-            f"`ctx.{read.key}` is not written on the way {names}",
-            f"write it before the ways part, or write `ctx.{read.key} | default(…)`",
+            f"`ctx.{read.key}` is not written on the path {names}",
+            f"write it before the paths diverge, or write `ctx.{read.key} | default(…)`",
         )
 
 

@@ -1,4 +1,4 @@
-"""P511: `args.x` that some way to the reader does not provide."""
+"""P511: `args.x` that some path to the reader does not provide."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ArgsNotProvided(Rule):
     severity = Severity.WARNING
     summary = "A step needs `args.<name>`, and a token can come to it without."
     why = (
-        "A token carries what the arcs on its way gave it, and nothing else. Where one arc forgets an argument, the "
-        "step fails for the tokens of that arc alone."
+        "A token carries the arguments of the arcs on its path, and nothing else. Where one arc lacks an argument, the "
+        "step fails for the tokens of that arc only."
     )
     example = """
       - step: start
@@ -59,7 +59,7 @@ class ArgsNotProvided(Rule):
         if read.key not in givers:
             return self.finding(place, f"no arc provides `args.{read.key}`", did_you_mean(read.key, givers) or give)
         names = " → ".join(found.name(step) for step in way)
-        return self.finding(place, f"no arc provides `args.{read.key}` on the way {names}", give)
+        return self.finding(place, f"no arc provides `args.{read.key}` on the path {names}", give)
 
 
 def _givers(found: SourceNet) -> dict[str, set[tuple[int, int]]]:

@@ -1,4 +1,4 @@
-"""P512: two steps that can run at once touch one key of `ctx`."""
+"""P512: two steps that can run at the same time access one key of `ctx`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from noetlc.rules.rule import NetRule, Severity
 class CtxRace(NetRule):
     severity = Severity.WARNING
     kind = "race"
-    summary = "Two step runs that can be under way at once touch one `ctx` key, and at least one of them writes it."
-    why = (
-        "Which of them comes first is up to the workers. The run that went well a hundred times gives another result "
-        "on the day when one of them is slow."
-    )
+    summary = "Two step runs that can run at the same time access one `ctx` key, and at least one of them writes it."
+    why = "Their order is not defined, so the result can differ from run to run."
     example = """
       - step: start
         next:

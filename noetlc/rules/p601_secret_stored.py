@@ -11,10 +11,10 @@ from noetlvm.language.scopes import TemplatePosition
 class SecretStored(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "`set_ctx` or `set_iter` keeps a secret, or something made of one."
+    summary = "`set_ctx` or `set_iter` stores a secret, or a value derived from one."
     why = (
         "What a patch writes is recorded in the event log and outlives the execution, in every copy and backup of it. "
-        "Redaction hides the secret itself, but not what a filter has made of it."
+        "Redaction hides the secret itself, but not every value derived from it."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -45,5 +45,5 @@ class SecretStored(Rule):
             yield self.finding(
                 read.span,
                 f"the secret `{read.text}` would be stored as `{target}`, and so in the event log",
-                "do not keep it: let the task that needs it read it, through `auth`, a header or a connection input",
+                "do not store it: let the task that needs it read it, through `auth`, a header or a connection input",
             )

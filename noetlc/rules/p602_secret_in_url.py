@@ -13,8 +13,8 @@ class SecretInUrl(Rule):
     stops_compiler = False
     summary = "A URL or its query parameters contain a secret."
     why = (
-        "URLs are written down everywhere: in the server's access log, in every proxy on the way, in error messages. "
-        "A secret in one of them has to be taken for public."
+        "URLs are recorded in access logs, in proxies and in error messages. A secret in a URL must be considered "
+        "public."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -16,8 +16,8 @@ class InterpolatedSql(Rule):
     severity = Severity.WARNING
     summary = "A template puts data into the text of an SQL command instead of its parameters."
     why = (
-        "A quote in a customer's name breaks the command; a malicious one rewrites it. The database cannot know what "
-        "was meant as data once it is part of the text."
+        "A quote in the data breaks the command, and malicious data can change it (SQL injection). Once data is part "
+        "of the text, the database cannot distinguish it from the command."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -47,7 +47,7 @@ class InterpolatedSql(Rule):
         parameter = _PARAMETERS.get(splice.site.task.kind if splice.site.task else "", "a parameter")
         return self.finding(
             splice.span,
-            f"`{splice.text}` becomes part of the SQL text and can change what it says",
+            f"`{splice.text}` becomes part of the SQL text and can change its meaning",
             f"write `{parameter}` in the text and give the value in `params`; for the name of a table or column, "
             "choose among literals: `{{ 'a' if … else 'b' }}`",
         )

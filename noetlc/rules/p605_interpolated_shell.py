@@ -1,4 +1,4 @@
-"""P605: data is spliced into a command that a shell reads."""
+"""P605: data is spliced into a command that a shell runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SCRIPT_OPTION = re.compile(r"-[a-z]*c")
 
 class InterpolatedShell(Rule):
     severity = Severity.WARNING
-    summary = "A template puts data into a text that a shell reads as a command."
+    summary = "A template puts data into text that a shell runs as a command."
     why = (
-        "A blank in a file name splits it into two arguments; a `;` in it starts a second command with all the rights "
-        "of the worker."
+        "A space in a file name splits it into two arguments; a `;` in it starts a second command with all the "
+        "permissions of the worker (shell injection)."
     )
     example = """
       - step: pack
@@ -42,14 +42,14 @@ class InterpolatedShell(Rule):
         as_list = "" if splice.site.input == "cmds" else '; or write the command as a list: `[program, "{{ … }}"]`'
         return self.finding(
             splice.span,
-            f"`{splice.text}` becomes part of a text that a shell reads, and can change the command",
+            f"`{splice.text}` becomes part of a shell command, and can change it",
             'give it in `env: {NAME: "{{ … }}"}` and write `"$NAME"` in the command' + as_list,
         )
 
     def _script(self, splice: Splice) -> Finding:
         return self.finding(
             splice.span,
-            f"`{splice.text}` becomes part of a script that a shell reads, and can change it",
+            f"`{splice.text}` becomes part of a shell script, and can change it",
             'give it as an argument: `[sh, -c, \'gzip "$1"\', sh, "{{ … }}"]`',
         )
 

@@ -14,8 +14,8 @@ class InterpolatedCode(Rule):
     severity = Severity.WARNING
     summary = "A template puts data into the source of a `python` task instead of its `args`."
     why = (
-        "A quote or a line break in the data is a syntax error at best; at worst the data is code and runs. And every "
-        "value makes another program, which nobody has tested."
+        "A quote or a line break in the data is a syntax error at best; at worst the data runs as code (code "
+        "injection)."
     )
     example = """
       - step: greet

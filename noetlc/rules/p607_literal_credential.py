@@ -20,7 +20,7 @@ _CREDENTIAL_KEY = re.compile(
 _PAGING_KEY = re.compile(
     r"(?:.*_)?(?:page|pagination|next|prev|sync|delta|continuation|cursor|resume|start|stop|end|idempotency)_token"
 )
-"""Tokens of another sort: marks in a list of pages."""
+"""Tokens that are not credentials: page tokens."""
 
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey)\s+", re.IGNORECASE)
 _STAND_IN = re.compile(
@@ -70,7 +70,7 @@ _TITLES = {
 
 
 class _Literal(NamedTuple):
-    """A value as it is written, and the key that it stands under; no key where the key says nothing."""
+    """A value as it is written, and its key; no key where the key has no meaning."""
 
     key: str
     scalar: Scalar
@@ -80,8 +80,8 @@ class LiteralCredential(Rule):
     severity = Severity.WARNING
     summary = "A password, token or key is written into the playbook."
     why = (
-        "A playbook is copied into the catalogue, into version control and into bundles; every reader of one of them "
-        "has the credential, and changing it means changing the playbook."
+        "A playbook is copied into the catalogue, into version control and into bundles. Everyone who can read one of "
+        "them has the credential, and rotating it means changing the playbook."
     )
     example = """
     - - step: load
@@ -148,7 +148,7 @@ def _literals(model: Model) -> Iterator[_Literal]:
 
 
 def _declared_as_open(view: TaskView) -> frozenset[str]:
-    """Return the inputs of which the kind says that they hold no secret, whatever they are called."""
+    """Return the inputs that the kind declares as not secret, whatever their names are."""
     kind = find_kind(view.kind) if view.kind else None
     return frozenset(item.name for item in kind.inputs if not item.takes_secret) if kind else frozenset()
 

@@ -1,4 +1,4 @@
-"""P608: a secret travels over plain HTTP."""
+"""P608: a secret is sent over plain HTTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"\s*(http://)(?!localhost\b|127\.|\[::1\]|0\.0\.0\.0\b)", r
 class SecretOverHttp(Rule):
     severity = Severity.WARNING
     summary = "A task sends a credential to a URL that begins with `http://`."
-    why = "Without TLS everybody on the way can read the credential, and use it until it is revoked."
+    why = "Without TLS everyone on the network path can read the credential, and use it until it is revoked."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook
@@ -61,7 +61,7 @@ class SecretOverHttp(Rule):
         fix = Fix("write `https://`", (Edit(scheme, "https://"),), safe=False) if is_literal else None
         return self.finding(
             at,
-            "the task's credential goes over plain HTTP, where everybody on the way can read it",
+            "the task's credential is sent over plain HTTP, where everyone on the network path can read it",
             "write `https://`; only a server on the same machine needs no TLS",
             related=related,
             fix=fix,

@@ -14,9 +14,9 @@ class OtherDialect(Rule):
     severity = Severity.ERROR
     summary = "The playbook is written in another dialect of the language."
     why = (
-        "The machine runs canonical v10. Checked word by word, such a file gives dozens of findings that miss the "
-        "point; so this is the only one. `noetlc migrate` rewrites the file with its meaning, and "
-        "`noetlc lint --dialect` checks it as it is."
+        "The machine runs canonical v10. Checked as v10, such a file would give dozens of misleading findings; so this "
+        "is the only one. `noetlc migrate` rewrites the file with its meaning, and `noetlc lint --dialect` checks it "
+        "as it is."
     )
     example = """
       - step: fetch

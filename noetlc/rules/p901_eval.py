@@ -35,7 +35,7 @@ class Eval(Rule):
         for entry in old_evals(model):
             yield self.finding(
                 entry.key.span,
-                "`eval` is of the older dialect: a task's outcome is handled by `spec.policy.rules`",
+                "`eval` belongs to the older dialect: a task's outcome is handled by `spec.policy.rules`",
                 "write each entry as a rule, `{when: …, then: {do: …}}`, and the last as `{else: {then: {do: …}}}`",
                 fix=migration_fix(model),
             )

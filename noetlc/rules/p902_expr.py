@@ -43,4 +43,6 @@ class Expr(ClaimRule):
         return self._expr(problem.span, fix=rename_to_when(model, problem.span))
 
     def _expr(self, span: Span, help: str = "write `when`", fix: Fix | None = None) -> Finding:
-        return self.finding(span, "`expr` is of the older dialect: the word for a condition is `when`", help, fix=fix)
+        return self.finding(
+            span, "`expr` belongs to the older dialect: the word for a condition is `when`", help, fix=fix
+        )

@@ -35,7 +35,7 @@ class NextMode(Rule):
                     mode = entry.value.text if isinstance(entry.value, Scalar) and entry.value.text else "…"
                     yield self.finding(
                         entry.key.span,
-                        "`next_mode` is of the older dialect: how many arcs fire is said by the router",
+                        "`next_mode` belongs to the older dialect: the router sets how many arcs fire",
                         f"write `next: {{spec: {{mode: {mode}}}, arcs: […]}}`",
                         fix=migration_fix(model),
                     )

@@ -30,7 +30,7 @@ class Pipe(ClaimRule):
         for entry in old_inputs(model, "pipe"):
             yield self.finding(
                 entry.key.span,
-                "`pipe` is of an older dialect: a task holds no other tasks",
+                "`pipe` belongs to an older dialect: a task holds no other tasks",
                 _HELP,
                 fix=migration_fix(model),
             )
@@ -38,7 +38,7 @@ class Pipe(ClaimRule):
     def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
-            "`pipe` is of an older dialect: a step's tasks stand under `tool`",
+            "`pipe` belongs to an older dialect: a step's tasks are under `tool`",
             _HELP,
             fix=migration_fix(model),
         )

@@ -9,9 +9,7 @@ from noetlc.syntax.span import Problem
 class Case(ClaimRule):
     severity = Severity.ERROR
     summary = "A step has `case`, as earlier drafts of the language did."
-    why = (
-        "Nothing reads `case`: its conditions would not be tested, and the step would go on as if they were not there."
-    )
+    why = "Nothing reads `case`: its conditions would not be tested, and the step would continue without them."
     example = """
       - step: start
         tool: {kind: noop}
@@ -31,7 +29,7 @@ class Case(ClaimRule):
     def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
-            "`case` is of an older dialect: a step has no cases",
+            "`case` belongs to an older dialect: a step has no cases",
             "write what leads to other steps as `next: {arcs: [{step: …, when: …}]}`, what reacts to "
             "an outcome as `spec.policy.rules` of the task, and what picks tasks as `choose` under `tool`",
             fix=migration_fix(model),

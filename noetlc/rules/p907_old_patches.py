@@ -16,7 +16,7 @@ _INSTEAD = {
 class OldPatches(ClaimRule):
     severity = Severity.ERROR
     summary = "A policy rule writes with `set_vars`, `set_shared` or `set_prev`, as the older dialect did."
-    why = "There is no state by these names any more: what is written there is gone, and readers find nothing."
+    why = "This state does not exist any more: what is written there is lost, and its readers get undefined values."
     example = """
       - step: count
         tool:
@@ -35,7 +35,7 @@ class OldPatches(ClaimRule):
     def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(
             problem.span,
-            f"`{problem.key}` is of the older dialect: a rule writes with `set_iter` and `set_ctx`",
+            f"`{problem.key}` belongs to the older dialect: a rule writes with `set_iter` and `set_ctx`",
             _INSTEAD[problem.key],
             fix=migration_fix(model),
         )

@@ -8,8 +8,8 @@ from noetlc.syntax.span import Problem
 
 class BackoffFixed(ClaimRule):
     severity = Severity.ERROR
-    summary = "A retry says `backoff: fixed`, as the older dialect did, or another word that is no backoff."
-    why = "The word for waiting equally long each time is `none`; an unknown one leaves the pause between retries open."
+    summary = "A retry has `backoff: fixed`, as in the older dialect, or another unknown backoff."
+    why = "The word for a constant delay is `none`; with an unknown one the delay between retries is undefined."
     example = """
       - step: fetch
         tool:
@@ -34,7 +34,7 @@ class BackoffFixed(ClaimRule):
             return self.finding(problem.span, problem.message, problem.help)
         return self.finding(
             problem.span,
-            "`backoff: fixed` is of the older dialect: a delay that stays the same is `none`",
+            "`backoff: fixed` belongs to the older dialect: a delay that stays the same is `none`",
             "write `backoff: none`, with the same `delay`",
             fix=Fix("write `none`", (Edit(problem.span, "none"),), safe=True),
         )

@@ -16,7 +16,7 @@ _SINK = "sink"
 class Sink(ClaimRule):
     severity = Severity.ERROR
     summary = "A task has `kind: sink`, or a step or task has a `sink` or `save` block."
-    why = "There is no such tool and no such block: the data would be computed and then thrown away."
+    why = "There is no such tool and no such block: the data would be computed and then discarded."
     example = """
     - - step: load
     -   tool:

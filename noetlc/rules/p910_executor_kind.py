@@ -12,7 +12,7 @@ from noetlvm.limits import PROFILES
 class ExecutorKind(ClaimRule):
     severity = Severity.ERROR
     summary = "`executor` names its profile as `kind`, as the older dialect did."
-    why = "The profile would not be read, and the playbook would run where the default puts it."
+    why = "The profile would be ignored, and the playbook would run with the default one."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook
@@ -32,7 +32,7 @@ class ExecutorKind(ClaimRule):
         value = mapping.get("kind") if mapping else None
         if isinstance(value, Scalar) and value.text not in PROFILES:
             names = " or ".join(f"`profile: {name}`" for name in PROFILES)
-            message = f"`executor.kind` has no effect, and `{value.text}` is no profile"
+            message = f"`executor.kind` has no effect, and `{value.text}` is not a profile"
             help = f"remove it, or write {names}"
             return self.finding(problem.span, message, help, severity=Severity.WARNING)
         return self.finding(

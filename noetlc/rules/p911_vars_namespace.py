@@ -16,7 +16,7 @@ _VARS = "vars"
 class VarsNamespace(ClaimRule):
     severity = Severity.ERROR
     summary = "A template reads `vars`, or a step has a `vars` block, as the older dialect did."
-    why = "Nothing is called `vars` any more: the value is undefined, and the task that needs it fails."
+    why = "`vars` does not exist any more: the value is undefined, and the task that needs it fails."
     example = """
       - step: fetch
         tool:
@@ -53,7 +53,7 @@ class VarsNamespace(ClaimRule):
         is_plain = model.source.text[place.start : place.end] == _VARS
         return self.finding(
             place,
-            "`vars` is of the older dialect: a step has no state of its own",
+            "`vars` belongs to the older dialect: a step has no state of its own",
             f"write `{scope}`, and `set_{scope}` where the value is set",
             fix=Fix(f"read it from `{scope}`", (Edit(place, scope),), safe=False) if is_plain else None,
         )

@@ -296,7 +296,7 @@ def _read_tables(path: Path) -> Grammar | None:
 
 
 def _save_tables(path: Path, tables: dict[str, Any]) -> None:
-    """Write through a temporary file so that a reader never sees half of it; a read-only cache is no error."""
+    """Write through a temporary file so that a reader never sees half of it; a read-only cache is not an error."""
     import tempfile
 
     try:

@@ -1,7 +1,7 @@
 """Cuts template text into pieces: text, comments and raw blocks, opening marks, and the tokens between marks.
 
 The patterns of tokens are the terminals of `grammar/expression.lark`; what is written here is how Jinja2 finds its
-way between text and marks. The lexer never fails: what is no token becomes one of the `Trouble` tokens, and each
+way between text and marks. The lexer never fails: what is not a token becomes one of the `Trouble` tokens, and each
 stretch between marks ends with a token that says how. It must not decide what a mistake means.
 """
 

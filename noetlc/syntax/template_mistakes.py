@@ -63,7 +63,7 @@ _WORTH_NAMING = (*_CLOSERS, "COMMA", "COLON", "EQUAL", *_MARKS)
 
 
 _HELP_AFTER = {
-    "DOT": "write the attribute's name, or `value['text']` for a key that is no name",
+    "DOT": "write the attribute's name, or `value['text']` for a key that is not a name",
     "VBAR": "write the filter's name, as in `value | default('none')`",
     "IS": "write the test's name, as in `value is defined`",
     "NOT": "write `not in`, or `and not` to join two conditions",

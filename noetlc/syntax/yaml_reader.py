@@ -54,7 +54,7 @@ def plain_value(text: str) -> ScalarValue:
 
 
 def tagged_value(tag: str, text: str) -> ScalarValue:
-    """Return the value of a scalar with a core tag; raise ValueError where the text is no such value."""
+    """Return the value of a scalar with a core tag; raise ValueError where the text is not such a value."""
     if tag == _STRING_TAG:
         return text
     value = plain_value(text)
@@ -105,7 +105,7 @@ class _UnreadableError(Exception):
 
 
 def decode(data: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> tuple[str, Problem | None]:
-    """Return a file's text, and why it is not all of it where the bytes are no acceptable UTF-8."""
+    """Return a file's text, and why it is incomplete where the bytes are not valid UTF-8."""
     if len(data) > limits.document_bytes_max:
         return "", _too_large(Span(0, 0), f"the document has more than {limits.document_bytes_max:,} bytes")
     try:

@@ -27,7 +27,7 @@ class BundleError(Exception):
 
 
 class MalformedBundleError(BundleError):
-    """The bytes are no bundle that this version can decode; codes begin with M."""
+    """The bytes are not a bundle that this version can decode; codes begin with M."""
 
 
 class InvalidBundleError(BundleError):

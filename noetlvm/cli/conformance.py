@@ -90,7 +90,7 @@ def _suite(folder: str | None) -> Suite:
     from noetlvm.conformance.suite import Suite
 
     if folder is not None and not (Path(folder) / "requirements.csv").is_file():
-        raise CommandError(f"{folder} is no conformance suite: it has no requirements.csv")
+        raise CommandError(f"{folder} is not a conformance suite: it has no requirements.csv")
     found = Suite.found() if folder is None else Suite(Path(folder))
     if found is None:
         raise CommandError("no conformance suite is installed: give --suite DIR")

@@ -47,7 +47,7 @@ def dev(
     """
     playbooks = Path(folder)
     if not playbooks.is_dir():
-        raise CommandError(f"{folder} is no folder")
+        raise CommandError(f"{folder} is not a folder")
     state = playbooks / STATE
     state.mkdir(mode=0o700, exist_ok=True)
     store = f"sqlite:{state / 'dev.db'}"

@@ -25,7 +25,7 @@ def server_and_token(server: str | None, token_file: str | None) -> tuple[str, s
     if not url:
         raise CommandError(f"which server? Give --server URL, or set {SERVER}")
     if not url.startswith(("http://", "https://")):
-        raise CommandError(f"`{url}` is no URL of a server: it begins with http:// or https://")
+        raise CommandError(f"`{url}` is not the URL of a server: it must begin with http:// or https://")
     return url, _token(token_file)
 
 

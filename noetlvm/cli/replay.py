@@ -79,7 +79,7 @@ def _stored(reader: StoreReader, row: Execution) -> Bundle:
     try:
         return Bundle.of(data)
     except BundleError as error:
-        raise CommandError(f"{row.bundle} is no bundle that can run: {error}") from None
+        raise CommandError(f"{row.bundle} is not a bundle that can run: {error}") from None
 
 
 # ---- comparing

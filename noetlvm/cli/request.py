@@ -115,7 +115,7 @@ class _DataError(Exception):
 
 
 def _no_number(word: str) -> Any:
-    raise _DataError(f"`{word}` is no JSON; write null, or a text")
+    raise _DataError(f"`{word}` is not JSON; write null, or a text")
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _set(payload: dict[str, Any], setting: str) -> None:
     for outer in around:
         inner = place.setdefault(outer, {})
         if not isinstance(inner, dict):
-            raise CommandError(f"--set {setting}: `{outer}` is no mapping, so nothing can be set in it")
+            raise CommandError(f"--set {setting}: `{outer}` is not a mapping, so nothing can be set in it")
         place = inner
     place[name] = _value(text)
 

@@ -84,7 +84,7 @@ def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     try:
         return Bundle.of(data)
     except BundleError as error:
-        raise RefusedPlaybookError(f"{files[0]} is no bundle that can run: {error}") from None
+        raise RefusedPlaybookError(f"{files[0]} is not a bundle that can run: {error}") from None
 
 
 class RefusedPlaybookError(CommandError):

@@ -110,7 +110,7 @@ def _save(campaign: Campaign, path: Path) -> None:
 def _range(text: str) -> tuple[int, int | None]:
     found = _SEEDS.fullmatch(text)
     if found is None:
-        raise CommandError(f"`--seeds {text}` is no range; write for instance `--seeds 100..199`")
+        raise CommandError(f"`--seeds {text}` is not a range; write for instance `--seeds 100..199`")
     first, last = int(found[1]), int(found[2]) if found[2] else None
     if last is not None and last < first:
         raise CommandError(f"`--seeds {text}` is empty: the second number is less than the first")
@@ -122,5 +122,5 @@ def _seconds(text: str | None) -> float | None:
         return None
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise CommandError(f"`--for {text}` is no duration; write for instance `--for 30m` or `--for 8h`")
+        raise CommandError(f"`--for {text}` is not a duration; write for instance `--for 30m` or `--for 8h`")
     return int(found[1]) * _UNITS[found[2]]

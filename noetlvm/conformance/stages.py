@@ -122,7 +122,7 @@ def _canon(case: Case, implementation: Implementation, _folder: Path) -> Iterato
         if implementation.call("canon", str(expected)).out != expected.read_text(encoding="utf-8"):
             yield "canonical text does not come out as it is"
     except CompilationError as error:
-        yield f"what it prints is no YAML: {error}"
+        yield f"what it prints is not YAML: {error}"
 
 
 def _compile(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:

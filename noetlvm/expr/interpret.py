@@ -128,7 +128,7 @@ class _Machine:
         return self.texts[-1]
 
     def goto(self, target: int) -> None:
-        self.check(0 <= target < len(self.code), "the target is no instruction")
+        self.check(0 <= target < len(self.code), "the target is not an instruction")
         self.following = target
 
     def round(self, end: int) -> None:

@@ -29,7 +29,7 @@ def _is_short(value: object) -> bool:
 
 
 class UnstructuredError(Exception):
-    """The code is no nest of blocks, or nests too deeply; the interpreter runs it."""
+    """The code is not structured in blocks, or nests too deeply; the interpreter runs it."""
 
 
 class StatementNeededError(Exception):

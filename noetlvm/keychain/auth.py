@@ -33,7 +33,7 @@ def _in_scheme(entry: Any, use: AuthUse) -> Any:
     if use.scheme in _BASIC and not isinstance(entry, Mapping):
         user, colon, password = str(entry).partition(":")
         if not colon:
-            raise ShapeError(f"the keychain entry `{use.entry}` is no `user:password`")
+            raise ShapeError(f"the keychain entry `{use.entry}` is not `user:password`")
         return {"username": user, "password": password}
     return entry
 
@@ -60,7 +60,7 @@ def http_headers(entry: Any) -> dict[str, str]:
         return {"Authorization": f"Basic {b64encode(pair).decode()}"}
     if parts.get("value"):
         return {str(parts.get("header") or API_KEY_HEADER): str(parts["value"])}
-    raise ShapeError("for HTTP it must be a text, or have `token`, `username` and `password`, or `header` and `value`")
+    raise ShapeError("for HTTP it must be text, or have `token`, `username` and `password`, or `header` and `value`")
 
 
 def postgres_parts(entry: Any) -> dict[str, Any]:

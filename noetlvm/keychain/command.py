@@ -52,7 +52,7 @@ class Command:
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:
-            reason = getattr(problem, "strerror", None) or "it is no command"
+            reason = getattr(problem, "strerror", None) or "it is not a command"
             raise ProviderError(f"the command `{self._argv[0]}` cannot be run: {reason}") from None
         with process:
             try:

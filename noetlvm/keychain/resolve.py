@@ -116,7 +116,7 @@ def _entry(credential: KeychainEntry, shape: SecretForm, options: Options) -> An
         return shaped(found, shape)
     except ShapeError as problem:
         raise MissingEntryError(
-            f"the keychain entry `{credential.name}` is no `{credential.kind}`: {problem}"
+            f"the keychain entry `{credential.name}` is not valid as `{credential.kind}`: {problem}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The forms that secrets have, by the `kind` that declares them: their parts, and which of these are no secret.
+"""The forms that secrets have, by the `kind` that declares them: their parts, and which of these are not secret.
 
 A shape says nothing about where its parts come from.
 """
@@ -18,7 +18,7 @@ class SecretForm(NamedTuple):
     """None: one text, or whatever the source has."""
     needs: tuple[str, ...] = ()
     public: frozenset[str] = frozenset()
-    """Parts that are no secret: masking `localhost` in every result would protect nothing."""
+    """Parts that are not secret: masking `localhost` in every result would protect nothing."""
     other_names: Mapping[str, str] = {}
     single: str = ""
     """The part that a single text stands for."""
@@ -69,7 +69,7 @@ def shaped(found: Any, shape: SecretForm) -> Any:
     if not shape.fields:
         return found
     if isinstance(found, list):
-        raise ShapeError("it must be a text or a mapping, not a list")
+        raise ShapeError("it must be text or a mapping, not a list")
     if not isinstance(found, Mapping):
         found = _parts(str(found), shape)
     parts = {shape.other_names.get(name, name): value for name, value in found.items()}
@@ -78,7 +78,7 @@ def shaped(found: Any, shape: SecretForm) -> Any:
         raise ShapeError(f"it has no {' and no '.join(f'`{name}`' for name in missing)}")
     for name in shape.fields:
         if isinstance(parts.get(name), Mapping | list):
-            raise ShapeError(f"its `{name}` must be a text")
+            raise ShapeError(f"its `{name}` must be text")
     if shape.fields == (shape.single,):
         return parts[shape.single]  # whatever stands beside it: a kind has one form, so that templates can rely on it
     if shape.is_url and "port" in parts:
@@ -149,4 +149,4 @@ def _port(written: Any) -> int:
     try:
         return int(written)
     except (TypeError, ValueError):
-        raise ShapeError("its `port` is no number") from None
+        raise ShapeError("its `port` is not a number") from None

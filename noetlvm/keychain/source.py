@@ -45,7 +45,7 @@ def text_setting(settings: Mapping[str, Any], name: str) -> str | None:
     value = settings.get(name)
     if value is None or (isinstance(value, str) and value):
         return value
-    raise ProviderError(f"`{name}` must be a text that is not empty")
+    raise ProviderError(f"`{name}` must be text that is not empty")
 
 
 class Environment:

@@ -47,7 +47,7 @@ TESTS = table(
 REJECTED_TESTS: dict[str, str] = {
     # Data is never callable, so the answer would be a constant.
     "callable": "data is never callable; test what it is: `is mapping`, `is string`, `is defined`",
-    # Tests for a type of Jinja2's that is no value of the language.
+    # Tests for a type of Jinja2's that is not a value of the language.
     "escaped": "text here carries no HTML mark; escape where it is used, with `| escape`",
     # Both test what the implementation offers, not what the data is; a bundle would answer differently elsewhere.
     "filter": "the set of filters is fixed; lint says if one is unknown",

@@ -63,7 +63,7 @@ def is_key(text: str) -> bool:
 def require_key(key: str) -> str:
     """Return a key. Raises ResultMissingError for a text that cannot be one."""
     if not is_key(key):
-        raise ResultMissingError(f"{key!r} is no key of a result: a key has 64 hexadecimal digits")
+        raise ResultMissingError(f"{key!r} is not the key of a result: a key has 64 hexadecimal digits")
     return key
 
 

@@ -354,7 +354,7 @@ class _LogModel:
         run = self._open_run(event)
         if run is not None:
             known = [label for label, _ in tasks_in(run.step)]
-            self._expect(event.label in known, "labels", f"`{event.label}` is no task of `{run.step['step']}`")
+            self._expect(event.label in known, "labels", f"`{event.label}` is not a task of `{run.step['step']}`")
             ended = event.iteration in run.ended
             self._expect(not ended, "iterations", f"{event.name} follows the end of iteration {event.iteration}")
         return run

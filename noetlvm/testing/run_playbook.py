@@ -62,7 +62,7 @@ def _finished(run: Coroutine[Any, Any, RunResult]) -> RunResult:
 
 def _action(text: str) -> Action:
     if text not in CONTROLS:
-        raise ScriptError(f"`{text}` is no control; there are {', '.join(CONTROLS)}")
+        raise ScriptError(f"`{text}` is not a control; there are {', '.join(CONTROLS)}")
     return cast("Action", text)
 
 

@@ -139,7 +139,7 @@ def _bulk(text: str, _call: CallTool) -> Outcome:
 
 
 def _unencodable(_text: str, _call: CallTool) -> Outcome:
-    """Give what is no data."""
+    """Return a value that is not data."""
     return ok(object())
 
 

@@ -374,7 +374,7 @@ class Pools:
         return Instruction(opcode, tuple(operands))
 
     def _fail_where_it_breaks(self, at: int, end: int, area: Area) -> NoReturn:
-        """Report the first bytes that are no instruction."""
+        """Report the first bytes that are not an instruction."""
         reader, pattern = self.reader, _INSTRUCTION[area]
         while word := pattern.match(reader.data, at, end):
             at = word.end()

@@ -65,7 +65,7 @@ class MalformedCode(StrEnum):
 
 
 MALFORMED: dict[MalformedCode, str] = {
-    MalformedCode.NOT_A_BUNDLE: "The file is no bundle.",
+    MalformedCode.NOT_A_BUNDLE: "The file is not a bundle.",
     MalformedCode.NEWER_FORMAT: "The bundle's format is another than this version reads.",
     MalformedCode.NEWER_INSTRUCTIONS: "The bundle's instruction set is another than this version runs.",
     MalformedCode.RESERVED: "A reserved byte is not zero.",

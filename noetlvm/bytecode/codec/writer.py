@@ -12,7 +12,7 @@ from noetlvm.bytecode.limits import BIG_INTEGER_CHARS_MAX, DEPTH_MAX, TEXT_BYTES
 
 
 class EncodingError(ValueError):
-    """The program cannot be written: it breaks a limit of the format, or holds what is no value of the language."""
+    """The program cannot be encoded: it breaks a limit of the format, or has a value that is not of the language."""
 
 
 def array(items: Sequence[bytes]) -> bytes:
@@ -70,7 +70,7 @@ def varint(result: bytearray, number: int) -> None:
 def _big_integer(item: object) -> object:
     """Write what msgpack has no type for: an integer beyond 64 bits, and nothing else."""
     if type(item) is not int:
-        raise EncodingError(f"{item!r:.80} is no value of the language")
+        raise EncodingError(f"{item!r:.80} is not a value of the language")
     # By its bits first: making the digits of a huge integer is what the limit is there to avoid.
     digits = str(item) if item.bit_length() < 4 * BIG_INTEGER_CHARS_MAX else ""
     if not 0 < len(digits) <= BIG_INTEGER_CHARS_MAX:
@@ -89,7 +89,7 @@ def _checked(item: object, depth: int) -> object:
     if type(item) is str:
         return _checked_length(item)
     if type(item) is bytes:
-        raise EncodingError("bytes are no value of the language")
+        raise EncodingError("bytes are not a value of the language")
     return math.nan if isinstance(item, float) and math.isnan(item) else item
 
 

@@ -15,7 +15,7 @@ INVALID: dict[str, str] = {
     "V001": "an instruction belongs to the other machine",
     "V002": "an instruction has too few or too many operands",
     "V003": "an operand is not of its kind",
-    "V004": "a target is no instruction of the code",
+    "V004": "a target is not an instruction of the code",
     "V005": "a slot is not one of those declared",
     "V006": "a word is not in the instruction set's table",
     "V007": "there is no code",

@@ -31,7 +31,7 @@ def test_a_page_has_the_reason_and_both_examples(noetlc: Noetlc, wanted: str) ->
 
 @pytest.mark.parametrize(
     ("code", "meaning"),
-    [("C002", "have the same path"), ("m001", "no bundle"), ("V039", "must end with TRUTH")],
+    [("C002", "have the same path"), ("m001", "not a bundle"), ("V039", "must end with TRUTH")],
 )
 def test_codes_of_the_compiler_and_of_bundles_are_explained(noetlc: Noetlc, code: str, meaning: str) -> None:
     answer = noetlc("explain", code)

@@ -110,19 +110,19 @@ def test_an_ignore_that_silences_nothing_is_a_note_with_a_fix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"),
+    ("text", "corrected"),
     [
         ("x:\n  # noetlc: ignore[P103]\n  a: 1\n", "x:\n  a: 1\n"),
         ("a: bad # noetlc: ignore[P103,P501]\n", "a: bad # noetlc: ignore[P103]\n"),
         ("a: 1 # noetlc: ignore", "a: 1"),
     ],
 )
-def test_the_fix_takes_away_what_is_idle_and_no_more(text: str, mended: str) -> None:
+def test_the_fix_takes_away_what_is_idle_and_no_more(text: str, corrected: str) -> None:
     found = [finding(text, "bad")] if "bad" in text else []
     (unused,) = apply_ignores(found, ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
     assert unused.fix is not None
     assert unused.fix.safe
-    assert apply_edits(text, unused.fix.edits) == mended
+    assert apply_edits(text, unused.fix.edits) == corrected
 
 
 def test_a_reason_somebody_wrote_is_not_deleted() -> None:
@@ -145,8 +145,8 @@ def test_the_note_itself_can_be_silenced() -> None:
     [
         ("# noetlc: ignore P103", "ignore[CODE]"),
         ("# noetlc: ignor[P103]", "ignore[CODE]"),
-        ("# noetlc: ignore[unknown-step]", "`unknown-step` is no rule code"),
-        ("# noetlc: ignore[]", "is no rule code"),
+        ("# noetlc: ignore[unknown-step]", "`unknown-step` is not a rule code"),
+        ("# noetlc: ignore[]", "is not a rule code"),
     ],
 )
 def test_a_comment_that_is_not_understood_silences_nothing_and_says_so(comment: str, hint: str) -> None:

@@ -21,7 +21,7 @@ HTTP = "- step: a\n  tool:\n    - get: {kind: http, url: 'https://example.org', 
     ("spec", "help"),
     [
         ("{«timeuot: 5}", "did you mean `timeout`?"),
-        ("{«priority: 3}", "`http` obeys `timeout`"),
+        ("{«priority: 3}", "`http` has `timeout`"),
         ("{«headers: {a: b}}", "it is an input: move it out of `spec`"),
     ],
 )

@@ -281,7 +281,7 @@ def test_words(frame: str, value: str, code: str, message: str, help: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("frame", "value", "code", "mended"),
+    ("frame", "value", "code", "corrected"),
     [
         (INPUT, '"{{ ctx.x | uper }}"', "P202", '"{{ ctx.x | upper }}"'),
         (INPUT, "\"{{ ctx.x | map('uper') }}\"", "P202", "\"{{ ctx.x | map('upper') }}\""),
@@ -299,10 +299,10 @@ def test_words(frame: str, value: str, code: str, message: str, help: str) -> No
         (GUARD, '"{{ outcome.stats }}"', "P216", '"{{ outcome.status }}"'),
     ],
 )
-def test_fixes_mend_and_ask_first(frame: str, value: str, code: str, mended: str) -> None:
+def test_fixes_mend_and_ask_first(frame: str, value: str, code: str, corrected: str) -> None:
     text = frame.format(value)
     (finding,) = lint(text, code)
-    assert fixed(text, finding) == steps(frame.format(mended))
+    assert fixed(text, finding) == steps(frame.format(corrected))
     assert lint(fixed(text, finding), code) == []
     assert finding.fix is not None
     assert not finding.fix.safe

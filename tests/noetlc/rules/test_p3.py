@@ -70,9 +70,9 @@ def executor(limits: str) -> str:
             "a hook of `task_1`",
         ),
         ("P305", task("{do: fail, «set_iter: {a: 1}}"), "`get` writes `set_iter`, and step `fetch` has no loop"),
-        ("P306", task("{do: «jump}"), "does not say where to"),
+        ("P306", task("{do: «jump}"), "has no target"),
         ("P307", task("{do: «retry}"), "at most 3 times"),
-        ("P308", task("{do: retry, attempts: «0}"), "no run at all"),
+        ("P308", task("{do: retry, attempts: «0}"), "allows no run"),
         ("P308", task("{do: retry, attempts: «often}"), "must be a whole number"),
         ("P308", task("{do: retry, attempts: 2, delay: «-1}"), "not a time to wait"),
         ("P308", task("{do: retry, attempts: 2, delay: «.nan}"), "not a time to wait"),
@@ -111,12 +111,12 @@ def executor(limits: str) -> str:
             "  tool: {kind: noop}\n",
             "`mode` is `sequential` here and `parallel`",
         ),
-        ("P321", limited("{timeout_s: «0, deadline_s: «-1.5}"), "is no limit"),
-        ("P321", limited("{timeout_s: «.inf, deadline_s: «.nan}"), "is no limit"),
+        ("P321", limited("{timeout_s: «0, deadline_s: «-1.5}"), "is not a limit"),
+        ("P321", limited("{timeout_s: «.inf, deadline_s: «.nan}"), "is not a limit"),
         (
             "P321",
             executor("{max_payload_bytes: «0, max_transitions: «-1}"),
-            "is no limit",
+            "is not a limit",
         ),
     ],
 )
@@ -139,7 +139,7 @@ def test_error_is_found_at_its_place(code: str, text: str, message: str) -> None
             "- step: a\n  loop: {in: [1], iterator: x, spec: {max_in_flight: «2}}\n  tool: {kind: noop}\n",
             "not read",
         ),
-        ("P321", limited("{timeout_s: «60, deadline_s: 59.9}"), "`deadline_s: 59.9` is over before"),
+        ("P321", limited("{timeout_s: «60, deadline_s: 59.9}"), "`deadline_s: 59.9` ends earlier"),
     ],
 )
 def test_lesser_mistake_is_a_warning(code: str, text: str, message: str) -> None:
@@ -250,9 +250,9 @@ SWALLOWED = [
 
 
 @pytest.mark.parametrize("rules", SWALLOWED)
-def test_error_that_goes_on_unseen_is_found(rules: str) -> None:
+def test_an_error_that_no_rule_tests_for_is_found(rules: str) -> None:
     (finding,) = found_at_marks(policy(rules), "P314")
-    assert "no rule looks at it" in finding.message
+    assert "no rule tests for it" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -124,12 +124,12 @@ def test_circle_with_a_way_out_is_not_reported(text: str) -> None:
     [
         (task("{do: retry, attempts: «1}"), "the first run counts"),
         (task("{do: «retry, attempts: 3}", "noop"), "is a `noop`"),
-        (task("{do: «retry, attempts: 3}"), "does not look at the outcome"),
+        (task("{do: «retry, attempts: 3}"), "does not test the outcome"),
         (
             policy("- when: \"{{ outcome.status == 'ok' }}\"\n  then: {do: «retry, attempts: 3}"),
             "when it has succeeded",
         ),
-        (policy("- when: '{{ ctx.again }}'\n  then: {do: «retry, attempts: 3}"), "does not look at the outcome"),
+        (policy("- when: '{{ ctx.again }}'\n  then: {do: «retry, attempts: 3}"), "does not test the outcome"),
     ],
 )
 def test_retry_that_changes_nothing_is_found(text: str, message: str) -> None:
@@ -206,7 +206,7 @@ def test_admission_rule_that_an_earlier_one_covers_is_found() -> None:
         (pipeline("until: {when: «true, do: [{kind: noop}]}"), "runs once"),
         (pipeline("until: {when: «'{{ 1 > 2 }}', do: [{kind: noop}]}"), "never ends by itself"),
         (pipeline("«choose: []"), "has no branches"),
-        (pipeline("choose: [{when: true, then: []}, {«else: {then: []}}]"), "an earlier one takes all"),
+        (pipeline("choose: [{when: true, then: []}, {«else: {then: []}}]"), "an earlier one matches"),
     ],
 )
 def test_sugar_that_decides_nothing_is_found(text: str, message: str) -> None:
@@ -246,7 +246,7 @@ def routed(arcs: str = "", tool: str = HTTP, mode: str = "exclusive", loop: str 
 
 def test_arc_that_is_taken_after_a_failure_too_is_noted() -> None:
     (finding,) = found_at_marks(routed(), "P407")
-    assert "`a` can fail, and goes on to `b`" in finding.message
+    assert "`a` can fail, and this arc leads to `b`" in finding.message
     assert "'step.done'" in finding.help
 
 

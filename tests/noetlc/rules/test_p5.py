@@ -57,7 +57,7 @@ def reads(label: str, expression: str) -> str:
     [
         (looped(reads("one", "iter.«page")), "no task of the step sets `iter.page`"),
         (looped(reads("one", "iter.«page + 1"), sets("two", "page")), "before any task has set it"),
-        (looped(reads("one", "iter.«page"), sets("two", "page", "jump, to: one")), "not set yet on some way"),
+        (looped(reads("one", "iter.«page"), sets("two", "page", "jump, to: one")), "not set yet on some path"),
         (
             looped("choose: [{when: '{{ iter.«page }}', then: []}]", sets("two", "page")),
             "before any task has set it",
@@ -66,7 +66,7 @@ def reads(label: str, expression: str) -> str:
             looped(
                 "choose: [{when: '{{ args.a }}', then: [{" + sets("one", "page") + "}]}]", reads("two", "iter.«page")
             ),
-            "not set yet on some way",
+            "not set yet on some path",
         ),
     ],
 )

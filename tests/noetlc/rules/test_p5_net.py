@@ -28,7 +28,7 @@ def diamond(reader: str) -> str:
 
 def test_the_way_without_a_write_is_shown() -> None:
     text = diamond('{kind: http, url: "https://example.org/{{ ctx.total }}"}')
-    assert messages(text, "P510") == ["`ctx.total` is not written on the way start → report"]
+    assert messages(text, "P510") == ["`ctx.total` is not written on the path start → report"]
 
 
 def test_a_default_stands_in_for_what_is_not_written() -> None:
@@ -94,7 +94,7 @@ def test_the_way_without_the_argument_is_shown() -> None:
     - step: load
       tool: {kind: http, url: "https://example.org/{{ args.table }}"}
     """
-    assert messages(text, "P511") == ["no arc provides `args.table` on the way start → middle → load"]
+    assert messages(text, "P511") == ["no arc provides `args.table` on the path start → middle → load"]
 
 
 def test_a_reader_beside_a_writer_is_a_race() -> None:

@@ -258,10 +258,10 @@ def test_sql_parameters_may_be_data() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ('"ls {{ workload.host }}"', "a text that a shell reads"),
+        ('"ls {{ workload.host }}"', "part of a shell command"),
         ('"{{ workload.host }}"', "the whole command is taken from"),
-        ('[sh, -c, "ls {{ workload.host }}"]', "a script that a shell reads"),
-        ('[/bin/bash, -euc, "ls {{ workload.host }}", sh]', "a script that a shell reads"),
+        ('[sh, -c, "ls {{ workload.host }}"]', "part of a shell script"),
+        ('[/bin/bash, -euc, "ls {{ workload.host }}", sh]', "part of a shell script"),
     ],
 )
 def test_data_in_a_shell_command_is_found(command: str, words: str) -> None:

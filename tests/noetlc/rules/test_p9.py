@@ -96,9 +96,9 @@ def test_expr_becomes_when(text: str) -> None:
     assert place(finding, text) == position(text, "expr")
     assert finding.fix is not None
     assert finding.fix.safe
-    mended = fixed(text, finding)
-    assert mended == whole_playbook(text).replace("expr:", "when:")
-    assert errors(mended) == []
+    corrected = fixed(text, finding)
+    assert corrected == whole_playbook(text).replace("expr:", "when:")
+    assert errors(corrected) == []
 
 
 def test_expr_beside_when_is_not_renamed() -> None:
@@ -124,7 +124,7 @@ _GUARD = "when: \"{{ event.name == 'step.done' }}\""
 
 
 @pytest.mark.parametrize(
-    ("written", "mended"),
+    ("written", "corrected"),
     [
         (
             "  next:\n    - step: finish\n      args: {a: 1}\n",
@@ -167,13 +167,13 @@ _GUARD = "when: \"{{ event.name == 'step.done' }}\""
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_list_of_arcs_moves_into_a_router(written: str, mended: str, newline: str) -> None:
+def test_a_list_of_arcs_moves_into_a_router(written: str, corrected: str, newline: str) -> None:
     text = whole_playbook(routed(written)).replace("\n", newline)
     finding = only(text, "P903")
     assert finding.fix is not None
     assert not finding.fix.safe
     result = fix_text(text, lambda changed: lint(changed, "P903"), unsafe=True)
-    assert result.text == whole_playbook(routed(mended)).replace("\n", newline)
+    assert result.text == whole_playbook(routed(corrected)).replace("\n", newline)
     assert errors(result.text) == []
 
 

@@ -16,7 +16,7 @@ from noetlvm.store.interface import Execution
 
 
 def refuse(word: str) -> None:
-    raise AssertionError(f"{word} is no JSON")
+    raise AssertionError(f"{word} is not JSON")
 
 
 def test_numbers_that_json_has_no_word_for_are_null() -> None:

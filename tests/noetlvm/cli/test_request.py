@@ -24,7 +24,7 @@ BAD = [
     ("binary.json", b'{"n": "\xff"}', "binary.json is not UTF-8 text"),
     ("deep.json", b'{"n": ' + b"[" * 100_000, "deep.json is nested too deeply"),
     ("deep.yaml", b"n: " + b"[" * 100 + b"]" * 100, "deep.yaml:1:"),
-    ("nan.json", b'{"n": NaN}', "nan.json: `NaN` is no JSON"),
+    ("nan.json", b'{"n": NaN}', "nan.json: `NaN` is not JSON"),
     ("digits.json", b'{"n": ' + b"1" * 5_000 + b"}", "digits.json has a number of too many digits"),
 ]
 

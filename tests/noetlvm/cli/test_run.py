@@ -189,7 +189,7 @@ def test_a_failure_is_told_with_task_rule_input_and_line(noetlvm: Command) -> No
         (("run", "nothing.yaml"), "cannot read nothing.yaml"),
         (("run", "nothing.nbc"), "cannot read nothing.nbc"),
         (("run", "counting.yaml", "--set", "items"), "--set takes key=value"),
-        (("run", "counting.yaml", "--set", "a=1", "--set", "a.b=2"), "`a` is no mapping"),
+        (("run", "counting.yaml", "--set", "a=1", "--set", "a.b=2"), "`a` is not a mapping"),
         (("run", "counting.yaml", "--payload", "nothing.json"), "cannot read nothing.json"),
         (("run", "counting.yaml", "--payload", "counting.yaml.json"), "cannot read"),
         (("run", "counting.yaml", "--durability", "none"), "'none' is not one of 'full', 'relaxed'"),
@@ -216,7 +216,7 @@ def test_a_file_that_is_no_bundle_is_refused(noetlvm: Command, tmp_path: Path) -
     (tmp_path / "x.nbc").write_bytes(b"not a bundle")
     answer = noetlvm("run", "x.nbc")
     assert answer.code == 2
-    assert "no bundle that can run" in answer.err
+    assert "not a bundle that can run" in answer.err
 
 
 @pytest.mark.parametrize(

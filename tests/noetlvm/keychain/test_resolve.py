@@ -198,7 +198,7 @@ def test_a_bearer_token_in_a_file_is_a_text_whatever_stands_beside_it(tmp_path: 
 def test_a_part_that_is_no_text_is_refused_by_name(tmp_path: Path, kind: str, written: str) -> None:
     (tmp_path / "secrets.yaml").write_text(written)
     told = refusal(KeychainEntry("shop", kind, {}), f"file:{tmp_path / 'secrets.yaml'}")
-    assert f"`shop` is no `{kind}`: " in told
+    assert f"`shop` is not valid as `{kind}`: " in told
     assert "must be a text" in told
     assert "s3cr3t" not in told
 

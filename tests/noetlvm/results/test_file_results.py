@@ -45,7 +45,7 @@ def test_a_file_cut_short_is_written_again(tmp_path: Path) -> None:
 
 
 def test_a_key_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
-    with pytest.raises(LookupError, match="is no key"):
+    with pytest.raises(LookupError, match="is not the key"):
         FileResults(tmp_path / "results").put([("../outside", b"data")])
     assert not (tmp_path / "outside").exists()
 

@@ -77,7 +77,7 @@ def test_an_answer_that_cannot_be_read_is_reported(answer: object) -> None:
 
 
 def test_a_control_that_there_is_not_is_reported() -> None:
-    with pytest.raises(ScriptError, match="`stop` is no control; there are pause, resume, cancel"):
+    with pytest.raises(ScriptError, match="`stop` is not a control; there are pause, resume, cancel"):
         run_playbook(FETCH, {"fetch": "http 200", "save": "ok"}, controls=[(1, "stop")])
 
 

@@ -322,4 +322,4 @@ def test_large_results_live_outside_the_log(execute: Execute, api: Api) -> None:
     assert max(len(encode(recorded.event.data)) for recorded in run.events) <= INLINE_BYTES
     assert b"x" * 1000 not in (run.folder / "executions.db").read_bytes()
     results = FileResults(run.folder / "results")
-    assert any(b"x" * size in results.get(key) for key in results.keys())  # noqa: SIM118 - a store is no mapping
+    assert any(b"x" * size in results.get(key) for key in results.keys())  # noqa: SIM118 - a store is not a mapping

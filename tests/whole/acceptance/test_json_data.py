@@ -1,4 +1,4 @@
-"""Data that is no JSON is refused where it arises, before it reaches the log (audit F9)."""
+"""Data that is not JSON is refused where it arises, before it reaches the log (audit F9)."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_rows_without_a_case_are_reported_and_fail_the_run(tmp_path: Path) -> No
     [
         (["--stage", "runn"], "there is no stage `runn`"),
         (["--mode", "sqlite", "--stage", "lint"], "does not depend on the mode"),
-        (["--suite", "docs"], "docs is no conformance suite"),
+        (["--suite", "docs"], "docs is not a conformance suite"),
         (["--command", "no-such-program", "--case", "retry-then-ok"], "`no-such-program` cannot be run"),
         (["--case", "retry-then-ok", "--case", "retry-than-ok"], "did you mean `retry-then-ok`?"),
         (["--case", "retry-then-ok", "--stage", "lint"], "no case `retry-then-ok` of the stages lint"),
