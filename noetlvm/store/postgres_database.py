@@ -26,6 +26,12 @@ _ATTEMPTS = 5
 """Tries of a transaction that the database stops to resolve a deadlock."""
 _IDLE_CONNECTIONS = 8
 _CONNECT_SECONDS = 10
+_SETTINGS = SQL(
+    "SET search_path TO {}; SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; "
+    "SET random_page_cost TO 1"
+)
+"""Of a connection. The plan of a statement is made once, often while a table is empty that soon has many rows: reading
+all of it must not look cheap."""
 
 
 class PostgresDatabase:
@@ -85,7 +91,7 @@ class PostgresDatabase:
 
         return _retried(run)
 
-    def run_binary(self, statement: bytes, values: Sequence[bytes]) -> list[list[bytes | None]]:
+    def run_binary(self, statement: bytes, values: Sequence[bytes | None]) -> list[list[bytes | None]]:
         """Run a prepared statement that is a transaction of its own, straight through libpq.
 
         Values and the rows that it returns are in PostgreSQL's binary form: a write has so many values that what
@@ -131,9 +137,7 @@ class PostgresDatabase:
             if self._idle:
                 return self._idle.pop()
         connection = psycopg.connect(self.address, autocommit=True, connect_timeout=_CONNECT_SECONDS)
-        connection.execute(SQL("SET search_path TO {}").format(Identifier(self.schema)))
-        # The arrays of a write hold nothing that a plan could depend on.
-        connection.execute("SET plan_cache_mode TO force_generic_plan")
+        connection.execute(_SETTINGS.format(Identifier(self.schema)))
         return connection
 
     def _put_back(self, connection: Connection) -> None:
@@ -151,16 +155,20 @@ class _PreparedStatements:
         self._libpq = connection.pgconn
         self._names: dict[bytes, bytes] = {}
 
-    def run(self, statement: bytes, values: Sequence[bytes]) -> list[list[bytes | None]]:
+    def run(self, statement: bytes, values: Sequence[bytes | None]) -> list[list[bytes | None]]:
         """Return the rows of a statement. Raises psycopg.Error."""
-        formats = [Format.BINARY] * len(values)
         try:
-            result = _checked(self._libpq.exec_prepared(self._name(statement), values, formats, Format.BINARY))
+            result = self._execute(statement, values)
         except psycopg.errors.InvalidSqlStatementName:  # psycopg drops all of a connection after a rollback
             self._names.clear()
-            result = _checked(self._libpq.exec_prepared(self._name(statement), values, formats, Format.BINARY))
+            result = self._execute(statement, values)
         columns = range(result.nfields)
         return [[result.get_value(row, column) for column in columns] for row in range(result.ntuples)]
+
+    def _execute(self, statement: bytes, values: Sequence[bytes | None]) -> PGresult:
+        formats = [Format.BINARY] * len(values)
+        given: Any = values  # None is NULL, which the type of the parameter forgets
+        return _checked(self._libpq.exec_prepared(self._name(statement), given, formats, Format.BINARY))
 
     def _name(self, statement: bytes) -> bytes:
         name = self._names.get(statement)

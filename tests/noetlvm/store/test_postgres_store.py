@@ -68,6 +68,31 @@ def test_a_write_is_prepared_again_after_its_connection_has_dropped_its_statemen
     assert [recorded.seq for recorded in store.events("a")] == [1, 2]
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_plan_of_a_write_finds_rows_by_their_keys_though_its_tables_are_empty(
+    servers: list[PostgresStore], monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """It is made once: a plan that reads small tables whole would do so when they are large."""
+    store, statements = servers[0], list[bytes]()
+    run = store.database.run_binary
+    monkeypatch.setattr(store, "_run_binary", lambda text, values: statements.append(text) or run(text, values))
+    rows = [execution(f"e{number}") for number in range(size)]
+    commands = [QueuedCommand(row.execution_id, 1, "", 1) for row in rows]
+    born = [append(row, 0, events([1]), start_key=row.execution_id) for row in rows]
+    store.write([one._replace(opened=[command]) for one, command in zip(born, commands, strict=True)])
+    moved = [append(row, 1, events([2])) for row in rows]
+    store.write([one._replace(closed=[command]) for one, command in zip(moved, commands, strict=True)])
+    for statement in statements:
+        with store.database.connection() as connection:
+            result = connection.pgconn.exec_(b"EXPLAIN (GENERIC_PLAN) " + statement)
+        plan = [(result.get_value(row, 0) or b"").decode() for row in range(result.ntuples)]
+        assert len(plan) > 10
+        assert not [line for line in plan if "Seq Scan" in line]
+        by_command = [line for line in plan if "Index Cond" in line and "run" in line]
+        assert all("execution" in line for line in by_command)
+    assert len(statements) == 2
+
+
 # ---- several servers
 
 
