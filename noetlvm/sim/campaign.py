@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from noetlvm.bridge import CompilationError, compile_texts
 from noetlvm.data.encoding import encode
-from noetlvm.sim.checker import INVARIANTS, Violation, check
+from noetlvm.sim.checker import INVARIANTS, check
 from noetlvm.sim.faults import FAULTS
+from noetlvm.sim.log_model import Violation
 from noetlvm.sim.playbooks import text_of
 from noetlvm.sim.shrink import shrink
 from noetlvm.sim.world import History, Scenario, simulate, texts_of

@@ -21,7 +21,10 @@ GUARDS = ("", SUCCEEDED, FAILED)
 """Forms of a guard; empty: none. ROUNDS is only for arcs that lead back."""
 
 RETRYABLE = "{{ outcome.error.retryable }}"
+THREE = "{{ outcome.result == 3 }}"
+INDEX = "{{ iter.index + 1 }}"
 REDUCERS = ("sum", "max", "min", "count", "append", "last", "first")
+SUGAR = frozenset({"choose", "while", "until"})
 MAIN, CHILD = "sim/main", "sim/child"
 SECRET_NAME = "api"
 
@@ -266,7 +269,7 @@ class _Playbook:
             return {label: {"kind": "playbook", "path": CHILD, "workload": {"items": [random.randint(1, 5)]}}}
         if is_parallel and reducers and chance < 0.7:
             key = random.choice(sorted(reducers))
-            return {label: self._noop(label, set_ctx={key: "{{ iter.index + 1 }}"})}
+            return {label: self._noop(label, set_ctx={key: INDEX})}
         if not is_parallel and chance < 0.45:
             return {label: self._noop(label, set_ctx={f"flag_{random.randint(0, 2)}": random.randint(1, 9)})}
         return {label: self._call(label, rules=self._rules(is_loop=is_loop))}
@@ -291,7 +294,7 @@ class _Playbook:
             lambda: [{"when": FAILED.replace("event", "outcome"), "then": {"do": "skip"}}],
             lambda: [self._continue_on_error()],
             lambda: [
-                {"when": "{{ outcome.result == 3 }}", "then": {"do": "fail"}},
+                {"when": THREE, "then": {"do": "fail"}},
                 {"else": {"then": {"do": "break"}}},
             ],
         )

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Event
-from noetlvm.sim.checker import Violation, check_children, check_log
+from noetlvm.sim.checker import check_children
+from noetlvm.sim.log_model import Violation, check_log
 from noetlvm.sim.playbooks import Document
 from noetlvm.sim.world import StoredLog
 from noetlvm.store.interface import StoreReader

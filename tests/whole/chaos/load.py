@@ -14,7 +14,7 @@ import yaml
 from noetlvm.bridge import compile_texts
 from noetlvm.client import Client, ServiceError
 from noetlvm.conformance.cluster import Cluster
-from noetlvm.sim.checker import Violation
+from noetlvm.sim.log_model import Violation
 from noetlvm.store.interface import StoreReader
 from tests.whole.chaos.histories import Ending, Tracked, check
 

@@ -8,27 +8,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 
 from noetlvm.bridge import compile_texts, compile_valid
-from noetlvm.data.event import Recorded
-from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.machine import fold
 from noetlvm.machine.state import State
 from noetlvm.sim.campaign import Campaign, SeedResult, failure_text, reproduction, run_seed, run_seeds, shrunk
-from noetlvm.sim.checker import INVARIANTS, check
+from noetlvm.sim.checker import INVARIANTS
 from noetlvm.sim.faults import EMBEDDED, FAULTS
-from noetlvm.sim.ports import SECRET
-from noetlvm.sim.world import History, Scenario, simulate, texts_of
+from noetlvm.sim.world import Scenario, texts_of
 from tests.commands import Answer, noetlvm
 
 __all__ = ["noetlvm"]  # a fixture
 
 PLANTED_SEEDS = 60
-Damage: TypeAlias = Callable[[Recorded], list[Recorded] | None]
-"""Returns what stands in a log instead of an event; None: the event stays."""
 
 
 def sim_with_hash_seed(hash_seed: str, *options: str) -> bytes:
@@ -75,9 +69,9 @@ def test_a_planted_bug_is_found_and_shrinks_to_a_small_scenario() -> None:
 
 
 def test_the_command_exits_with_one_and_says_how_to_repeat_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from noetlvm.sim import checker
+    from noetlvm.sim import log_model
 
-    monkeypatch.setattr(checker, "EVENT_BYTES_MAX", 10)  # every event is too large now
+    monkeypatch.setattr(log_model, "EVENT_BYTES_MAX", 10)  # every event is too large now
     from noetlvm.cli.sim import sim
 
     assert sim(seeds="5..6") == 1
@@ -150,122 +144,3 @@ def test_a_range_that_is_none_is_refused(options: list[str], noetlvm: Callable[.
     done = noetlvm("sim", *options)
     assert done.code == 2
     assert options[0] in done.err
-
-
-def breaks(invariant: str, damage: Damage) -> bool:
-    """Say whether the checker sees that an invariant is broken in a log with one such damage."""
-    for seed in range(40):
-        scenario = Scenario.of(seed)
-        history = simulate(scenario)
-        for id, log in history.logs.items():
-            for at, recorded in enumerate(log.events):
-                changed = damage(recorded)
-                if changed is not None:
-                    events = [*log.events[:at], *changed, *log.events[at + 1 :]]
-                    logs = history.logs | {id: log._replace(events=events)}
-                    if invariant in {one.invariant for one in check(scenario, history._replace(logs=logs))}:
-                        return True
-    return False
-
-
-def _dropped(name: str) -> Damage:
-    return lambda recorded: [] if recorded.event.name == name else None
-
-
-def _doubled(name: str) -> Damage:
-    return lambda recorded: [recorded, recorded] if recorded.event.name == name else None
-
-
-def _with(name: str, **data: Any) -> Damage:
-    def change(recorded: Recorded) -> list[Recorded] | None:
-        event = recorded.event
-        if event.name != name or not (set(data) & set(event.data)):
-            return None
-        return [recorded._replace(event=event._replace(data=event.data | data))]
-
-    return change
-
-
-def _replaced(name: str, **fields: Any) -> Damage:
-    return lambda recorded: (
-        [recorded._replace(event=recorded.event._replace(**fields))] if recorded.event.name == name else None
-    )
-
-
-def _early(name: str) -> Damage:
-    return lambda recorded: [recorded._replace(timestamp=0.0)] if recorded.event.name == name else None
-
-
-DAMAGES: dict[str, Damage] = {
-    "dense": _dropped("step.started"),
-    "order": _doubled("playbook.processed"),
-    "token_once": _doubled("step.scheduled"),
-    "conserved": _dropped("token.rejected"),
-    "gate": _with("token.rejected", reason="denied"),
-    "run_once": _doubled("step.done"),
-    "arc_once": _with("next.evaluated", arcs=[7]),
-    "finished": _with("workflow.finished", status="strange"),
-    "leases_grow": _with("step.scheduled", lease=0),
-    "in_flight": _with("loop.started", width=99),
-    "iterations": _doubled("loop.iteration.done"),
-    "reduced": _with("ctx.patched", patch={"unknown": 1}),
-    "attempts": _doubled("task.started"),
-    "pace": _with("task.started", ts=0.0),
-    "rate": _early("loop.iteration.started"),
-    "ctx": _with("ctx.patched", patch={"unknown": 1}),
-    "paused": _dropped("execution.resumed"),
-    "sizes": _with("task.done", outcome={"result": "x" * (EVENT_BYTES_MAX + 1)}),
-    "labels": _replaced("task.started", label="unknown"),
-    "secrets": _with("task.done", outcome={"result": SECRET}),
-    "effects": lambda recorded: [] if recorded.event[0] == "task.started" and recorded.event.attempt == 2 else None,
-    "children": _doubled("child.finished"),
-}
-"""A damage of a log for each invariant that one log can break."""
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-def test_the_checker_sees_a_damaged_log(name: str) -> None:
-    assert breaks(name, DAMAGES[name])
-
-
-def _another_child(history: History) -> dict[str, Any]:
-    log = next(log for log in history.logs.values() if log.row.parent)
-    return {"logs": history.logs | {"other": log._replace(row=log.row._replace(execution_id="other"))}}
-
-
-def _unfinished(history: History) -> dict[str, Any]:
-    id, log = next(iter(history.logs.items()))
-    return {"logs": history.logs | {id: log._replace(row=log.row._replace(ended=None))}}
-
-
-OTHER_DAMAGES: list[tuple[str, Callable[[History], dict[str, Any]]]] = [
-    ("finished", _unfinished),
-    ("children", _another_child),
-    ("effects", lambda history: {"calls": [history.calls[0]._replace(seq=0)]}),
-    ("effects", lambda history: {"calls": history.calls * 20}),
-    ("requests", lambda _history: {"answers": {0: {"one", "another"}}}),
-    ("requests", lambda history: {"answers": {}, "logs": dict(list(history.logs.items())[1:])}),
-    ("secrets", lambda history: {"blobs": history.blobs | {"key": SECRET.encode()}}),
-    ("secrets", lambda _history: {"log_lines": [f"it fails: {SECRET}"]}),
-    ("snapshots", lambda history: {"unlike_snapshots": [next(iter(history.logs))]}),
-    ("replay", lambda history: {"differences": {next(iter(history.logs)): 3}}),
-    ("alive", lambda _history: {"failures": [("server 0", KeyError("run"))]}),
-    ("progress", lambda _history: {"left": ["a command is open"]}),
-]
-"""What else of a history breaks an invariant."""
-
-
-@pytest.mark.parametrize(("name", "damage"), OTHER_DAMAGES)
-def test_the_checker_sees_a_damaged_history(name: str, damage: Callable[[History], dict[str, Any]]) -> None:
-    for seed in range(20):  # one with a child
-        scenario = Scenario.of(seed)
-        history = simulate(scenario)
-        if any(log.row.parent for log in history.logs.values()):
-            changed = history._replace(**damage(history))
-            assert name in {violation.invariant for violation in check(scenario, changed)}
-            return
-    raise AssertionError("no seed has a child")
-
-
-def test_every_invariant_is_seen_to_be_broken() -> None:
-    assert set(DAMAGES) | {name for name, _ in OTHER_DAMAGES} == set(INVARIANTS)
