@@ -62,7 +62,7 @@ auth: api_token
     settings=_SETTINGS,
     takes_auth=True,
     extra="http",
-    package="aiohttp",
+    package="httptools",
     helpers=("http",),
     spellings={
         "content": "body",

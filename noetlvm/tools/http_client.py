@@ -8,37 +8,33 @@ import json
 import zlib
 from base64 import b64encode
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from aiohttp import (
-    ClientConnectorCertificateError,
-    ClientError,
-    ClientSession,
-    ClientTimeout,
-    DummyCookieJar,
-    InvalidURL,
-    NonHttpUrlClientError,
-    TCPConnector,
-)
 from yarl import URL
 
 from noetlvm import __version__
 from noetlvm.limits import HTTP_SECONDS_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.http import TIMEOUTS
+from noetlvm.tools.http_connection import (
+    Connections,
+    HttpLimits,
+    HttpRequest,
+    HttpResponse,
+    ResponseError,
+    ResponseTooLargeError,
+)
 from noetlvm.tools.inputs import InputError, as_text
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse
-
     from noetlvm.tools.call import Resources
 
 _IDEMPOTENCY_KEY = "Idempotency-Key"
 _ACCEPTED = "gzip, deflate"
-_IDLE_SECONDS = 30
-_HEADER_BYTES_MAX = 64 * 1024
-"""One header line, and one of the response's status."""
+_ALWAYS = {"Accept": "*/*", "Accept-Encoding": _ACCEPTED, "User-Agent": f"noetlvm/{__version__}"}
+_CONTENT_TYPES_CACHED = 256
 _REASON_CHARS_MAX = 500
 """Of an error message; it may quote the response."""
 _REDIRECTS_MAX = 20
@@ -55,12 +51,8 @@ _PAUSE_SECONDS = 0.1
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-amz-request-id")
 
 
-class _ResponseError(Exception):
-    """A response that cannot be used."""
-
-
-class _TooLargeError(Exception):
-    """A response is larger than a result may be."""
+class _AddressError(ValueError):
+    """A text that is no address of HTTP."""
 
 
 async def send_request(call: ToolCall, resources: Resources) -> Outcome:
@@ -79,84 +71,46 @@ async def send_request(call: ToolCall, resources: Resources) -> Outcome:
 
 async def _sent(call: ToolCall, resources: Resources) -> Outcome:
     """Send the request once, and read no more of the response than a result may hold."""
-    in_all = HTTP_SECONDS_MAX if isinstance(call.spec["timeout"], dict) else None  # a number limits the whole request
-    client = resources.get("http", _Client)
     try:
-        async with asyncio.timeout(in_all) as limit:
-            return await client.send(call)
-    except _TooLargeError:
+        return await _answer(call, resources.get("http", Connections))
+    except ResponseTooLargeError:
         return too_large("the response", TOOL_OUTPUT_BYTES_MAX)
-    except _ResponseError as problem:
+    except ResponseError as problem:
         return error("response", str(problem))
-    except (InvalidURL, NonHttpUrlClientError) as problem:
+    except _AddressError as problem:
         return error("http", f"the URL cannot be used: {problem}")
     except TimeoutError as problem:
-        late = f"the request took longer than {in_all} s" if limit.expired() else str(problem) or "no answer in time"
-        return error("timeout", late, retryable=True)
-    except (ClientError, OSError) as problem:
+        return error("timeout", str(problem), retryable=True)
+    except OSError as problem:
         return _not_answered(problem)
 
 
-class _Client:
-    """Pooled connections. Nothing else of one request is visible to the next: no cookies, no credentials."""
-
-    def __init__(self) -> None:
-        from urllib.request import getproxies
-
-        self._proxies = getproxies()
-        self._session = ClientSession(
-            connector=TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
-            cookie_jar=DummyCookieJar(),
-            auto_decompress=False,
-            headers={"User-Agent": f"noetlvm/{__version__}"},
-            skip_auto_headers=("Content-Type",),
-            max_line_size=_HEADER_BYTES_MAX,
-            max_field_size=_HEADER_BYTES_MAX,
-        )
-
-    async def send(self, call: ToolCall) -> Outcome:
-        """Send the request and follow redirects, if that is set."""
-        inputs, spec = call.inputs, call.spec
-        url, method, headers, body = _url(inputs), inputs["method"], _headers(call), _body(inputs)
-        content = _content_type(inputs, headers)
-        for _ in range(_REDIRECTS_MAX + 1):
-            async with self._session.request(
-                method,
-                url,
-                data=body,
-                headers={"Accept-Encoding": _ACCEPTED} | content | headers,
-                timeout=_timeout(spec["timeout"]),
-                allow_redirects=False,
-                ssl=spec["verify_tls"],
-                proxy=self._proxy(url),
-            ) as response:
-                target = response.headers.get("Location") if response.status in _REDIRECTS else None
-                if target is None or not spec["follow_redirects"]:
-                    return _answered(response, await _read(response))
-            next_url = _redirect(url, target)
-            if next_url.origin() != url.origin():
-                headers = {}  # they may be secret, and are meant for the first server
-            if response.status == 303 or (response.status in (301, 302) and method == "POST"):
-                method, body, content = "GET", None, {}
-            url = next_url
-        raise _ResponseError(f"more than {_REDIRECTS_MAX} redirects, the last one to {url.host}{url.path}")
-
-    def _proxy(self, url: URL) -> str | None:
-        if not self._proxies:
-            return None
-        from urllib.request import proxy_bypass
-
-        return None if proxy_bypass(url.host or "") else self._proxies.get(url.scheme)
-
-    async def close(self) -> None:
-        await self._session.close()
+async def _answer(call: ToolCall, connections: Connections) -> Outcome:
+    """Send the request and follow redirects, if that is set. No header of the task reaches another server."""
+    inputs, spec = call.inputs, call.spec
+    limits, verify_tls = _limits(spec["timeout"]), spec["verify_tls"]
+    url, method, headers, body = _url(inputs), inputs["method"], _headers(call), _body(inputs)
+    content = _content_type(inputs)
+    for _ in range(_REDIRECTS_MAX + 1):
+        request = HttpRequest(method, url, _over(_ALWAYS | content, headers), body, verify_tls)
+        response = await connections.send(request, limits)
+        target = response.headers.get("location") if response.status in _REDIRECTS else None
+        if target is None or not spec["follow_redirects"]:
+            return _answered(request, response, await _decoded_body(response))
+        next_url = _redirect(url, target)
+        if next_url.origin() != url.origin():
+            headers = {}  # they may be secret, and are meant for the first server
+        if response.status == 303 or (response.status in (301, 302) and method == "POST"):
+            method, body, content = "GET", None, {}
+        url = next_url
+    raise ResponseError(f"more than {_REDIRECTS_MAX} redirects, the last one to {url.host}{url.path}")
 
 
 # ---- the request
 
 
 def _url(inputs: dict[str, Any]) -> URL:
-    """Return the address, with the query parameters. Raises InvalidURL."""
+    """Return the address, with the query parameters. Raises _AddressError."""
     url = _checked_url(inputs["url"])
     params = _fields(inputs, "params")
     return url.extend_query(params) if params else url
@@ -166,9 +120,9 @@ def _checked_url(text: str) -> URL:
     try:
         url = URL(text)
     except ValueError as problem:
-        raise InvalidURL(text, f"{text!r}: {problem}") from None
+        raise _AddressError(f"{text!r}: {problem}") from None
     if url.scheme not in ("http", "https") or not url.host or not url.host.isprintable():
-        raise NonHttpUrlClientError(f"{text!r} is no http or https address")
+        raise _AddressError(f"{text!r} is no http or https address")
     return url
 
 
@@ -176,19 +130,23 @@ def _redirect(url: URL, target: str) -> URL:
     try:
         return _checked_url(str(url.join(URL(target))))
     except ValueError as problem:
-        raise InvalidURL(target, f"redirect to {target!r}: {problem}") from None
+        raise _AddressError(f"redirect to {target!r}: {problem}") from None
 
 
 def _headers(call: ToolCall) -> dict[str, str]:
     given = {name: _header(name, value) for name, value in call.inputs.get("headers", {}).items() if value is not None}
+    return _over({_IDEMPOTENCY_KEY: call.key, **_auth_headers(call.auth)}, given)
+
+
+def _over(usual: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    """Return headers of both; where they have a name in common, however it is written, the given one."""
+    if not given:
+        return usual
     taken = {name.lower() for name in given}
-    own = {_IDEMPOTENCY_KEY: call.key, **_auth_headers(call.auth)}
-    return {name: value for name, value in own.items() if name.lower() not in taken} | given
+    return {name: value for name, value in usual.items() if name.lower() not in taken} | given
 
 
-def _content_type(inputs: dict[str, Any], headers: dict[str, str]) -> dict[str, str]:
-    if any(name.lower() == "content-type" for name in headers):
-        return {}
+def _content_type(inputs: dict[str, Any]) -> dict[str, str]:
     if "form" in inputs:
         return {"Content-Type": "application/x-www-form-urlencoded"}
     is_json = "json" in inputs or not isinstance(inputs.get("body", ""), str)
@@ -212,9 +170,12 @@ def _auth_headers(auth: Any) -> dict[str, str]:
     from noetlvm.language.auth_use import ShapeError
 
     try:
-        return http_headers(auth)
+        headers = http_headers(auth)
     except ShapeError as problem:
         raise InputError(f"the keychain entry of `auth` cannot be used: {problem}") from None
+    if not all(name.isprintable() and value.isprintable() for name, value in headers.items()):
+        raise InputError("the keychain entry of `auth` cannot be used: it has a line break or a control character")
+    return headers
 
 
 def _body(inputs: dict[str, Any]) -> bytes | None:
@@ -245,69 +206,51 @@ def _field(place: str, value: Any) -> str | list[str]:
     return [as_text(place, item) for item in value] if isinstance(value, list) else as_text(place, value)
 
 
-def _timeout(given: Any) -> ClientTimeout:
+def _limits(given: Any) -> HttpLimits:
     if not isinstance(given, dict):
-        return _NO_TIMEOUT  # the runner limits the whole
-    if given == TIMEOUTS:
-        return _USUAL_TIMEOUT
+        return _NO_LIMITS  # the runner limits the whole
     for name in given:
         if name not in TIMEOUTS:
             raise InputError(f"`spec.timeout` takes {' and '.join(f'`{known}`' for known in TIMEOUTS)}, not `{name}`")
-    return _limits(**TIMEOUTS | given)
+    return HttpLimits(**TIMEOUTS | given, total=HTTP_SECONDS_MAX)
 
 
-def _limits(connect: float, read: float) -> ClientTimeout:
-    return ClientTimeout(total=None, sock_connect=connect, sock_read=read)
-
-
-_NO_TIMEOUT, _USUAL_TIMEOUT = ClientTimeout(total=None), _limits(**TIMEOUTS)
+_NO_LIMITS = HttpLimits()
 
 
 # ---- the response
 
 
-async def _read(response: ClientResponse) -> bytes:
+async def _decoded_body(response: HttpResponse) -> bytes:
     """Return the body, decoded with a bound at each step: a few bytes can stand for gigabytes."""
-    decode = _decoder(response)
-    length = None if "Transfer-Encoding" in response.headers else response.content_length
-    if decode is None and length is not None and length <= TOOL_OUTPUT_BYTES_MAX:
-        return await response.read()  # the parser reads no more than that
+    decoder, raw = _decoder(response.headers.get("content-encoding", "")), response.body
+    if decoder is None:
+        return raw
     body = bytearray()
-    async for raw in response.content.iter_any():
-        if decode is None:
-            body += raw
-        else:
-            await _decode(decode, raw, body)
-        if len(body) > TOOL_OUTPUT_BYTES_MAX:
-            raise _TooLargeError
-    if decode is not None and decode.is_cut:
-        raise _ResponseError("the response's body ends in the middle of its content coding")
-    return bytes(body)
-
-
-async def _decode(decoder: _Decoder, raw: bytes, body: bytearray) -> None:
     try:
-        while raw and len(body) <= TOOL_OUTPUT_BYTES_MAX:
+        while raw:
             decoded, raw = decoder.decompress(raw, _PIECE)
             body += decoded
+            if len(body) > TOOL_OUTPUT_BYTES_MAX:
+                raise ResponseTooLargeError
             if raw:
                 await asyncio.sleep(0)
     except zlib.error as problem:
-        raise _ResponseError(f"the response's body is not what its Content-Encoding says: {problem}") from None
+        raise ResponseError(f"the response's body is not what its Content-Encoding says: {problem}") from None
+    if decoder.is_cut:
+        raise ResponseError("the response's body ends in the middle of its content coding")
+    return bytes(body)
 
 
-def _decoder(response: ClientResponse) -> _Decoder | None:
-    """Return what decodes the body; None: nothing has to. Raises _ResponseError."""
-    if "Content-Encoding" not in response.headers:
-        return None
-    written = ",".join(response.headers.getall("Content-Encoding"))
+def _decoder(written: str) -> _Decoder | None:
+    """Return what decodes a body with that Content-Encoding; None: nothing has to. Raises ResponseError."""
     codings = [coding for name in written.split(",") if (coding := name.strip().lower()) not in ("", "identity")]
     if not codings:
         return None
     if len(codings) > 1:
-        raise _ResponseError(f"the response has {len(codings)} content codings; at most one is accepted")
+        raise ResponseError(f"the response has {len(codings)} content codings; at most one is accepted")
     if codings[0] not in _STREAMS:
-        raise _ResponseError(f"the response has the content coding `{codings[0][:40]}`; accepted are {_ACCEPTED}")
+        raise ResponseError(f"the response has the content coding `{codings[0][:40]}`; accepted are {_ACCEPTED}")
     return _Decoder(_STREAMS[codings[0]])
 
 
@@ -353,49 +296,34 @@ class _Decoder:
         return decoded, self._stream.unconsumed_tail or self._stream.unused_data
 
 
-def _answered(response: ClientResponse, body: bytes) -> Outcome:
-    status, headers = response.status, _response_headers(response)
+def _answered(request: HttpRequest, response: HttpResponse, body: bytes) -> Outcome:
+    status, headers = response.status, response.headers
     request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), None)
     http = {"status": status, "headers": headers, "request_id": request_id}
-    data, is_invalid = _parsed(response, headers, body)
+    data, is_invalid = _parsed(headers.get("content-type", ""), body)
     result = {"status": status, "headers": headers, "data": data}
     if status >= 400:
         details = {"status": status, "retry_after": headers.get("retry-after")}
-        request = f"{response.method} {response.url.host}{response.url.path}"
-        message = f"{request} answered {status} {_clean(response.reason or '')}".rstrip()
+        sent = f"{request.method} {request.url.host}{request.url.path}"
+        message = f"{sent} answered {status} {response.reason}".rstrip()
         return error("http", message, retryable=_is_retryable(status), details=details, result=result, http=http)
     if is_invalid:
         return error("response", "the response's content type is JSON, and its body is not", result=result, http=http)
     return ok(result, http=http)
 
 
-def _response_headers(response: ClientResponse) -> dict[str, str]:
-    """Return the headers by lower-case name; values of a repeated one are joined."""
-    found: dict[str, str] = {}
-    for name, value in response.headers.items():
-        key, text = _clean(name).lower(), _clean(value)
-        found[key] = f"{found[key]}, {text}" if key in found else text
-    return found
-
-
-def _clean(text: str) -> str:
-    """Return header text without the surrogates that stand for bytes that are no UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _is_retryable(status: int) -> bool:
     return status >= 500 or status in _RETRYABLE
 
 
-def _parsed(response: ClientResponse, headers: dict[str, str], body: bytes) -> tuple[Any, bool]:
-    """Return the body as data, and whether it is not what its content type says. Raises _TooLargeError."""
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+def _parsed(content_type: str, body: bytes) -> tuple[Any, bool]:
+    """Return the body as data, and whether it is not what its content type says. Raises ResponseTooLargeError."""
     if not body:
         return None, False
-    charset = _charset(response)
+    media_type, charset = _content(content_type)
     if media_type.endswith(("/json", "+json")):
         if body.count(b",") + body.count(b"[") + body.count(b"{") > _VALUES_MAX:
-            raise _TooLargeError  # `[[],[],…]` takes twenty times its size in memory
+            raise ResponseTooLargeError  # `[[],[],…]` takes twenty times its size in memory
         try:
             return json.loads(_decoded(body, charset) or body), False
         except (ValueError, RecursionError):
@@ -403,11 +331,13 @@ def _parsed(response: ClientResponse, headers: dict[str, str], body: bytes) -> t
     return _as_text(body, charset), False
 
 
-def _charset(response: ClientResponse) -> str | None:
-    try:
-        return response.charset
-    except (ValueError, LookupError):  # a content type that cannot be read
-        return None
+@lru_cache(_CONTENT_TYPES_CACHED)
+def _content(written: str) -> tuple[str, str | None]:
+    """Return the media type that a content type names, and the charset."""
+    media_type, *parameters = written.split(";")
+    pairs = (parameter.partition("=") for parameter in parameters)
+    charset = next((value for name, _, value in pairs if name.strip().lower() == "charset"), "")
+    return media_type.strip().lower(), charset.strip().strip("\"'") or None
 
 
 def _as_text(body: bytes, charset: str | None) -> str:
@@ -433,10 +363,12 @@ _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined",
 """Codecs of Python that are not charsets; to decode `punycode` takes quadratic time."""
 
 
-def _not_answered(failed: ClientError | OSError) -> Outcome:
+def _not_answered(failed: OSError) -> Outcome:
     """Return the outcome of a request without a response; all are retryable but a certificate that is not trusted."""
+    from ssl import SSLCertVerificationError
+
     reason = (str(failed) or type(failed).__name__)[:_REASON_CHARS_MAX]
-    if isinstance(failed, ClientConnectorCertificateError):
+    if isinstance(failed.__cause__, SSLCertVerificationError):
         message = f"{reason}; trust the issuer (SSL_CERT_FILE), or set `verify_tls: false`"
         return error("connection", message, retryable=False)
     return error("connection", reason, retryable=True)

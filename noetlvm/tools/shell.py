@@ -153,6 +153,8 @@ async def _exchange(process: Process, text: bytes) -> tuple[bytes | None, bytes 
 
 async def _write(pipe: StreamWriter, text: bytes) -> None:
     try:
+        if pipe.is_closing():
+            return  # the command has ended, and uvloop takes nothing more
         pipe.write(text)
         await pipe.drain()
         pipe.close()

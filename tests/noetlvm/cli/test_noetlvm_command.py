@@ -42,10 +42,12 @@ def test_tools_lists_every_kind_with_its_summary() -> None:
 
 
 def test_tools_says_which_kinds_lack_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "aiohttp" else name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "httptools" else name)
     code, out, _ = run("tools")
     assert code == 0
-    assert out.endswith("`http` needs the package `aiohttp`, which is not installed; run: pip install 'noetlc[http]'\n")
+    assert out.endswith(
+        "`http` needs the package `httptools`, which is not installed; run: pip install 'noetlc[http]'\n"
+    )
 
 
 def test_a_kind_is_shown_with_inputs_settings_alternatives_and_an_example() -> None:

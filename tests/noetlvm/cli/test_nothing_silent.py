@@ -66,13 +66,13 @@ def test_an_unknown_key_of_the_workload_is_noted(noetlvm: Command, tmp_path: Pat
     assert "note:" not in noetlvm("run", "one.yaml", "--set", "n=3").err
 
 
-NEEDS_AIOHTTP = "`http` needs the package `aiohttp`, which is not installed; run: pip install 'noetlc[http]'"
+NEEDS_HTTPTOOLS = "`http` needs the package `httptools`, which is not installed; run: pip install 'noetlc[http]'"
 
 
-def without_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_httptools(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name, *more: None if name == "aiohttp" else find(name, *more)
+        "importlib.util.find_spec", lambda name, *more: None if name == "httptools" else find(name, *more)
     )
 
 
@@ -81,10 +81,10 @@ def test_a_missing_package_is_found_before_the_first_step(
 ) -> None:
     text = playbook("{ kind: python, code: result = 1 }") + "      - last: { kind: http, url: https://example.org }\n"
     (tmp_path / "one.yaml").write_text(text)
-    without_aiohttp(monkeypatch)
+    without_httptools(monkeypatch)
     answer = noetlvm("run", "one.yaml", "--quiet")
     assert answer.code == 2
-    assert NEEDS_AIOHTTP in answer.err
+    assert NEEDS_HTTPTOOLS in answer.err
     assert noetlvm("list", "--json").code != 0 or not noetlvm("list", "--json").out
     with pytest.raises(MissingPackageError, match="noetlc\\[http\\]"):
         api.run(tmp_path / "one.yaml")
@@ -104,11 +104,11 @@ def test_a_missing_package_is_found_before_a_retry_and_before_a_resumed_step(
         engine.server.decide_waiting()
         engine.server.write()
     database.close()
-    without_aiohttp(monkeypatch)
+    without_httptools(monkeypatch)
     for command in (("retry", failed), ("resume", left)):
         answer = noetlvm(*command, "--quiet")
         assert answer.code == 2
-        assert NEEDS_AIOHTTP in answer.err
+        assert NEEDS_HTTPTOOLS in answer.err
     assert len(noetlvm("list", "--json").out.splitlines()) == 2
 
 

@@ -21,7 +21,7 @@ workflow:
   - step: start
     tool: {kind: noop}
 """
-SLOW = {"typer", "click", "rich", "aiohttp", "lark", "yaml", "noetlc", "dataclasses", "importlib.metadata"}
+SLOW = {"typer", "click", "rich", "httptools", "lark", "yaml", "noetlc", "dataclasses", "importlib.metadata"}
 
 
 def imported_by(folder: Path, *arguments: str) -> set[str]:

@@ -153,7 +153,7 @@ PEAK = """
         finally:
             await runner.close()
 
-    import aiohttp
+    import noetlvm.tools.http_client
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcome = asyncio.run(run(sys.argv[1]))
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

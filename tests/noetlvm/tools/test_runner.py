@@ -66,7 +66,7 @@ def test_a_kind_that_no_worker_runs_is_an_error(run: Run, kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "module", "inputs"),
     [
-        ("http", "aiohttp", {"url": "http://127.0.0.1/"}),
+        ("http", "httptools", {"url": "http://127.0.0.1/"}),
         ("postgres", "psycopg", {"command": "SELECT 1", "host": "h"}),
         ("duckdb", "duckdb", {"command": "SELECT 1"}),
     ],
