@@ -24,7 +24,7 @@ from noetlvm.sim.playbooks import (
 _WAIT_MAX = 3_600
 
 
-class Step:
+class DefinedStep:
     """What a playbook says of a step."""
 
     def __init__(self, step: Document, *, guards_success: bool) -> None:
@@ -67,7 +67,7 @@ def level_of(loop: str) -> int:
     return loop.count(".") + 1 if loop else 0
 
 
-def fires(step: Step, arc: Document, args: dict[str, Any], boundary: str) -> bool:
+def fires(step: DefinedStep, arc: Document, args: dict[str, Any], boundary: str) -> bool:
     """Return whether the guard of an arc holds, after a run with such args that ended as a success or an error."""
     guard = arc.get("when", "")
     if guard == ROUNDS:

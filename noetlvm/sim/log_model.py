@@ -14,7 +14,7 @@ from noetlvm.data.event import Event, Recorded
 from noetlvm.language.events import EventName
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.sim.definition import (
-    Step,
+    DefinedStep,
     chosen,
     fires,
     is_like,
@@ -79,7 +79,7 @@ class _Thread:
 class _Run:
     """A step run as the log shows it."""
 
-    def __init__(self, step: Step, token: _Token, number: int, ctx: dict[str, Any]) -> None:
+    def __init__(self, step: DefinedStep, token: _Token, number: int, ctx: dict[str, Any]) -> None:
         self.step = step
         self.token = token
         self.number = number
@@ -119,7 +119,7 @@ class _LogModel:
         self._log = log
         self._state_ctx = ctx
         self._is_steady = is_steady
-        self._steps = {one["step"]: Step(one, guards_success=guards_success) for one in document["workflow"]}
+        self._steps = {one["step"]: DefinedStep(one, guards_success=guards_success) for one in document["workflow"]}
         self._final = spec.get("final_step")
         self._needs_next = spec.get("no_next_is_error", False)
         self._seq, self._now = 0, 0.0
