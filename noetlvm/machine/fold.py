@@ -321,11 +321,13 @@ def _loop_started(state: State, event: Event) -> None:
 
 
 def _open_iterations(state: State, number: int, path: str) -> None:
-    """Open iterations up to the loop's width, in order, unless the run is to fail (S27)."""
+    """Open iterations up to the loop's width, in order; of a run that is to fail, those before the failed one only."""
     run = state.runs[number]
     loop = run.loops[path]
-    while loop.next < loop.total and loop.next - loop.ended < loop.width and run.failure is None:
+    while loop.next < loop.total and loop.next - loop.ended < loop.width:
         inner = f"{path}.{loop.next}" if path else str(loop.next)
+        if not goes_on(run, inner):
+            return
         loop.next += 1
         if loop.leaf:
             _open_thread(state, number, run, inner, visible(state, run, inner), _next_start(state, loop))
@@ -384,14 +386,11 @@ def _iteration_failed(state: State, event: Event) -> None:
     if loop.parallel:
         loop.patches.pop(index, None)  # what a failed iteration wrote does not count (S60)
     is_fatal = not loop.tolerant or event.data.get("fatal")
-    is_first = run.failure is None
-    if is_fatal and (run.failure is None or indices(event.iteration) < indices(run.failure[0])):
+    if is_fatal and goes_on(run, event.iteration):
         run.failure = [event.iteration, event.data["error"]]
+        _drop_pending(state, event.run, run)
+        state.complete[event.run, ""] = None
     _end_iteration(state, event, loop, around)
-    if is_first and run.failure is not None:
-        _drop_pending(state, event.run)
-        if not run.threads or not all(thread.started for thread in run.threads.values()):
-            state.complete[event.run, ""] = None
 
 
 def _end_iteration(state: State, event: Event, loop: LoopRun, around: str) -> None:
@@ -401,11 +400,19 @@ def _end_iteration(state: State, event: Event, loop: LoopRun, around: str) -> No
         pending.pop(key, None)
     loop.ended += 1
     _open_iterations(state, event.run, around)
+    if loop.ended == loop.total and goes_on(run, around):
+        state.complete[event.run, around] = None
+
+
+def goes_on(run: Run, path: str) -> bool:
+    """Return whether an iteration may open, start and end: it comes before the one that fails the run, if one does.
+
+    So the failure that is named at the end is the first in order, whatever failed first in time (S27, S65).
+    """
     if run.failure is None:
-        if loop.ended == loop.total:
-            state.complete[event.run, around] = None
-    elif not run.threads:
-        state.complete[event.run, ""] = None
+        return True
+    mine = indices(path)
+    return mine < indices(run.failure[0])[: len(mine)]
 
 
 def _store_patch(run: Run, path: str, patch: dict[str, Any]) -> None:
@@ -496,11 +503,12 @@ def _close(state: State, number: int, run: Run) -> None:
     run.loops, run.failure = {}, None
 
 
-def _drop_pending(state: State, number: int) -> None:
-    """Start and end no loops of a run any more."""
+def _drop_pending(state: State, number: int, but_of: Run | None = None) -> None:
+    """Start and end no loops of a run any more, except those of it that go on."""
     for pending in (state.unstarted, state.complete):
         for key in [key for key in pending if key[0] == number]:
-            del pending[key]
+            if but_of is None or not goes_on(but_of, key[1]):
+                del pending[key]
 
 
 HANDLERS: dict[EventName, Callable[[State, Event], None]] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
-from noetlvm.machine.fold import Journal, parallel_around, visible
+from noetlvm.machine.fold import Journal, goes_on, parallel_around, visible
 from noetlvm.machine.instructions import LimitError, failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import (
@@ -224,13 +224,23 @@ class Settling:
         """Return the first loop that can be ended; of a run that is to fail, what runs is waited for first (S27)."""
         for number, path in self._state.complete:
             run = self._state.runs[number]
-            if run.failure is None or not run.threads or not all(thread.started for thread in run.threads.values()):
+            if run.failure is None or path or self._cancellable(run) or self._is_idle(number, run):
                 return number, path
         return None
 
+    def _cancellable(self, run: Run) -> list[str]:
+        """Return the iterations of a run that is to fail which have not started and come after the failed one."""
+        return [path for path, thread in run.threads.items() if not thread.started and not goes_on(run, path)]
+
+    def _is_idle(self, number: int, run: Run) -> bool:
+        """Return whether nothing of a run that is to fail is left, of what comes before the failed iteration either."""
+        state = self._state
+        pending = (*state.unstarted, *state.complete)
+        return not run.threads and not any(key[0] == number and key[1] for key in pending)
+
     def _end_loop(self, number: int, path: str) -> None:
         run = self._state.runs[number]
-        if run.failure is not None:
+        if run.failure is not None and not path:
             self._fail_run(number, run)
             return
         loop = run.loops[path]
@@ -283,14 +293,14 @@ class Settling:
             self.journal.emit("step.failed", {"error": error}, number)
 
     def _fail_run(self, number: int, run: Run) -> None:
-        """Fail a loop step: iterations that have not started are cancelled, running ones are waited for (S27).
+        """Fail a loop step: later iterations that have not started are cancelled, all others are waited for (S27).
 
         No effect begins before its `task.started` is accepted, so cancelling an iteration that a worker has is safe.
         """
-        for path in [path for path, thread in run.threads.items() if not thread.started]:
+        for path in self._cancellable(run):
             error = failure("cancelled", "another iteration failed before this one started")
             self.journal.emit("loop.iteration.failed", {"error": error, "cancelled": True}, number, path)
-        if run.threads or run.failure is None:
+        if run.failure is None or not self._is_idle(number, run):
             return
         iteration, error = run.failure
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}

@@ -247,6 +247,35 @@ def test_a_failure_in_a_nested_loop_stops_every_level() -> None:
     assert "0.1" not in {event.iteration for event in drive.events}
 
 
+@pytest.mark.parametrize("outer", [PARALLEL, "{ mode: parallel, max_in_flight: 2 }", "{ mode: sequential }"])
+@pytest.mark.parametrize("inner", [PARALLEL, "{ mode: parallel, max_in_flight: 2 }", "{ mode: sequential }"])
+def test_no_schedule_changes_which_failure_fails_a_loop(outer: str, inner: str) -> None:
+    """It is the one that a loop in order would come to: also of inner loops whose writes conflict."""
+    text = f"""
+- step: start
+  loop:
+    {{ in: [0, 1, 2, 3], iterator: m, spec: {outer}, loop: {{ in: "{{{{ range(3) }}}}", iterator: n, spec: {inner} }} }}
+  tool: {{ kind: noop, reads: "{{{{ ctx }}}}" }}
+"""
+
+    def play(work: Work) -> list[Event]:
+        first, second = map(int, work.iteration.split("."))
+        fails = (first, second) in ((2, 0), (1, 2), (3, 0))
+        return (bad(f"at_{work.iteration}") if fails else ok(None, ctx={"k": second if first in (1, 3) else 0}))(work)
+
+    failures = [Drive(text, play).run(seed=seed).last("step.failed").data for seed in range(20)]
+    found = {(data["failed_iteration"], data["error"]["kind"]) for data in failures}
+    assert found == {("1.2", "at_1.2")}
+
+
+@pytest.mark.parametrize("failure", ["fail_fast", "best_effort"])
+def test_of_several_inner_loops_whose_writes_conflict_the_first_is_named(failure: str) -> None:
+    text = nested("parallel", "parallel", failure).replace("{ rooms: append }", "{ other: append }")
+    cities = {"cities": [{"hotels": [1]}, {"hotels": [2, 3]}, {"hotels": [4, 5]}, {"hotels": [6, 7]}]}
+    failures = [Drive(text, writes("rooms")).run(cities, seed).last("step.failed").data for seed in range(20)]
+    assert {data["failed_iteration"] for data in failures} == {"1"}
+
+
 def test_an_inner_collection_that_is_none_fails_its_iteration() -> None:
     cities = {"cities": [{"hotels": 1}, {"hotels": [5]}]}
     drive = Drive(nested("parallel", "sequential"), echo).run(cities)
