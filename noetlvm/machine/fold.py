@@ -289,7 +289,8 @@ def _task_done(state: State, event: Event) -> None:
     outcome = data["outcome"]
     frame.waiting, frame.since = None, None
     if data["do"] == "retry":
-        frame.waiting, frame.since = data.get("wait_s", 0), outcome.get("meta", {}).get("ts")
+        # A task whose inputs could not be rendered called nothing, so its outcome has no time.
+        frame.waiting, frame.since = data.get("wait_s", 0), outcome.get("meta", {}).get("ts", state.now)
     elif data["do"] in ("continue", "jump", "break"):
         frame.prev, frame.masked = outcome.get("result"), data.get("masked", False)
         if "bound" in data:

@@ -78,7 +78,7 @@ class FrameState:
         self.waiting: float | None = None
         """Seconds to wait before its next attempt; None: no retry is due."""
         self.since: Any = None
-        """When that wait began, as `meta.ts` of the outcome says."""
+        """When that wait began: `meta.ts` of the outcome, or when that was recorded."""
         self.masked = False
         """A secret was removed from `prev`."""
         self.labels: dict[str, Any] = {}
@@ -97,7 +97,7 @@ class FrameState:
     @property
     def due(self) -> float:
         """Time of the next attempt; 0: now."""
-        return (self.since or 0) + self.waiting if self.waiting else 0.0
+        return self.since + self.waiting if self.waiting else 0.0
 
 
 class Child(NamedTuple):

@@ -17,6 +17,7 @@ from noetlvm.server.active import Ending
 from noetlvm.server.credentials import Credentials, UnresolvedError
 from noetlvm.server.requests import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
+from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 
 CHAIN = """
@@ -140,6 +141,27 @@ def test_waiting_before_a_retry_takes_no_slot_and_costs_no_real_time() -> None:
     ending = session.run(RETRY, max_parallel=1)
     assert ending.result == "at last"
     assert session.clock.now() - before == 100 + 200 + 400
+
+
+def test_a_retry_of_a_task_whose_inputs_cannot_be_rendered_waits_as_any_other() -> None:
+    """The wait is counted from the failure, so another worker or a crash does not begin it again."""
+    session = Session(clock=FakeClock(0))
+    ending = session.run(
+        """
+- step: start
+  tool:
+    - a:
+        kind: noop
+        value: "{{ workload.absent if _attempt < 3 else 1 }}"
+        spec:
+          policy:
+            rules:
+              - { when: "{{ outcome.status == 'error' }}", then: { do: retry, attempts: 3, delay: 100 } }
+              - else: { then: { do: continue } }
+"""
+    )
+    assert ending.status == "success"
+    assert session.clock.now() == 200
 
 
 def test_a_failure_that_nobody_handles_fails_the_execution() -> None:
