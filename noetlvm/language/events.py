@@ -109,6 +109,7 @@ _ROWS = (
             parent="?Parent execution, for a child.",
             depth="?How many executions stand above a child.",
             trace="?The uppermost of them.",
+            returns="?For a child: the step whose result the parent wants.",
         ),
     ),
     EventKind(

@@ -87,7 +87,15 @@ def _of_one(event: Envelope) -> list[str]:
         "entity_id is not of this execution": event["entity_id"].startswith(event["execution_id"]),
         "data is not JSON": bool(json.dumps(shown(event["data"]))),
     }
-    return [problem for problem, holds in checks.items() if not holds] + _ids(event)
+    return [problem for problem, holds in checks.items() if not holds] + _ids(event) + _data(event)
+
+
+def _data(event: Envelope) -> list[str]:
+    """The catalogue names every field of `data`, and those that an event always has are there."""
+    fields, given = EVENTS[event["name"]].payload, set(event["data"])
+    unknown = given - {field.name for field in fields}
+    absent = {field.name for field in fields if not field.optional} - given
+    return [f"data has {sorted(unknown)}, lacks {sorted(absent)}"] if unknown or absent else []
 
 
 def _ids(event: Envelope) -> list[str]:
