@@ -159,7 +159,7 @@ def forms(secret: str) -> set[bytes]:
     encoded = {*_base64_forms(data), data.hex().encode(), data.hex().upper().encode()}
     escaped = {_bytes(text) for text in _escaped(secret, data)}
     once = {data, _bytes(secret[::-1]), *encoded, *escaped}
-    alone = {*_base32_forms(data), *_wide_forms(secret), *_case_forms(secret)}
+    alone = {*_base32_forms(data), *_wide_forms(secret), *_case_forms(secret), _misread(data)}
     twice = {form for inner in once for form in _base64_forms(inner)}
     twice |= {form for inner in encoded for form in (inner.hex().encode(), inner[::-1], _bytes(quote(inner, safe="")))}
     twice |= {_bytes(quote(inner, safe="")) for inner in escaped}
@@ -187,7 +187,12 @@ def _wide_forms(secret: str) -> Iterator[bytes]:
     """Yield UTF-16 in both byte orders, also encoded: other systems write text so."""
     for order in ("utf-16-le", "utf-16-be"):
         data = secret.encode(order, "surrogatepass")
-        yield from (data, data.hex().encode(), *_base64_forms(data))
+        yield from (data, _misread(data), data.hex().encode(), *_base64_forms(data))
+
+
+def _misread(data: bytes) -> bytes:
+    """Return bytes as they are recorded by what took each for a character (Latin-1)."""
+    return _bytes(data.decode("latin-1"))
 
 
 def _case_forms(secret: str) -> Iterator[bytes]:

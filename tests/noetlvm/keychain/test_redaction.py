@@ -72,6 +72,15 @@ FORMS |= {
 }
 NAMED_FORMS = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_bytes_that_are_read_as_latin_1_are_masked(encoding: str) -> None:
+    secret = "пароль-🔑🗝🔐-éü"
+    shown = Redactor([secret]).redact(f"<{secret.encode(encoding).decode('latin-1')}>")
+    assert MASK in shown
+    assert len(shown) < 10  # what is left are control characters at its ends
+
+
 LETTERS = string.ascii_letters + string.digits
 TOKENS = st.text(LETTERS, min_size=16, max_size=48)
 ANY_SECRETS = st.text(st.characters(codec="utf-8"), min_size=4, max_size=40)
