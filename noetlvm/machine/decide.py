@@ -178,7 +178,6 @@ class _Decider:
         if given.key and self._waits_for(given.run, given.iteration) == given.key:
             outcome = {**given.outcome, "result": self._offload.shrink(given.outcome.get("result"))}
             self._answer(given.run, given.iteration, outcome)
-            self._settling.settle()
 
     def replace_lease(self, given: LeaseLost | Released) -> None:
         thread = self._state.thread(given.run, given.iteration)

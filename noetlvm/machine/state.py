@@ -121,7 +121,7 @@ class Thread:
 
     __slots__ = ("answer", "child", "frame", "lease", "opens", "reported", "started", "suspended", "view")
 
-    def __init__(self, view: View, lease: int = 1, opens: float = 0.0) -> None:
+    def __init__(self, view: View, lease: int, opens: float) -> None:
         self.view = view
         """What it sees: as of its opening, with its own writes (S57)."""
         self.lease = lease
@@ -222,12 +222,12 @@ class LoopRun:
             "best_effort": self.tolerant,
             "progress": [self.next, self.ended, self.ok, self.failed],
             "results": list(self.results),
-            "patches": [[index, self.patches[index]] for index in sorted(self.patches)],
+            "patches": [list(pair) for pair in self.patches.items()],
             "sizes": [list(pair) for pair in self.sizes.items()],
             "stored": list(self.stored),
             "rate": self.rate,
             "starts": list(self.starts),
-            "failures": [[index, self.failures[index]] for index in sorted(self.failures)],
+            "failures": [list(pair) for pair in self.failures.items()],
             "base": self.base and shared.view(self.base),
         }
 

@@ -159,14 +159,14 @@ workflow:
 
 
 def cycle() -> LoadedPlaybook:
-    return changed(loaded(CYCLE), limits=Limits(max_step_runs=3000))
+    return changed(loaded(CYCLE), limits=Limits(max_step_runs=600))
 
 
 def test_a_routing_cycle_ends_for_want_of_fuel() -> None:
     drive = Drive(cycle(), control=Hand).start()
     assert drive.state.status == "failed"
     assert drive.state.failures[0]["error"]["kind"] == "fuel"
-    assert drive.state.last_run == 3000
+    assert drive.state.last_run == 600
 
 
 def test_a_long_decision_is_cut_and_goes_on_with_the_same_log() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.data.event import Event
+from noetlvm.machine.loaded import load_program
 from noetlvm.machine.messages import Work
-from tests.noetlvm.machine.control.drive import Drive, Hand, Play, ok
+from tests.noetlvm.machine.control.drive import Drive, Hand, Play, compiled, ok
 
 GATED = """
 - step: start
@@ -109,3 +111,20 @@ def test_an_entry_token_that_is_never_admitted_fails_the_execution(on_deny: str)
     ).run()
     assert drive.state.status == "failed"
     assert drive.state.failures[0]["error"]["kind"] == "admission"
+
+
+def test_a_denial_names_its_rule_and_where_that_stands_if_the_bundle_says_so() -> None:
+    whole = Drive(gated("ctx.go")).start().last("token.denied").data
+    assert whole == {"token": 3, "step": "waits", "rule": 2, "at": "playbook.yaml:17:28"}
+    program = compiled(gated("ctx.go")).program
+    assert program is not None
+    stripped = load_program(encode(program, debug=False)).main
+    assert Drive(stripped).start().last("token.denied").data == {"token": 3, "step": "waits", "rule": 2}
+
+
+def test_an_entry_that_is_never_let_in_names_the_place_of_its_gate() -> None:
+    text = (
+        '- { step: start, spec: { policy: { admit: { rules: [{ when: "{{ ctx.go }}", then: { allow: true } }] } } } }'
+    )
+    error = Drive(text).start().last("token.rejected").data["error"]
+    assert error["message"].startswith("playbook.yaml:")

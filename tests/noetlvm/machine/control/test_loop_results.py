@@ -156,3 +156,18 @@ def test_what_an_open_iteration_wrote_stays_where_it_sees_it() -> None:
     assert drive.control.work(first).ctx == {"seen": "mine"}
     drive.take(drive.control.report(*first[:3], wrote[1:]))
     assert drive.control.offload.readable(drive.state.ctx)["seen"][0] == "mine"
+
+
+def test_small_results_are_not_put_aside() -> None:
+    drive = Drive(LOOP, ok("small")).run({"n": 20})
+    assert not any("stored" in event.data for event in drive.events)
+
+
+def test_writes_of_some_iterations_are_put_aside_with_the_results_of_all() -> None:
+    def writes_at_times(work: Work) -> list[Event]:
+        index = int(work.iteration)
+        return ok(text(work), ctx={f"k{index}": index})(work) if index % 2 else ok(text(work))(work)
+
+    drive = Drive(LOOP, writes_at_times).run({"n": 120})
+    assert any("patches" in event.data.get("stored", {}) for event in drive.events)
+    assert drive.state.ctx == {f"k{index}": index for index in range(1, 120, 2)}

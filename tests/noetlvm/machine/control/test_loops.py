@@ -346,3 +346,34 @@ def test_too_many_items_fail_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Drive(loop_step("[1, 2, 3]")).run().state.status == "success"
     drive = Drive(loop_step("[1, 2, 3, 4]")).run()
     assert drive.last("step.failed").data["error"]["message"] == "a loop may have 3 items, not 4"
+
+
+INNER = """
+- step: start
+  spec: { policy: { failure: { mode: MODE } } }
+  loop:
+    in: [1, 2]
+    iterator: m
+    loop: { in: [1, 2], iterator: n, spec: { mode: parallel } }
+  tool: { kind: noop }
+"""
+
+
+def test_writes_of_an_inner_loop_that_do_not_agree_fail_the_step_even_if_failures_are_tolerated() -> None:
+    drive = Drive(INNER.replace("MODE", "best_effort"), writes("key")).run()
+    assert drive.last("step.failed").data["error"]["kind"] == "ctx_conflict"
+    assert "loop.done" not in drive.names()
+
+
+def test_a_nested_loop_that_fails_counts_the_iterations_that_ran() -> None:
+    drive = Drive(INNER.replace("MODE", "fail_fast"), fails_at(2)).run()
+    assert drive.last("step.failed").data["loop"] == {"total": 2, "ok": 1, "failed": 1}
+
+
+def test_failures_are_listed_by_index_and_those_beyond_the_first_hundred_are_stored() -> None:
+    drive = Drive(loop_step("'{{ range(103) }}'", PARALLEL, "best_effort"), bad()).run(seed=1)
+    loop = drive.last("loop.done").data["loop"]
+    assert (loop["total"], loop["failed"]) == (103, 103)
+    listed, rest = (drive.control.offload.readable(loop[name]) for name in ("failures", "more_failures"))
+    assert [failure["index"] for failure in listed] == list(range(100))
+    assert [failure["index"] for failure in rest] == [100, 101, 102]

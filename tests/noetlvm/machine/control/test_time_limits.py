@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits
+from noetlvm.machine.time_limits import NO_LIMITS, TimeLimits, overdue
 from tests.noetlvm.machine.control.drive import Command, Drive, Hand, ok, task_done
 
 STEP = """
@@ -163,3 +163,27 @@ def test_an_overdue_loop_counts_what_it_would_have_run_only_where_that_is_known(
     drive, _ = begun(text)
     failed = at(drive, 110.0).timer()[0]
     assert failed.data["loop"] == {"total": total, "ok": 0, "failed": 0}
+
+
+TWO = """
+- step: start
+  next: { spec: { mode: inclusive }, arcs: [{ step: soon }, { step: late }] }
+- { step: soon, spec: { policy: { lifecycle: { deadline_s: 10 } } }, tool: { kind: noop } }
+- { step: late, spec: { policy: { lifecycle: { deadline_s: 20 } } }, tool: { kind: noop } }
+"""
+
+
+def test_the_timer_rings_for_the_limit_that_comes_first() -> None:
+    drive = Drive(TWO)
+    at(drive, 100.0)
+    drive.start()
+    assert drive.control.next_timer() == 110.0
+
+
+def test_a_run_that_has_ended_is_not_overdue_while_a_pause_holds_its_routing_back() -> None:
+    drive = Drive(STEP % "{ deadline_s: 10 }")
+    command = drive.start().ready[0]
+    drive.take(drive.control.pause())
+    drive.perform(command)
+    assert drive.state.runs
+    assert overdue(drive.net, drive.state, 1000.0) == []

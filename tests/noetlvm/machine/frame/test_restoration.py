@@ -104,7 +104,7 @@ def folded(log: list[Event]) -> tuple[FrameState, dict[str, Any]]:
     """Return the frame's state and ctx after these events, which go through the log's encoding first."""
     state = State()
     run = state.runs[1] = Run("start", {}, False, state.view)
-    thread = run.threads["0"] = Thread(state.view)
+    thread = run.threads["0"] = Thread(state.view, 1, 0.0)
     ctx: dict[str, Any] = {}
     for event in log:
         data = decode(encode(event.data))
