@@ -10,9 +10,11 @@ import asyncio
 from base64 import b64encode
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from socket import AI_NUMERICHOST, SOCK_STREAM, gaierror, getaddrinfo
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+from aiohappyeyeballs import start_connection
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
@@ -162,12 +164,15 @@ class Connections:
 
     async def _opened(self, url: URL, key: _Key, verify_tls: bool) -> _Connection:
         context = self._context(verify_tls) if url.scheme == "https" else None
-        _, connection = await asyncio.get_running_loop().create_connection(
+        loop = asyncio.get_running_loop()
+        socket = await start_connection(
+            await _addresses(url.raw_host or "", url.port or 0), happy_eyeballs_delay=_HAPPY_EYEBALLS_SECONDS
+        )
+        _, connection = await loop.create_connection(
             lambda: _Connection(key, self._lost),
-            url.raw_host or "",
-            url.port or 0,
+            sock=socket,
             ssl=context,
-            happy_eyeballs_delay=_HAPPY_EYEBALLS_SECONDS,
+            server_hostname=url.raw_host if context else None,
         )
         self._open.add(connection)
         return connection
@@ -205,6 +210,14 @@ class Connections:
         context.verify_mode = CERT_NONE
         context.set_alpn_protocols(["http/1.1"])
         return context
+
+
+async def _addresses(host: str, port: int) -> list[Any]:
+    """Return where to connect. Raises OSError or UnicodeError."""
+    try:
+        return getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_NUMERICHOST)  # an address needs no thread
+    except gaierror:
+        return await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
 
 
 # ---- the request

@@ -19,38 +19,46 @@ class InputError(Exception):
     """An input or a setting is not valid for the kind. The message names it, and what to give instead."""
 
 
-def prepared(kind: ToolKind, call: ToolCall) -> ToolCall:
-    """Return the call with canonical names, defaults filled in and nulls removed. Raises InputError."""
-    given, spec = _canonical(kind, call)
+def prepared(kind: ToolKind, call: ToolCall, inputs: dict[str, Any] | None = None) -> ToolCall:
+    """Return the call, or the call with these inputs, with canonical names, defaults and without nulls.
+
+    Raises InputError.
+    Inputs that the kind does not read are left out: lint has warned of them, and the task does the same without them.
+    """
+    given, spec = _canonical(kind, call.inputs if inputs is None else inputs, call.spec)
     auth = given.pop(AUTH, None) if kind.takes_auth else None
-    given = _declared(kind, given)
     for name in kind.required:
         if name not in given:
             raise InputError(f"`{name}` is missing or null")
+    checked: dict[str, Any] = dict(kind.defaults)
     for name, value in given.items():
         item = kind.input(name)
         if item is not None:
-            given[name] = _checked_input(item, value)
+            checked[name] = _checked_input(item, value)
+        elif kind.open:
+            checked[name] = value
     for choice in kind.choices:
         _check_choice(choice, given, auth is not None)
-    return call._replace(
-        inputs=kind.defaults | given,
-        spec=spec | _settings(kind, spec),
-        auth=call.auth if auth is None else _entry(auth, call.keychain),
-    )
+    _set_settings(kind, spec)
+    entry = call.auth if auth is None else _entry(auth, call.keychain)
+    return ToolCall(call.kind, checked, spec, call.key, entry, call.label, call.attempt, call.keychain, call.context)
 
 
-def _canonical(kind: ToolKind, call: ToolCall) -> tuple[dict[str, Any], dict[str, Any]]:
+def _canonical(
+    kind: ToolKind, inputs: dict[str, Any], settings: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return inputs and settings under their canonical names. The compiler does the same to what it sees."""
     given: dict[str, Any] = {}
-    spec = dict(call.spec)
-    for name, value in call.inputs.items():
-        meant = kind.canonical(name)
+    spec, spellings = dict(settings), kind.spellings
+    for name, value in inputs.items():
         if value is None:
             continue
-        if meant.startswith(SPEC):
+        meant = spellings.get(name, name)
+        if meant is name and name not in given:
+            given[name] = value
+        elif meant.startswith(SPEC):
             spec[meant.removeprefix(SPEC)] = value
-        elif meant in given or (meant != name and call.inputs.get(meant) is not None):
+        elif meant in given or inputs.get(meant) is not None:
             raise InputError(f"`{name}` is another name of `{meant}`, which is given too; write one of them")
         else:
             given[meant] = value
@@ -67,14 +75,9 @@ def _entry(auth: Any, keychain: Mapping[str, Any]) -> Any:
         raise InputError(f"`auth`: {problem}") from None
 
 
-def _declared(kind: ToolKind, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the inputs that the kind reads. Lint has warned of the others, and the task does the same without them."""
-    return given if kind.open else {name: value for name, value in given.items() if kind.input(name)}
-
-
 def _checked_input(item: Input, value: Any) -> Any:
     """Return the value of an input; `get` is as good as `GET`. Raises InputError."""
-    _check_type(f"`{item.name}`", item.types, value)
+    _check_type(item, value)
     if not item.choices or value in item.choices:
         return value
     if isinstance(value, str) and value.upper() in item.choices:
@@ -83,7 +86,10 @@ def _checked_input(item: Input, value: Any) -> Any:
 
 
 def _check_choice(choice: Choice, given: Mapping[str, Any], has_auth: bool) -> None:
-    count = sum(name in given or (name == AUTH and has_auth) for name in choice.names)
+    count = 0
+    for name in choice.names:
+        if name in given or (has_auth and name == AUTH):
+            count += 1
     if not _HOLDS[choice.rule](count):
         raise InputError(f"give {choice.rule} of {', '.join(f'`{name}`' for name in choice.names)}, not {count}")
 
@@ -96,14 +102,15 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 """By the rule of a choice: whether so many of its inputs may be given."""
 
 
-def _settings(kind: ToolKind, spec: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+def _set_settings(kind: ToolKind, spec: dict[str, Any]) -> None:
     for setting in kind.settings:
-        value = spec.get(setting.name)
+        name, default = setting.name, setting.default
+        value = spec.get(name)
+        if value is None:
+            spec[name] = default
         # Most have the default's value, as the compiler writes defaults out; these need no check.
-        is_default = value is None or (type(value) is type(setting.default) and value == setting.default)
-        found[setting.name] = setting.default if is_default else _checked(setting, value)
-    return found
+        elif type(value) is not type(default) or value != default:
+            spec[name] = _checked(setting, value)
 
 
 def _checked(setting: Setting, value: Any) -> Any:
@@ -111,18 +118,19 @@ def _checked(setting: Setting, value: Any) -> Any:
         given, value = value, number_of(value)
         if isinstance(value, str):
             raise InputError(f"`spec.{setting.name}` must be {' or '.join(setting.types)}, but it is {given!r:.80}")
-    _check_type(f"`spec.{setting.name}`", setting.types, value)
+    _check_type(setting, value, SPEC)
     numbers = [*value.values()] if isinstance(value, dict) else [value]
     if setting.name == "timeout" and not all(map(_is_duration, numbers)):
         raise InputError(f"`spec.{setting.name}` is {value!r:.80}; give seconds, more than 0")
     return value
 
 
-def _check_type(name: str, types: tuple[Type, ...], value: Any) -> None:
-    for type_ in types:
+def _check_type(declared: Input | Setting, value: Any, prefix: str = "") -> None:
+    for type_ in declared.types:
         if _IS[type_](value):
             return
-    raise InputError(f"{name} must be {' or '.join(types)}, but it is {type_name(value)}")
+    name = f"`{prefix}{declared.name}`"
+    raise InputError(f"{name} must be {' or '.join(declared.types)}, but it is {type_name(value)}")
 
 
 def as_text(name: str, value: Any) -> str:
@@ -159,7 +167,7 @@ _IS: dict[Type, Callable[[Any], bool]] = {
 }
 
 
-_AS_IT_IS = (str, int, float, bool, type(None))
+_AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 
 
 def plain(value: Any) -> Any:
@@ -167,7 +175,10 @@ def plain(value: Any) -> Any:
     if type(value) in _AS_IT_IS:
         return value
     if isinstance(value, dict):
-        return {_key(key): plain(item) for key, item in value.items()}
+        return {
+            key if type(key) is str else _key(key): item if type(item) in _AS_IT_IS else plain(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     convert = next((_CONVERSIONS[base.__name__] for base in type(value).__mro__ if base.__name__ in _CONVERSIONS), None)

@@ -62,7 +62,7 @@ class ToolRunner:
 def _ready(kind: ToolKind, call: ToolCall) -> ToolCall:
     """Return the call with plain, checked inputs. Raises InputError, and ExpressionError for a stored result."""
     try:
-        return prepared(kind, call._replace(inputs=plain(call.inputs)))
+        return prepared(kind, call, plain(call.inputs))
     except TypeError as problem:
         raise InputError(str(problem)) from None
 
