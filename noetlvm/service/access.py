@@ -150,7 +150,8 @@ class BodyLimits:
             await self._refuse(413, f"a body may have {bytes_max:,} bytes", scope, receive, send)
             return
         try:
-            body = await asyncio.wait_for(self._body(receive, bytes_max), self._seconds_max)
+            async with asyncio.timeout(self._seconds_max):
+                body = await self._body(receive, bytes_max)
         except TimeoutError:
             await self._refuse(408, f"send the body within {self._seconds_max:g} seconds", scope, receive, send)
             return

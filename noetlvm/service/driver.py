@@ -335,7 +335,7 @@ class Driver:
         unit = active.playbook.steps[work.step].unit(work.iteration)
         pool = unit_pool(work.execution_id, work.run, unit) if unit != work.iteration else ""
         part = (work.execution_id, work.run, work.iteration)
-        worker.grant(part, CommandGrant(work.bundle, frozenset(referenced(data)), pool))
+        worker.grant(part, CommandGrant(work.bundle, data, pool))
 
     def _work(self, active: Active, run: int, iteration: str, lease: int) -> Work | None:
         """Return the work of a command; if another server has moved the execution on, after reading it again."""
@@ -508,13 +508,6 @@ def _resolving(future: asyncio.Future[bool]) -> Callable[[bool], None]:
             future.set_result(accepted)
 
     return done
-
-
-def referenced(work: list[Any]) -> list[str]:
-    """Return the keys of stored results that a command, as data, refers to."""
-    from noetlvm.data.encoding import encode, references_in
-
-    return list(references_in(encode(work)))
 
 
 def _is_last(event: Event) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from noetlvm.data.encoding import encode, references_in
 from noetlvm.machine.fold import covers
 from noetlvm.machine.messages import OpenWork
 
@@ -38,10 +39,15 @@ class CommandGrant(NamedTuple):
     """What a worker may do because it holds a command."""
 
     bundle: str
-    results: frozenset[str]
-    """Keys of stored results that the command refers to."""
+    work: Any
+    """The command, as data."""
     unit_pool: str = ""
     """Of a command of a local unit: the pool of the unit's other commands."""
+
+    @property
+    def results(self) -> list[str]:
+        """Keys of stored results that the command refers to. Few workers read one, so nobody else pays for it."""
+        return list(references_in(encode(self.work)))
 
 
 _ENDED_GRANTS_MAX = 100
@@ -78,8 +84,8 @@ class ConnectedWorker:
 
     @property
     def grants(self) -> list[CommandGrant]:
-        """What the commands grant that it holds."""
-        return [grant for part, grant in self._grants.items() if part in self.held]
+        """What the commands grant that it holds; any thread may look."""
+        return [grant for part, grant in list(self._grants.items()) if part in self.held]
 
     @property
     def unit_pools(self) -> set[str]:

@@ -173,6 +173,7 @@ def serve(
             service_app(driver),
             log_config=None,
             access_log=False,
+            proxy_headers=False,  # nothing here depends on the address of a client
             ws="websockets-sansio",
             ws_max_size=MESSAGE_BYTES_MAX,
             http=TimedConnection,

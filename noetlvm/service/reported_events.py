@@ -66,6 +66,8 @@ _REPORTED: Mapping[str, Mapping[str, _Key]] = {
     "loop.iteration.failed": _ENDING,
 }
 
+_REQUIRED = {name: [key for key, known in keys.items() if known.is_required] for name, keys in _REPORTED.items()}
+
 
 def reported_event(fields: list[Any]) -> Event:
     """Return the event that a worker sends. Raises ValueError if no worker sends such a one."""
@@ -75,25 +77,27 @@ def reported_event(fields: list[Any]) -> Event:
     keys = _REPORTED.get(name)
     if keys is None:
         raise ValueError("a worker reports no such event")
-    unknown = [key for key in data if key not in keys]
-    if unknown:
-        raise ValueError(f"{name} has no `{unknown[0]}`")
-    _check(name, data, keys)
+    for key, value in data.items():
+        if key not in keys:
+            raise ValueError(f"{name} has no `{key}`")
+        _check(name, key, value, keys[key])
+    for key in _REQUIRED[name]:
+        if key not in data:
+            raise ValueError(f"{name} lacks `{key}`")
     for field in rest:
         if has_control(field) if isinstance(field, str) else not 0 <= field <= NUMBER_MAX:
             raise ValueError("a field of an event cannot be stored")
     return Event(*fields)
 
 
-def _check(place: str, data: Mapping[Any, Any], keys: Mapping[str, _Key]) -> None:
-    """Refuse data that lacks a key, or has another type of value under it than the fold works with."""
-    for key, (types, is_required, inner) in keys.items():
-        if key not in data:
-            if is_required:
-                raise ValueError(f"{place} has no `{key}`")
-            continue
-        value = data[key]
-        if not isinstance(value, types):
-            raise ValueError(f"`{key}` of {place} is {type(value).__name__}")
-        if inner and isinstance(value, dict):
-            _check(f"{place}.{key}", value, inner)
+def _check(place: str, key: str, value: Any, known: _Key) -> None:
+    """Refuse a value that has another type than the fold works with, or lacks a key of its own."""
+    types, _, inner = known
+    if not isinstance(value, types):
+        raise ValueError(f"`{key}` of {place} is {type(value).__name__}")
+    if inner and isinstance(value, dict):
+        for own, expected in inner.items():
+            if own in value:
+                _check(f"{place}.{key}", own, value[own], expected)
+            elif expected.is_required:
+                raise ValueError(f"{place}.{key} lacks `{own}`")

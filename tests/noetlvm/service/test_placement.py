@@ -422,7 +422,7 @@ def test_a_worker_forgets_what_ended_commands_granted() -> None:
     for number in range(1_000):
         part = (str(number), 1, "")
         worker.held = {part: 1}
-        worker.grant(part, CommandGrant(str(number), frozenset()))
+        worker.grant(part, CommandGrant(str(number), []))
     assert [grant.bundle for grant in worker.grants] == ["999"]
     assert len(worker._grants) < 200
 
