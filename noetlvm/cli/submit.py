@@ -123,6 +123,6 @@ def _watched(client: Client, id: str, after: int, folder: Path | None, *, as_jso
         for whose, recorded in followed:
             view.observe(whose, [recorded])
     stored = cast("StoreReader", reader)
-    ending = standing(stored, reader.row(row.execution_id))
+    ending = client.patiently(lambda: standing(stored, reader.row(row.execution_id)))
     print_ending(stored, ending, folder, "", as_json=as_json, quiet=quiet)
     return exit_code([ending])

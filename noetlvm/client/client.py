@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -16,10 +16,13 @@ TIMEOUT_SECONDS = 30.0
 RECONNECT_SECONDS = 1.0
 """Wait before a broken stream of events is opened again, from the last event that arrived."""
 PAGE = 1_000
+AWAY_STATUSES = (0, 429, 502, 503, 504)
+"""Of a server that is away, cannot use its store or is busy: the same request may succeed a moment later."""
 FROM_NOW = 2**53
 """No event has this number: a stream after it has no events and ends with the execution."""
 
 Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 
 
 def _read(call: ServiceCall[Answer], response: httpx.Response) -> Answer:
@@ -29,7 +32,13 @@ def _read(call: ServiceCall[Answer], response: httpx.Response) -> Answer:
     return call.read(response.json() if is_json else response.content)
 
 
-def _unreachable(server: httpx.URL, error: httpx.HTTPError) -> ServiceError:
+def _is_away(error: httpx.HTTPError | ServiceError) -> bool:
+    return not isinstance(error, ServiceError) or error.status in AWAY_STATUSES
+
+
+def _explained(server: httpx.URL, error: httpx.HTTPError | ServiceError) -> ServiceError:
+    if isinstance(error, ServiceError):
+        return error
     address = f"{server.scheme}://{server.netloc.decode()}"
     return ServiceError(0, f"{address} cannot be reached ({error}); is the server running, and the address right?")
 
@@ -76,7 +85,7 @@ class Client:
                 call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content
             )
         except httpx.HTTPError as error:
-            raise _unreachable(self._http.base_url, error) from None
+            raise _explained(self._http.base_url, error) from None
         return _read(call, response)
 
     def register(self, playbook: bytes) -> Json:
@@ -146,24 +155,34 @@ class Client:
                 with self._http.stream(
                     "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
                 ) as response:
-                    is_reached = True
                     if response.status_code >= 400:
                         raise refused(response.status_code, response.read())
+                    is_reached = True
                     for line in response.iter_lines():
                         data = lines.feed(line)
                         if data is not None:
                             yield json.loads(data)
                 return
-            except httpx.HTTPError as error:
-                if not is_reached:  # a server that was never reached is an error; one that goes away is waited for
-                    raise _unreachable(self._http.base_url, error) from None
+            except (httpx.HTTPError, ServiceError) as error:
+                if not is_reached or not _is_away(error):  # one that was never reached is an error
+                    raise _explained(self._http.base_url, error) from None
                 time.sleep(RECONNECT_SECONDS)
 
     def wait(self, id: str) -> Json:
-        """Return how an execution ended, once it has."""
+        """Return how an execution ended, once it has; a server that goes away meanwhile is waited for."""
         for _ in self.follow(id, FROM_NOW):
             pass
-        return self.ending(id)
+        return self.patiently(lambda: self.ending(id))
+
+    def patiently(self, read: Callable[[], Found]) -> Found:
+        """Return what a call returns; a server that is away is called again."""
+        while True:
+            try:
+                return read()
+            except ServiceError as error:
+                if not _is_away(error):
+                    raise
+            time.sleep(RECONNECT_SECONDS)
 
 
 class AsyncClient:
@@ -189,7 +208,7 @@ class AsyncClient:
                 call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content
             )
         except httpx.HTTPError as error:
-            raise _unreachable(self._http.base_url, error) from None
+            raise _explained(self._http.base_url, error) from None
         return _read(call, response)
 
     async def register(self, playbook: bytes) -> Json:
@@ -248,20 +267,29 @@ class AsyncClient:
                 async with self._http.stream(
                     "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
                 ) as response:
-                    is_reached = True
                     if response.status_code >= 400:
                         raise refused(response.status_code, await response.aread())
+                    is_reached = True
                     async for line in response.aiter_lines():
                         data = lines.feed(line)
                         if data is not None:
                             yield json.loads(data)
                 return
-            except httpx.HTTPError as error:
-                if not is_reached:
-                    raise _unreachable(self._http.base_url, error) from None
+            except (httpx.HTTPError, ServiceError) as error:
+                if not is_reached or not _is_away(error):
+                    raise _explained(self._http.base_url, error) from None
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def wait(self, id: str) -> Json:
         async for _ in self.follow(id, FROM_NOW):
             pass
-        return await self.ending(id)
+        return await self.patiently(lambda: self.ending(id))
+
+    async def patiently(self, read: Callable[[], Awaitable[Found]]) -> Found:
+        while True:
+            try:
+                return await read()
+            except ServiceError as error:
+                if not _is_away(error):
+                    raise
+            await asyncio.sleep(RECONNECT_SECONDS)

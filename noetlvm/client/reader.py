@@ -68,6 +68,10 @@ class RemoteReader:
                 break
         return rows
 
+    def children(self, execution_id: str) -> list[Execution]:
+        """Return the children of an execution; a server that is away is waited for."""
+        return self._client.patiently(lambda: self.executions(parent=execution_id))
+
     def events(self, execution_id: str, after: int = 0, until: int | None = None) -> Iterator[Recorded]:
         position: int | None = after
         while position is not None:
@@ -129,7 +133,7 @@ class _Family:
     def _find_children(self) -> None:
         """Follow children that have begun: that is a moment after their parent has requested them."""
         for parent in list(self._parents):
-            for child in self._reader.executions(parent=parent):
+            for child in self._reader.children(parent):
                 if child.execution_id not in self._seen and len(self._open) < FOLLOWED_MAX:
                     self._follow(child, 0)
                     self._parents[parent] -= 1

@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from noetlvm.data.event import Recorded, envelope
 from noetlvm.data.references import plain
 from noetlvm.service.driver import Driver
-from noetlvm.store.interface import Execution
+from noetlvm.store.interface import Execution, StoreError
 
 POLL_SECONDS = 1.0
 """How often to look for events that another server wrote."""
@@ -21,31 +21,35 @@ PAGE = 500
 async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIterator[str]:
     """Yield the events of an execution after a number, as they come, until it has ended."""
     news = asyncio.Event()
-    written: list[Execution] = []
-    """Its row as this server has written it since the last look, the latest last."""
+    latest: Execution | None = None
+    """Its row, if this server has written it since the last look."""
 
-    def listen(row: Execution, _recorded: Sequence[Recorded]) -> None:
-        if row.execution_id == execution_id and (row.seq > after or row.ended is not None):
-            written.append(row)
+    def listen(written: Execution, _recorded: Sequence[Recorded]) -> None:
+        nonlocal latest
+        if written.execution_id == execution_id and (written.seq > after or written.ended is not None):
+            latest = written
             news.set()
 
     driver.listeners.add(listen)
     try:
         while True:
             news.clear()
-            # The row first: if it says that the execution has ended, all its events are there.
-            row = written[-1] if written else await run_in_threadpool(driver.store.execution, execution_id)
-            written.clear()
-            if row is None:
-                return
-            while after < row.seq:
-                page = await run_in_threadpool(_page, driver, execution_id, after, row.seq)
-                if not page:
-                    break
-                after = page[-1].seq
-                yield "".join(_text(row, recorded) for recorded in page)
-            if row.ended is not None:
-                return
+            row, latest = latest, None
+            try:
+                # The row first: if it says that the execution has ended, all its events are there.
+                row = row or await run_in_threadpool(driver.store.execution, execution_id)
+                if row is None:
+                    return
+                while after < row.seq:
+                    page = await run_in_threadpool(_page, driver, execution_id, after, row.seq)
+                    if not page:
+                        break
+                    after = page[-1].seq
+                    yield "".join(_text(row, recorded) for recorded in page)
+                if row.ended is not None:
+                    return
+            except StoreError:
+                pass  # it is read again: to a client, the end of the stream is that of the execution
             try:
                 await asyncio.wait_for(news.wait(), POLL_SECONDS)
             except TimeoutError:

@@ -1,4 +1,4 @@
-"""TokenAccess tokens: shown once when they are created, stored as hashes, limited to scopes.
+"""Tokens of the API: shown once when they are created, stored as hashes, limited to scopes.
 
 A token reads `nvt_<id>_<secret>`. The id is public and finds the row; only the hash of the secret is stored. The secret
 has 256 random bits, so a plain SHA-256 suffices: there is nothing to guess that a slow hash would protect.

@@ -33,6 +33,10 @@ SLOTS_MAX = 10_000
 RESULT = "application/octet-stream"
 MALFORMED = 4400
 """Code that closes a WebSocket."""
+TRY_AGAIN = 1013
+"""Code that closes a WebSocket while the store cannot be used."""
+
+STORE_FAILED = "the server cannot use its store; connect again"
 
 Identifier = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=500)]
 Number = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
@@ -110,7 +114,12 @@ async def connect_worker(socket: WebSocket) -> None:
     access: TokenAccess = socket.app.state.access
     scheme, _, token = socket.headers.get("authorization", "").partition(" ")
     await socket.accept()
-    if scheme.lower() != "bearer" or "worker" not in access.allowed(token):
+    try:
+        is_allowed = scheme.lower() == "bearer" and "worker" in await access.checked(token)
+    except StoreError:
+        await socket.close(TRY_AGAIN, STORE_FAILED)
+        return
+    if not is_allowed:
         await socket.close(UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
     await exchange_messages(driver, socket, lambda: "worker" in access.allowed(token))
@@ -143,8 +152,10 @@ async def exchange_messages(
             accept_message(driver, worker, message)
     except (ValueError, KeyError):
         await socket.close(MALFORMED, "the message is malformed")
-    except (WebSocketDisconnect, StoreError):
+    except WebSocketDisconnect:
         pass  # the leases of what it held are released, or end by themselves
+    except StoreError:
+        await socket.close(TRY_AGAIN, STORE_FAILED)
     finally:
         sender.cancel()
         driver.leave(worker)
