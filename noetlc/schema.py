@@ -11,7 +11,7 @@ from typing import Any
 
 from noetlc.syntax.key_descriptions import key_description
 from noetlc.syntax.lalr import grammar_text
-from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
+from noetlc.syntax.playbook_parser import MAY_BE_EMPTY, OBJECTS, REQUIRED, SUGAR, TITLES
 from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
 from noetlvm.language.keychain_kinds import PLUGIN_KINDS as PLUGIN_CREDENTIALS
 from noetlvm.language.tool_kinds import PLUGIN_KINDS, Input, Setting, ToolKind, builtin_kinds, kind_names
@@ -104,7 +104,9 @@ def _object(name: str, rules: Rules, literals: dict[str, str]) -> Schema:
         if key == "KEY":
             others = schema or True
         else:
-            properties[literals[key]] = {**schema, **_described(name, literals[key])}
+            word = literals[key]
+            schema = {"anyOf": [schema, {"type": "null"}]} if word in MAY_BE_EMPTY else schema
+            properties[word] = {**schema, **_described(name, word)}
     schema = {"type": "object", "properties": properties, "additionalProperties": others}
     required = [*REQUIRED.get(name, ()), *_CONTROL.get(name, ())]
     if required:

@@ -10,6 +10,8 @@ declares the other names of its inputs (`ToolKind.spellings`). Besides:
     `retry: {max_attempts: 3, …}` on a task        a policy: retry on error, then fail
     `job.uuid`, `job.execution_id`                 `execution_id`, unless the playbook defines `job`
     `loop_index` in a loop                         `iter.index`, unless the playbook defines `loop_index`
+    an input without a value that takes a mapping  nothing
+    or a list
     an arc without `when`, with                    an arc with a guard that holds on success only (S55)
     `executor.spec.unguarded_arcs: success`
 
@@ -126,10 +128,11 @@ class _Spelling(Rewriter):
 
     def _inputs(self, task: ast.Task, kind: ToolKind) -> ast.Task:
         settings = task.spec.extra if task.spec else ()
-        targets = [(item, _target(kind, item.key.text)) for item in task.extra]
+        given = [item for item in task.extra if not _is_empty(item, kind)]
+        targets = [(item, _target(kind, item.key.text)) for item in given]
         targets += [(item, _target_of_setting(kind, item.key.text)) for item in settings]
-        written = [item.key.text for item in task.extra] + [SPEC + item.key.text for item in settings]
-        if written == [target for _, target in targets]:
+        written = [item.key.text for item in given] + [SPEC + item.key.text for item in settings]
+        if len(given) == len(task.extra) and written == [target for _, target in targets]:
             return task
         taken = set(written)
         inputs: list[MappingEntry] = []
@@ -275,6 +278,14 @@ def _target(kind: ToolKind, name: str) -> str:
         return name
     meant = kind.canonical(name)
     return SPEC + name if meant == name and kind.setting(name) else meant
+
+
+def _is_empty(item: MappingEntry, kind: ToolKind) -> bool:
+    """True for an input that holds others, and here holds nothing."""
+    declared = kind.input(_target(kind, item.key.text))
+    if declared is None or not isinstance(item.value, Scalar) or item.value.value is not None:
+        return False
+    return "null" not in declared.types and not {"object", "array"}.isdisjoint(declared.types)
 
 
 def _target_of_setting(kind: ToolKind, name: str) -> str:

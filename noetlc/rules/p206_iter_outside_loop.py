@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
+from noetlc.rules.p305_set_iter_outside_loop import writers_without_loop, written_names
 from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import TemplatePosition
@@ -36,6 +37,9 @@ class IterOutsideLoop(Rule):
     def _check(self, model: Model, site: Site, use: NameUse) -> Iterator[Finding]:
         depth = site.loop_depth
         if depth == 0:
+            writers = writers_without_loop(model, site.owner) if site.owner else []
+            if use.fields and use.fields[0].name in written_names(then for _, then in writers):
+                return  # P305 reports the step that writes it
             yield self.finding(model.place(site, use.node.span), *_no_loop(site))
             return
         parents = _parents(use)

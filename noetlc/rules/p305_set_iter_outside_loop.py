@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from noetlc.analysis.model import thens
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.analysis.model import Owner, TaskView, ctx_written, thens
+from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.syntax import ast
 
 
 class SetIterOutsideLoop(Rule):
@@ -27,14 +28,48 @@ class SetIterOutsideLoop(Rule):
     covers = ("S18", "formal §3.2", "step spec §6.3")
 
     def check(self, model: Model) -> Iterator[Finding]:
-        for view in model.tasks:
-            step = view.owner.step
-            if step is None or step.loop or model.is_reported(step.span, ("step", "loop")):
+        for owner in model.owners:
+            step = owner.step
+            writers = writers_without_loop(model, owner)
+            if step is None or not writers or model.is_reported(step.span, ("step", "loop")):
                 continue
-            for _, then in thens(view.task):
-                if then.set_iter is not None:
-                    yield self.finding(
-                        then.key_span("set_iter"),
-                        f"`{view.label}` writes `set_iter`, and step `{view.owner.name}` has no loop",
-                        "write `set_ctx`, or give the step a `loop`",
-                    )
+            (view, then), *others = writers
+            also = (
+                f", and so {'does 1 more rule' if len(others) == 1 else f'do {len(others)} more rules'}"
+                if others
+                else ""
+            )
+            yield self.finding(
+                then.key_span("set_iter"),
+                f"`{view.label}` writes `set_iter`, and step `{owner.name}` has no loop{also}",
+                "write `set_ctx` and read `ctx`, or give the step a `loop`",
+                fix=_as_ctx(model, owner, [then for _, then in writers]),
+            )
+
+
+def writers_without_loop(model: Model, owner: Owner) -> list[tuple[TaskView, ast.Then]]:
+    """Return the rules of a step without a loop that write `set_iter`."""
+    if owner.step is None or owner.step.loop:
+        return []
+    views = model.tasks_by_owner.get(owner, ())
+    return [(view, then) for view in views for _, then in thens(view.task) if then.set_iter is not None]
+
+
+def _as_ctx(model: Model, owner: Owner, writers: list[ast.Then]) -> Fix | None:
+    """Return the fix that moves the step's `iter` to `ctx`; None where `ctx` has one of its names already."""
+    names = written_names(writers)
+    if any(then.set_ctx for then in writers) or any(not names.isdisjoint(keys) for keys in ctx_written(model).values()):
+        return None
+    places = [(then.key_span("set_iter"), "set_iter", "set_ctx") for then in writers]
+    for reading in model.readings:
+        if reading.site.owner is owner:
+            uses = (use.node.span for use in reading.names.uses if use.name == "iter")
+            places += [(model.place(reading.site, span), "iter", "ctx") for span in uses]
+    if any(model.source.text[place.start : place.end] != old for place, old, _ in places):
+        return None
+    edits = tuple(Edit(place, new) for place, _, new in dict.fromkeys(places))
+    return Fix("keep the values in `ctx`", edits, safe=False)
+
+
+def written_names(writers: Iterable[ast.Then]) -> set[str]:
+    return {entry.key.text for then in writers for entry in (then.set_iter.entries if then.set_iter else ())}

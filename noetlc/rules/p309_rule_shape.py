@@ -9,6 +9,8 @@ from noetlc.rules.rule import Finding, Model, Related, Rule, Severity, migration
 from noetlc.syntax.span import Problem, ProblemKind, Span
 
 _OF_THEN = {"rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"), "admit_rule": ("allow",)}
+_FOR_THEN = {**_OF_THEN, "branch": ("do",)}
+"""Keys that stand where `then` should, by object: one finding on the key is enough."""
 _MISPLACED = {
     **{("rule", key): "then" for key in _OF_THEN["rule"]},
     **{("rule_else", key): "then" for key in _OF_THEN["rule"]},
@@ -90,7 +92,7 @@ class RuleShape(Rule):
 
 def _is_reported(model: Model, rules: FirstMatch, choice: Choice, *keys: str) -> bool:
     """Return whether the key is absent because it could not be read, or was written under another name."""
-    places = [(rules.object, key) for key in (*keys, *OTHER_NAMES, *_OF_THEN.get(rules.object, ()))]
+    places = [(rules.object, key) for key in (*keys, *OTHER_NAMES, *_FOR_THEN.get(rules.object, ()))]
     return model.is_reported(choice.span, *places)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetlc.analysis.guards import decide
+from noetlc.rules.p314_swallowed_error import lets_errors_through
 from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax import ast
 
@@ -37,6 +38,8 @@ class MissingElse(Rule):
             policy = view.task.spec.policy if view.task.spec else None
             if policy is None or policy.rules is None or any(map(_takes_the_rest, policy.rules)):
                 continue
+            if lets_errors_through(view):
+                continue  # P314 says so, and what to write
             if not model.is_reported(policy.span, ("rule", "else"), ("rules", "")):
                 yield self.finding(
                     policy.key_span("rules"),

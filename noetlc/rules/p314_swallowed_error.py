@@ -41,19 +41,19 @@ class SwallowedError(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for view in model.tasks:
-            if view.task.rules and view.kind != "workbook" and tool_can_fail(view.kind):
+            if lets_errors_through(view):
+                yield self._falls_through(view)
+            elif _has_policy(view):
                 yield from self._check_policy(view)
 
     def _check_policy(self, view: TaskView) -> Iterator[Finding]:
         is_seen = False
         for rule in view.task.rules:
-            holds = True if rule.else_ else decide(rule.when, ERROR_OUTCOME) if rule.when else None
-            if holds is None:
-                is_seen = is_seen or "outcome" in names_read(rule.when)
-            elif holds:
+            holds = _takes_errors(rule)
+            if holds:
                 yield from self._check_taker(view, rule, is_seen)
                 return
-        yield self._falls_through(view)
+            is_seen = is_seen or (holds is None and "outcome" in names_read(rule.when))
 
     def _check_taker(self, view: TaskView, rule: ast.PolicyRule, is_seen: bool) -> Iterator[Finding]:
         """Check the rule that matches every error which no rule before it matched."""
@@ -68,6 +68,20 @@ class SwallowedError(Rule):
         place = policy.key_span("rules") if policy else view.name_span
         message = f"an error of `{view.label}` that no rule matches continues as if it had succeeded"
         return self.finding(place, message, "end the rules with `- else: { then: { do: fail } }`, or match every error")
+
+
+def lets_errors_through(view: TaskView) -> bool:
+    """Return whether an error of the task can be one that no rule matches."""
+    return _has_policy(view) and not any(map(_takes_errors, view.task.rules))
+
+
+def _has_policy(view: TaskView) -> bool:
+    return bool(view.task.rules) and view.kind != "workbook" and tool_can_fail(view.kind)
+
+
+def _takes_errors(rule: ast.PolicyRule) -> bool | None:
+    """Return whether a rule matches every error; None if that depends on the error."""
+    return True if rule.else_ else decide(rule.when, ERROR_OUTCOME) if rule.when else None
 
 
 def _looks_at_error(then: ast.Then | None) -> bool:

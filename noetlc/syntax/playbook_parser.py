@@ -154,7 +154,7 @@ _TERMINAL_TITLES = {
 }
 
 
-_MEANT = {"step": ("name", "id", "target")}
+_MEANT = {"step": ("name", "id", "target"), "then": ("do",), "do": ("then",)}
 """Keys that people write for another one, besides slips of the pen."""
 
 _LISTS = {
@@ -172,9 +172,7 @@ class ParsedPlaybook(Record):
 
 
 def parse_playbook(root: Node) -> ParsedPlaybook:
-    """Parse a document's root node as a playbook. A section without a value is as good as none."""
-    if isinstance(root, Mapping):
-        root = changed(root, entries=tuple(entry for entry in root.entries if not _is_empty_section(entry)))
+    """Parse a document's root node as a playbook."""
     walk = _Walk()
     if not walk.value(root):
         walk.wrong_type(root, "playbook", "", walk.parser.expected())
@@ -182,11 +180,12 @@ def parse_playbook(root: Node) -> ParsedPlaybook:
     return ParsedPlaybook(walk.parser.finish(), tuple(walk.problems))
 
 
-_OPTIONAL = frozenset({"executor", "keychain", "workbook", "workload"})
+MAY_BE_EMPTY = frozenset({"args", "desc", "executor", "keychain", "next", "spec", "workbook", "workload"})
+"""Keys that mean the same without a value as if they were absent."""
 
 
-def _is_empty_section(entry: MappingEntry) -> bool:
-    return entry.key.text in _OPTIONAL and isinstance(entry.value, Scalar) and entry.value.value is None
+def _is_empty(node: Node) -> bool:
+    return not node.items if isinstance(node, Sequence) else isinstance(node, Scalar) and node.value is None
 
 
 def describe(node: Node) -> str:
@@ -294,6 +293,8 @@ class _Walk:
         if not self.value(entry.value):
             expected = self.parser.expected()
             self.parser.rewind(before_key)
+            if entry.key.text in MAY_BE_EMPTY and _is_empty(entry.value):
+                return
             self.wrong_type(entry.value, self.parser.would_reduce(_CLOSE), entry.key.text, expected)
 
     def _unknown_keys(self, keys: list[Scalar], given: set[str]) -> None:

@@ -87,7 +87,11 @@ def executor(limits: str) -> str:
         ("P309", policy("- when: '{{ args.a }}'\n  «do: fail"), "one level too high"),
         ("P309", "- step: a\n  tool:\n    - choose:\n        - «when: '{{ args.a }}'\n", "this branch has no `then`"),
         ("P310", policy("- «else: {then: {do: fail}}\n- else: {then: {do: fail}}"), "not the last policy rule"),
-        ("P311", policy("- when: '{{ args.a }}'\n  then: {do: fail}").replace("rules", "«rules"), "has no `else`"),
+        (
+            "P311",
+            policy("- when: '{{ outcome.error }}'\n  then: {do: fail}").replace("rules", "«rules"),
+            "has no `else`",
+        ),
         ("P315", task("{do: «retry, attempts: 11, delay: 61}"), "can wait 10 min 10 s in all"),
         ("P316", task('{do: fail, set_ctx: {«"{{ args.key }}": 1}}'), "not a plain name"),
         (

@@ -94,6 +94,37 @@ def statement(text: str, before: str = "") -> str:
     return task(f'kind: shell, command: [echo, "{text}"]', before)
 
 
+PAGES = """  - step: start
+    tool:
+      - init: {kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, set_iter: {page: 1}}}}]}}}
+      - fetch:
+          kind: http
+          url: "https://example.com?page={{ iter.page }}"
+      - turn:
+          kind: noop
+          spec:
+            policy:
+              rules:
+                - when: "{{ iter.page < 3 }}"
+                  then: {do: jump, to: fetch, set_iter: {page: "{{ iter.page + 1 }}"}}
+                - else:
+                    then: {do: continue}
+"""
+EMPTY = """  - step: start
+    desc:
+    spec:
+    tool: {kind: http, url: "https://example.com", headers: , params: , spec: }
+    next: {spec: , arcs: [{step: b, when: "{{ event.name == 'step.done' }}", args: }]}
+  - step: b
+    tool: {kind: noop}
+    next:
+"""
+CHOOSE = """  - step: start
+    tool:
+      - choose:
+          - {when: "{{ workload.n == 1 }}", do: [{a: {kind: noop}}]}
+          - else: {do: [{b: {kind: noop}}]}
+"""
 READS_START = READS_X.replace("ctx.x", "start.data")
 AFTER_LOOP = TO_B.replace("step.done", "loop.done")
 SEVERAL = "kind: postgres, auth: pg, command: SELECT 1; SELECT 2"
@@ -114,6 +145,18 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     "set_ctx on an arc": (
         playbook("  - step: start\n    tool: {kind: noop}\n    next: {arcs: [{step: b, set_ctx: {x: 1}}]}\n" + READS_X),
         ["error P324"],
+    ),
+    "set_iter in a step without a loop": (playbook(PAGES), ["error P305"]),
+    "do for then in a choose": (playbook(CHOOSE, "workload: {n: 1}\n"), ["error P020", "error P020"]),
+    "errors that no rule matches": (
+        task("kind: shell, command: [ls], spec: {policy: {rules: [{when: '{{ args.a }}', then: {do: break}}]}}"),
+        ["warning P314"],
+    ),
+    "keys without a value": (playbook(EMPTY, "keychain:\nworkload:\nexecutor:\nworkbook: []\n"), []),
+    "a required input without a value": (task("kind: http, url: "), ["error P115"]),
+    "a guard without a value": (
+        playbook("  - step: start\n    next: {arcs: [{step: b, when: }]}\n  - step: b\n    tool: {kind: noop}\n"),
+        ["error P021"],
     ),
     "a rule without then": (
         rules("{when: \"{{ outcome.status == 'ok' }}\", do: continue, set_ctx: {x: 1}}", "{else: {then: {do: fail}}}"),
@@ -611,6 +654,8 @@ def test_fixes_converge_in_one_run_and_add_no_error(name: str, unsafe: bool) -> 
 
 
 MECHANICAL = [
+    "set_iter in a step without a loop",
+    "do for then in a choose",
     "arcs without guards",
     "call.error",
     "misspelt input",
