@@ -27,8 +27,10 @@ TITLES = {
     Dialect.CASE: "the older dialect with `case`",
 }
 
-MANY = 3
+_MANY, _MANY_OF_IO = 2, 3
 """Marks of another dialect from which one finding on the whole file is clearer than one finding on each."""
+_TASK_INPUT = "`input` on a task"
+"""An accepted spelling by itself; it counts beside other words of its dialect."""
 
 SINKS = ("sink", "save")
 """Blocks of a step or a task that store its result."""
@@ -69,7 +71,9 @@ class Recognised(Record):
     def is_foreign(self) -> bool:
         """Return whether the file as a whole is of another dialect."""
         total = sum(count for _, count in self.marks)
-        return self.dialect is not Dialect.V10 and total >= MANY and (self.canonical == 0 or self.dialect is Dialect.IO)
+        if self.dialect is Dialect.IO:
+            return total >= _MANY_OF_IO and any(word != _TASK_INPUT for word, _ in self.marks)
+        return self.dialect is not Dialect.V10 and total >= _MANY and self.canonical == 0
 
     def described(self) -> str:
         return ", ".join(f"{word} ({count})" if count > 1 else word for word, count in self.marks[:6])
@@ -109,7 +113,7 @@ def _step_marks(step: Mapping) -> Iterator[tuple[Dialect, str]]:
         if word in _STEP_MARKS:
             yield _STEP_MARKS[word], f"`{word}` on a step"
             if word == "case" and isinstance(value, Sequence):
-                yield from [(Dialect.CASE, "its entries")] * len(value.items)
+                yield from [(Dialect.CASE, "its entries")] * (len(value.items) - 1)
         elif word == "loop" and isinstance(value, Mapping):
             yield from ((Dialect.EVAL, f"`loop.{old}`") for old in _LOOP_MARKS if value.get(old) is not None)
         elif word == "next":

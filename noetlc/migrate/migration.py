@@ -130,7 +130,7 @@ class _Passes:
         CaseRewriter(facts, step, self._log, self._rename).rewrite()
         for task in step_facts(step.body).tasks:  # those that were made of cases too
             policies.rewrite(task)
-        if self._dialect in _OLDER:
+        if self._dialect is not Dialect.V10:
             policies.parallel_writes()
         admit_policy(step.body, self._log)
         step_state(facts, step, self._log)

@@ -18,6 +18,15 @@ _OUTCOME_RENAMED = {
     ("meta", "timestamp"): "outcome.meta.ts",
     ("http", "status_code"): "outcome.http.status",
 }
+_STATUSES = {
+    "success": "ok",
+    "ok": "ok",
+    "completed": "ok",
+    "error": "error",
+    "failed": "error",
+    "failure": "error",
+}
+"""Words for how a tool call ended, and v10's in rules."""
 _ERROR_STATUS = frozenset({"status", "status_code"})
 _SQL = frozenset({"postgres", "duckdb", "snowflake", "ducklake"})
 _FIELDS: dict[str, dict[str, str]] = {
@@ -25,6 +34,8 @@ _FIELDS: dict[str, dict[str, str]] = {
     "sql": {"data": ".rows", "result": ".rows", "results": ".rows"},
 }
 """Fields of results that v10 names otherwise, by kind."""
+_CHILD_RESULT = frozenset({"status", "result", "ctx"})
+_SQL_RESULT = frozenset({"rows", "columns", "row_count", "statements"})
 
 
 class ReadAt(StrEnum):
@@ -61,6 +72,8 @@ class NameScope:
             self._task = previous
         self._base = _RESULT.get(where)
         self._given = given or {}
+        self._fields_of_result: set[tuple[str, ...]] = set()
+        """Paths like `output.status` that are compared with what no outcome's status is."""
         self.codes: list[str] = []
         self.reports: list[tuple[str, str]] = []
 
@@ -98,7 +111,7 @@ class NameScope:
         if path[:2] in (("outcome", "status"), ("output", "status")) or (
             path[0] in ("result", "response") and path[1:] == ("status",) and self._kind != "http"
         ):
-            return self._status(value)
+            return self._status(path, value)
         if path == ("event", "name") and (value in _DONE or value in _FAILED):
             self.codes.append("R703")
             if self._where in (ReadAt.RULE, ReadAt.AFTER):
@@ -107,11 +120,14 @@ class NameScope:
             return done if value in _DONE else "step.failed"
         return value
 
-    def _status(self, value: str) -> str:
-        known = {"success": "ok", "ok": "ok", "completed": "ok", "failed": "error", "failure": "error"}
-        if self._where is ReadAt.ARC:
-            known = {"ok": "success", "completed": "success", "failed": "error", "failure": "error"}
-        new = known.get(value, value)
+    def _status(self, path: tuple[str, ...], value: str) -> str:
+        new = _STATUSES.get(value)
+        if new is None:
+            if path[0] != "outcome":
+                self._fields_of_result.add(path)
+            return value
+        if self._where is ReadAt.ARC and new == "ok":
+            new = "success"
         if new != value:
             self.codes.append("R702")
         return new
@@ -131,10 +147,13 @@ class NameScope:
         if base is None or (self._where is ReadAt.INPUT and self._task is None):
             self.reports.append(("R910", f"`{path[0]}` is read where no tool has answered yet"))
             return None
+        if path in self._fields_of_result:
+            return self._found("R701", 1, base)
         if path[0] == "output" and len(path) > 1 and path[1] in _OUTCOME_FIELDS:
             return self._envelope(path)
         if path[0] == "output" and path[1:2] == ("result",):
-            return self._found("R701", 2, base)
+            is_childs = self._kind == "playbook" and len(path) > 2 and path[2] not in _CHILD_RESULT
+            return self._found("R701", 1 if is_childs else 2, base)
         self.codes.append("R701")
         if path[0] == "output" and path[1:3] == ("data", "data"):
             self.codes.append("R710")
@@ -245,6 +264,8 @@ def renamed_fields(kind: str, path: Sequence[str], *, several: bool) -> tuple[in
             if field.startswith("command_") and field[8:].isdigit():
                 number = int(field[8:])
                 return count, f".statements[{number}]" if number or several else ""
+            if field in _SQL_RESULT and count == 2:
+                return 1, ""  # `data` is the result as a whole
             if field not in _FIELDS["sql"]:
                 break
     return 1, _FIELDS.get(family, {}).get(path[0]) if path else None

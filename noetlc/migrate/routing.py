@@ -13,6 +13,15 @@ from noetlc.migrate.templates import escaped, expression_in, joined, negated, pa
 _ARGS = ("args", "input", "with", "payload", "data")
 
 
+def _is_true(value: Draft | None) -> bool:
+    return isinstance(value, Leaf) and value.value is True
+
+
+def _is_inclusive(router: Map) -> bool:
+    spec = router.map("spec")
+    return spec is not None and spec.text("mode") == "inclusive"
+
+
 class CaseRoute(NamedTuple):
     """A condition and the arcs that it leads to. Without a condition it always holds; `otherwise` is an `else`."""
 
@@ -52,12 +61,32 @@ class RouteRewriter:
     def _arcs(self, value: Draft) -> None:
         """Bring the words of arcs that stand in a router already to v10."""
         arcs = value.seq("arcs") if isinstance(value, Map) else None
+        if arcs and isinstance(value, Map) and not _is_inclusive(value):
+            for item in list(arcs.items):
+                self._else_arc(arcs, item)
         for arc in arcs.values if arcs else ():
             if isinstance(arc, Map):
                 arc_shape(arc, self._log)
                 guard = arc.leaf("when")
                 if guard is not None:
                     as_template(guard, self._log)
+
+    def _else_arc(self, arcs: Seq, item: SeqItem) -> None:
+        """Move an arc for everything else to the end: `else: true` beside its step, or `else` with its step below."""
+        arc = item.value
+        other = arc.pair("else") if isinstance(arc, Map) and not arc.pair("when") else None
+        if other is None or not isinstance(arc, Map):
+            return
+        if arc.pair("step") and _is_true(other.value):
+            arc.pairs.remove(other)
+        elif len(arc.pairs) == 1 and len(found := targets(other.value, self._log)) == 1:
+            item.value = found[0]
+        else:
+            return
+        self._log.add("R504", other.span, "`else` is a last arc")
+        if arcs.items[-1] is not item:
+            arcs.items.remove(item)
+            arcs.items.append(item)
 
     def _next_mode(self) -> MapEntry | None:
         spec = self._step.body.map("spec")
@@ -90,7 +119,7 @@ class RouteRewriter:
             pair.layout, inner = split_layout(pair.layout)
             pair.value = mapping(MapEntry("arcs", arcs, inner), flow=value.flow)
             return
-        routes = [self._route(item.value) for item in entries]
+        routes = sorted((self._route(item.value) for item in entries), key=lambda route: route.otherwise)
         pair.value = router(self, routes, self._log, pair)
 
     def _simple_arc(self, item: SeqItem, flow: bool) -> Map | None:
@@ -114,7 +143,11 @@ class RouteRewriter:
             guard = entry.leaf("when")
             if entry.pair("else"):
                 self._log.add("R504", entry.span, "`else` is a last arc")
-                return CaseRoute("", targets(entry.get("else"), self._log), otherwise=True)
+                beside = entry.pair("step") and _is_true(entry.get("else"))
+                if beside:
+                    entry.remove("else")
+                to = entry if beside else entry.get("else")
+                return CaseRoute("", targets(to, self._log), otherwise=True)
             self._log.add("R503", entry.span, "`when` and `then` are an arc")
             return CaseRoute(condition_of(guard, self._log), targets(entry.get("then"), self._log))
         if isinstance(entry, Map):

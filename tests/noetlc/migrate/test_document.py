@@ -105,6 +105,13 @@ def test_untouched_lines_stay_byte_for_byte() -> None:
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: x, path: x}\nworkflow:\n"
 
+CHILD = """\
+- step: start
+  tool:
+    kind: playbook
+    path: a
+    spec: {policy: {rules: [{else: {then: {do: continue, %s}}}]}}
+"""
 LAYOUTS = {
     "comments stay before and beside their construct": (
         """\
@@ -221,6 +228,14 @@ LAYOUTS = {
         when: "{{ event.name == 'step.done' }}"
 - step: finish
 """,
+    ),
+    "a field of what a child returned": (
+        CHILD % "set: {ctx.n: '{{ output.result.n }}'}",
+        CHILD % "set_ctx: {n: '{{ outcome.result.result.n }}'}",
+    ),
+    "a field of a child's result": (
+        CHILD % "set: {ctx.n: '{{ output.result.ctx }}'}",
+        CHILD % "set_ctx: {n: '{{ outcome.result.ctx }}'}",
     ),
     "a last line without a line break stays one": (
         "- step: start\n  tool: {kind: noop}\n  next: [finish]\n- step: finish",

@@ -94,6 +94,16 @@ def statement(text: str, before: str = "") -> str:
     return task(f'kind: shell, command: [echo, "{text}"]', before)
 
 
+FEW_OLDER_WORDS = """  - step: start
+    tool:
+      kind: http
+      url: "https://example.com"
+      eval:
+        - expr: "{{ outcome.status == 'error' }}"
+          do: fail
+        - else: {do: continue, set_ctx: {x: 1}}
+    next: [{step: b}]
+"""
 PAGES = """  - step: start
     tool:
       - init: {kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, set_iter: {page: 1}}}}]}}}
@@ -145,6 +155,23 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     "set_ctx on an arc": (
         playbook("  - step: start\n    tool: {kind: noop}\n    next: {arcs: [{step: b, set_ctx: {x: 1}}]}\n" + READS_X),
         ["error P324"],
+    ),
+    "few words of the older dialect": (playbook(FEW_OLDER_WORDS + READS_X), ["error P900"]),
+    "input as the only word of its dialect": (
+        playbook(
+            "".join(
+                f"  - step: {name}\n    tool: {{kind: python, input: {{a: 1}}, code: result = a}}\n" for name in "abcd"
+            )
+        ),
+        ["note P122", "warning P410", "warning P410", "warning P410"],
+    ),
+    "else among the arcs": (
+        playbook(
+            "  - step: start\n    next: {arcs: [{step: b, when: '{{ workload.n > 1 }}'}, {step: c, else: true}]}\n"
+            "  - step: b\n    tool: {kind: noop}\n  - step: c\n    tool: {kind: noop}\n",
+            "workload: {n: 1}\n",
+        ),
+        ["error P020"],
     ),
     "set_iter in a step without a loop": (playbook(PAGES), ["error P305"]),
     "do for then in a choose": (playbook(CHOOSE, "workload: {n: 1}\n"), ["error P020", "error P020"]),
@@ -654,6 +681,8 @@ def test_fixes_converge_in_one_run_and_add_no_error(name: str, unsafe: bool) -> 
 
 
 MECHANICAL = [
+    "few words of the older dialect",
+    "else among the arcs",
     "set_iter in a step without a loop",
     "do for then in a choose",
     "arcs without guards",
