@@ -104,6 +104,10 @@ FEW_OLDER_WORDS = """  - step: start
         - else: {do: continue, set_ctx: {x: 1}}
     next: [{step: b}]
 """
+REDUCED = """  - step: start
+    loop: {in: [1, 2], iterator: n, spec: {mode: sequential, policy: {reducers: {x: %s}}}}
+    tool: {kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {x: "{{ %s }}"}}}}]}}}
+"""
 PAGES = """  - step: start
     tool:
       - init: {kind: noop, spec: {policy: {rules: [{else: {then: {do: continue, set_iter: {page: 1}}}}]}}}
@@ -172,6 +176,18 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
             "workload: {n: 1}\n",
         ),
         ["error P020"],
+    ),
+    "a reducer that a sequential loop does not apply": (
+        playbook(REDUCED % ("append", "iter.n") + AFTER_LOOP + READS_X),
+        ["error P317"],
+    ),
+    "a reducer beside values that are combined by hand": (
+        playbook(REDUCED % ("append", "ctx.x | default([]) + [iter.n]") + AFTER_LOOP + READS_X),
+        ["warning P317"],
+    ),
+    "the reducer last of a sequential loop": (
+        playbook(REDUCED % ("last", "iter.n") + AFTER_LOOP + READS_X),
+        ["warning P317"],
     ),
     "set_iter in a step without a loop": (playbook(PAGES), ["error P305"]),
     "do for then in a choose": (playbook(CHOOSE, "workload: {n: 1}\n"), ["error P020", "error P020"]),
@@ -681,6 +697,7 @@ def test_fixes_converge_in_one_run_and_add_no_error(name: str, unsafe: bool) -> 
 
 
 MECHANICAL = [
+    "a reducer that a sequential loop does not apply",
     "few words of the older dialect",
     "else among the arcs",
     "set_iter in a step without a loop",
