@@ -34,7 +34,7 @@ class ParsedFile(Record):
         return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
     def as_yaml(self) -> str:
-        """Return the playbook printed anew; nothing where there is none."""
+        """Return the playbook printed as YAML; empty where there is none."""
         return print_playbook(self.playbook) if self.playbook else ""
 
 

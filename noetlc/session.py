@@ -67,7 +67,7 @@ class Session:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector: all trees live to the end, and searching them took a third of the time."""
+    """Pause the garbage collector: no tree is freed before the end, and searching them took a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

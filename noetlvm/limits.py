@@ -48,7 +48,7 @@ WAIT_HELD_SECONDS = 5
 """The longest wait for which a worker holds its pipeline; after a longer one the server opens the command again."""
 
 MESSAGE_CHARS_MAX = 4_000
-"""An error's message; what is longer is cut."""
+"""Longest message of an error; a longer one is cut."""
 
 KIND_CHARS_MAX = 100
 """An error's kind: a word. One that is longer is replaced by `tool`."""
@@ -57,7 +57,7 @@ LOOP_RESULTS_BYTES = 1024 * 1024
 """Encoded results and patches of a running loop that state may hold; beyond that they go to the result store."""
 
 LOOP_RESULTS_STORED = 10_000
-"""Results that are put aside at once, at most: an event names them by number."""
+"""Results that are moved to the store at once, at most: an event names them by number."""
 
 LOOP_FAILURES_LISTED = 100
 """Failed iterations that the end of a loop lists; the rest is stored (S54)."""
@@ -87,7 +87,7 @@ TOOL_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 """What one run of a tool may give: a response, rows, a command's output."""
 
 HTTP_SECONDS_MAX = 900
-"""A whole HTTP request, where `timeout` limits only how long to wait for the next piece: a server may drip for ever."""
+"""A whole HTTP request, where `timeout` limits only how long to wait for the next piece: a server may drip forever."""
 
 PRINTED_BYTES_MAX = 64 * 1024
 """Bytes of a `python` task's output that are stored."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 OTHER_NAMES = ("condition", "cond", "expr", "expression", "guard", "if", "only_if", "unless")
-"""Keys that people write for `when`; where one stands, a guard was meant."""
+"""Common names for `when`: a key with one of them was meant as a guard."""
 
 _READS_MAX = 2048
 """Expressions read for one guard, counting each branch; beyond that the guard is one opaque operand."""

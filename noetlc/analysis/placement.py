@@ -14,15 +14,17 @@ POOL = "pool"
 RESULT, STORE = "result", "store"
 
 
-def names_pool(knob: MappingEntry) -> bool:
+def names_pool(setting: MappingEntry) -> bool:
     """Return whether an entry of a `spec` outside of tasks names a worker pool."""
-    return knob.key.text == POOL and isinstance(knob.value, Scalar)
+    return setting.key.text == POOL and isinstance(setting.value, Scalar)
 
 
-def placing_knobs(spec: ast.Struct) -> tuple[MappingEntry, ...]:
+def placing_settings(spec: ast.Struct) -> tuple[MappingEntry, ...]:
     """Return the entries of a `spec` around tasks that state where work is done: they are for no task."""
     is_executor = isinstance(spec, ast.ExecutorSpec)
-    return tuple(knob for knob in spec.extra if names_pool(knob) or (is_executor and knob.key.text == RESULT))
+    return tuple(
+        setting for setting in spec.extra if names_pool(setting) or (is_executor and setting.key.text == RESULT)
+    )
 
 
 def named_pools(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> Iterator[Scalar]:
@@ -43,19 +45,19 @@ def pool_of(step: ast.Step) -> Scalar | None:
 
 
 def _pool_in(spec: ast.Struct | None) -> Scalar | None:
-    for knob in spec.extra if spec else ():
-        if names_pool(knob) and isinstance(knob.value, Scalar):
-            return knob.value
+    for setting in spec.extra if spec else ():
+        if names_pool(setting) and isinstance(setting.value, Scalar):
+            return setting.value
     return None
 
 
 def result_store(playbook: ast.Playbook) -> Node | None:
     """Return `executor.spec.result.store`, or what stands in its place."""
     spec = playbook.executor.spec if playbook.executor else None
-    for knob in spec.extra if spec else ():
-        if knob.key.text == RESULT:
-            inner = entry_of(knob.value, STORE)
-            return knob.value if inner is None else inner
+    for setting in spec.extra if spec else ():
+        if setting.key.text == RESULT:
+            inner = entry_of(setting.value, STORE)
+            return setting.value if inner is None else inner
     return None
 
 

@@ -261,7 +261,7 @@ def _gives_secret(entry: ast.PipelineEntry) -> bool:
 
 
 def _next_in_line(owner: Owner) -> Iterator[ast.Task]:
-    """Yield the tasks that stand directly after one that gives a secret and can go on to them."""
+    """Yield the tasks directly after one that returns a secret and can continue to them."""
     lists = [owner.entries]
     while lists:
         entries = lists.pop()

@@ -107,7 +107,7 @@ def _unexpected(lexer: Lexer, parser: Parser, token: AssemblyToken) -> AssemblyE
             return lexer.error("expected `)`, found the end of the text: a code is not closed", token.at)
         return lexer.error(f"there is no instruction {found} here", token.at)
     if END in expected:
-        return lexer.error(f"{found} is more than belongs here; go on in a new line or after `;`", token.at)
+        return lexer.error(f"{found} is unexpected here; continue on a new line or after `;`", token.at)
     directives = [word for word in literals if word.startswith(".")]
     if token.value in directives and (END_OF_INPUT in expected or not _REQUIRED.keys() & missing):
         return lexer.error(f"{found} cannot stand here; what can is {_quoted(missing)}", token.at)
@@ -410,7 +410,7 @@ class _Operands:
             token = self._left[0]
             found = self._lexer.found(token) if type(token) is AssemblyToken else "a code"
             at = token.at if type(token) is AssemblyToken else None
-            raise self._lexer.error(f"{found} is more than belongs here; go on in a new line or after `;`", at)
+            raise self._lexer.error(f"{found} is unexpected here; continue on a new line or after `;`", at)
 
     def _operand(self, kind: Operand, what: str) -> object:
         if kind is Operand.EXPR or kind is Operand.OPTIONAL_EXPR:

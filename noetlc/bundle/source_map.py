@@ -84,7 +84,7 @@ def _labels(
 
 
 def _construct(address: str, number: int, code: tuple[Instruction, ...], constructs: dict[str, str]) -> str | None:
-    """Return what the first expression after a label says that it belongs to; there may be none before the next."""
+    """Return the construct of the first expression after a label; there may be none before the next label."""
     for at in range(number, len(code)):
         if at > number and code[at].opcode.name in LABELLED:
             return None

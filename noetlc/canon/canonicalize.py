@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from noetlc.analysis.credentials import implied_keychain
-from noetlc.analysis.placement import placing_knobs
+from noetlc.analysis.placement import placing_settings
 from noetlc.analysis.workbook_calls import NamesBeforeLabels
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
 from noetlc.canon.expansion import TaskOrigin, expand_pipeline, outer_layers
@@ -129,10 +129,10 @@ class _Canonical(Rewriter):
     """Everything of the canonical form but the pipelines."""
 
     def struct(self, struct: ast.Struct) -> ast.Struct | None:
-        placing = placing_knobs(struct) if isinstance(struct, _SCOPES) else ()
+        placing = placing_settings(struct) if isinstance(struct, _SCOPES) else ()
         struct = without(struct, EXPANDED.get(type(struct), {}))
         if placing:
-            named = {knob.key.text: knob.key.span for knob in placing}
+            named = {setting.key.text: setting.key.span for setting in placing}
             struct = changed(struct, keys={**struct.keys, **named}, extra=placing)
         if isinstance(struct, ast.Playbook | ast.Step):
             return in_field_order(struct)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
-from noetlc.analysis.placement import placing_knobs
+from noetlc.analysis.placement import placing_settings
 from noetlc.analysis.workbook_calls import ReadLabel, is_lone, read_labels
 from noetlc.canon.arguments import ArgumentInliner, Arguments
 from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls, require_short
@@ -18,8 +18,8 @@ from noetlc.canon.flow import (
     labelled_task,
     mark,
     scalar,
-    with_knobs,
     with_policy,
+    with_settings,
     without_dead_flow,
 )
 from noetlc.canon.stability import require_stable
@@ -48,7 +48,7 @@ class ExpansionContext(Record):
     """Arguments, spec layers and label prefix in force while one entry list is expanded."""
 
     arguments: Arguments
-    layers: tuple[Knobs, ...]
+    layers: tuple[SpecSettings, ...]
     caller: str = ""
     """The label of the workbook call that the list replaces; empty for a step's own list."""
     is_lone: bool = False
@@ -86,7 +86,7 @@ class ExpandedPipeline(Record):
 def expand_pipeline(
     entries: tuple[ast.PipelineEntry, ...],
     workbook: Mapping[str, ast.WorkbookTask],
-    layers: tuple[Knobs, ...],
+    layers: tuple[SpecSettings, ...],
     budget: ExpansionBudget,
     hiding: frozenset[str] = frozenset(),
 ) -> ExpandedPipeline:
@@ -139,7 +139,7 @@ class _Expansion:
         origin = context.origin(f"task {label}", task.span)
         spec = task.spec
         if flow_of(task) is None:
-            spec = with_knobs(task.spec, task.span, effective_knobs(task, context.layers))
+            spec = with_settings(task.spec, task.span, effective_settings(task, context.layers))
         self._emit(labelled_task(task, label, spec), origin)
 
     def _call(self, call: ast.Task, label: str, context: ExpansionContext) -> None:
@@ -225,25 +225,25 @@ def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.T
     return policy
 
 
-Knobs: TypeAlias = tuple[MappingEntry, ...]
+SpecSettings: TypeAlias = tuple[MappingEntry, ...]
 
 
-def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[Knobs, ...]:
-    """Return the knobs around a step's tasks, outermost first."""
+def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[SpecSettings, ...]:
+    """Return the settings around a step's tasks, outermost first."""
     executor = playbook.executor.spec if playbook.executor else None
-    literal = tuple(MappingEntry(knob.key, _literal(knob.value)) for knob in _knobs(executor))
-    loops = (_knobs(loop.spec) for loop in step.loops)
-    return (literal, _knobs(step.spec), *loops)
+    literal = tuple(MappingEntry(setting.key, _literal(setting.value)) for setting in _inner_settings(executor))
+    loops = (_inner_settings(loop.spec) for loop in step.loops)
+    return (literal, _inner_settings(step.spec), *loops)
 
 
-def _knobs(spec: ast.Struct | None) -> Knobs:
-    """Return the knobs of a `spec` around tasks that are for them."""
-    placing = placing_knobs(spec) if spec else ()
-    return tuple(knob for knob in spec.extra if knob not in placing) if spec else ()
+def _inner_settings(spec: ast.Struct | None) -> SpecSettings:
+    """Return the settings of a `spec` around tasks that are for them."""
+    placing = placing_settings(spec) if spec else ()
+    return tuple(setting for setting in spec.extra if setting not in placing) if spec else ()
 
 
-def effective_knobs(task: ast.Task, outer: Iterable[Knobs]) -> Knobs:
-    """Return a task's effective knobs, its kind's defaults first."""
+def effective_settings(task: ast.Task, outer: Iterable[SpecSettings]) -> SpecSettings:
+    """Return a task's effective settings, its kind's defaults first."""
     kind = task.kind.text if task.kind else ""
     merged: dict[str, MappingEntry] = {}
     for layer in (
@@ -255,29 +255,31 @@ def effective_knobs(task: ast.Task, outer: Iterable[Knobs]) -> Knobs:
     return tuple(merged.values())
 
 
-def _defaults(kind: str, span: Span) -> Knobs:
+def _defaults(kind: str, span: Span) -> SpecSettings:
     found = find_kind(kind) if kind else None
     settings = found.settings if found else ()
     return tuple(entry(span, setting.name, setting.default) for setting in settings if setting.default is not None)
 
 
-def _for_kind(kind: str, outer: Iterable[Knobs]) -> Iterator[Knobs]:
-    """Yield each outer scope as two layers: knobs of every task, then knobs of this kind of task."""
+def _for_kind(kind: str, outer: Iterable[SpecSettings]) -> Iterator[SpecSettings]:
+    """Yield each outer scope as two layers: settings of every task, then settings of this kind of task."""
     for layer in outer:
-        yield tuple(knob for knob in layer if knob.key.text != FLOW and not _is_scoped(knob))
-        for knob in layer:
-            if knob.key.text == kind and isinstance(knob.value, nodes.Mapping):
-                yield knob.value.entries
+        yield tuple(setting for setting in layer if setting.key.text != FLOW and not _is_scoped(setting))
+        for setting in layer:
+            if setting.key.text == kind and isinstance(setting.value, nodes.Mapping):
+                yield setting.value.entries
 
 
-def _is_scoped(knob: MappingEntry) -> bool:
-    return isinstance(knob.value, nodes.Mapping) and find_kind(knob.key.text) is not None
+def _is_scoped(setting: MappingEntry) -> bool:
+    return isinstance(setting.value, nodes.Mapping) and find_kind(setting.key.text) is not None
 
 
 def _lay_over(merged: dict[str, MappingEntry], layer: Iterable[MappingEntry]) -> None:
-    for knob in layer:
-        name = knob.key.text
-        merged[name] = MappingEntry(knob.key, _merge(merged[name].value, knob.value)) if name in merged else knob
+    for setting in layer:
+        name = setting.key.text
+        merged[name] = (
+            MappingEntry(setting.key, _merge(merged[name].value, setting.value)) if name in merged else setting
+        )
 
 
 def _merge(outer: Node, inner: Node) -> Node:

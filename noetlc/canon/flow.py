@@ -71,7 +71,7 @@ from noetlvm.bytecode.limits import LIMIT_MAX
 from noetlvm.record import Record, changed
 
 FLOW = "flow"
-"""The knob that makes a noop a flow task."""
+"""The setting that makes a noop a flow task."""
 
 ROUNDS_MAX = 10_000
 """Rounds of a `while` or `until` that does not specify `max` (S39)."""
@@ -96,15 +96,17 @@ class FlowTask(Record):
 
 def flow_of(task: ast.Task) -> FlowTask | None:
     """Parse a flow task; None for a task that calls a tool. Raises ExpansionError for a malformed one."""
-    knob = task.spec.get_extra(FLOW) if task.spec else None
-    if knob is None:
+    setting = task.spec.get_extra(FLOW) if task.spec else None
+    if setting is None:
         return None
-    if not isinstance(knob, nodes.Mapping) or not task.kind or task.kind.text != "noop" or task.extra:
-        raise ExpansionError("P320", knob.span, "`spec.flow` belongs to a noop without inputs, and is a mapping", _HELP)
-    known = {entry.key.text: entry.value for entry in knob.entries}
+    if not isinstance(setting, nodes.Mapping) or not task.kind or task.kind.text != "noop" or task.extra:
+        raise ExpansionError(
+            "P320", setting.span, "`spec.flow` belongs to a noop without inputs, and is a mapping", _HELP
+        )
+    known = {entry.key.text: entry.value for entry in setting.entries}
     if set(known) not in (set(), {"reset"}, {"round", "max"}):
         raise ExpansionError(
-            "P320", knob.span, "`spec.flow` is `{}`, `{reset: NAME}` or `{round: NAME, max: N}`", _HELP
+            "P320", setting.span, "`spec.flow` is `{}`, `{reset: NAME}` or `{round: NAME, max: N}`", _HELP
         )
     test, to = _decision(task)
     return FlowTask(
@@ -394,14 +396,14 @@ def labelled_task(task: ast.Task, label: str, spec: ast.TaskSpec | None) -> ast.
     )
 
 
-def with_knobs(spec: ast.TaskSpec | None, span: Span, knobs: tuple[MappingEntry, ...]) -> ast.TaskSpec | None:
+def with_settings(spec: ast.TaskSpec | None, span: Span, settings: tuple[MappingEntry, ...]) -> ast.TaskSpec | None:
     """Return a task's spec with these open fields; None where it would be empty."""
     spec = spec or ast.TaskSpec(span=span)
     replaced = {item.key.text for item in spec.extra}
     rest = {key: place for key, place in spec.keys.items() if key not in replaced}
-    if not knobs and not rest:
+    if not settings and not rest:
         return None
-    return changed(spec, keys={**keys(spec.span, (knob.key.text for knob in knobs)), **rest}, extra=knobs)
+    return changed(spec, keys={**keys(spec.span, (setting.key.text for setting in settings)), **rest}, extra=settings)
 
 
 def with_policy(task: ast.Task, policy: ast.TaskPolicy) -> ast.Task:

@@ -136,16 +136,16 @@ class _Spelling(Rewriter):
             return task
         taken = set(written)
         inputs: list[MappingEntry] = []
-        knobs: list[MappingEntry] = []
+        settings: list[MappingEntry] = []
         for (item, target), name in zip(targets, written, strict=True):
             if target != name and target in taken:
                 target = name  # both are given
             elif target != name:
                 taken.add(target)
                 self.found.append(Respelling(item.key.span, name, target))
-            holder = knobs if target.startswith(SPEC) else inputs
+            holder = settings if target.startswith(SPEC) else inputs
             holder.append(_renamed(item, target.removeprefix(SPEC)))
-        return _with_inputs(task, tuple(inputs), tuple(knobs))
+        return _with_inputs(task, tuple(inputs), tuple(settings))
 
     # ---- retry
 
@@ -300,16 +300,16 @@ def _renamed(item: MappingEntry, name: str) -> MappingEntry:
     return item if item.key.text == name else MappingEntry(changed(item.key, text=name, value=name), item.value)
 
 
-def _with_inputs(task: ast.Task, inputs: tuple[MappingEntry, ...], knobs: tuple[MappingEntry, ...]) -> ast.Task:
+def _with_inputs(task: ast.Task, inputs: tuple[MappingEntry, ...], settings: tuple[MappingEntry, ...]) -> ast.Task:
     """Return a task with other inputs and other settings in its `spec`."""
     replaced = {item.key.text for item in task.extra}
     places = {key: place for key, place in task.keys.items() if key not in replaced and key != "spec"}
     places |= {item.key.text: item.key.span for item in inputs}
     spec = task.spec
-    if spec or knobs:
-        spec = spec or ast.TaskSpec(span=knobs[0].value.span)
+    if spec or settings:
+        spec = spec or ast.TaskSpec(span=settings[0].value.span)
         own = {key: place for key, place in spec.keys.items() if key == "policy"}
-        spec = changed(spec, keys={**{item.key.text: item.key.span for item in knobs}, **own}, extra=knobs)
+        spec = changed(spec, keys={**{item.key.text: item.key.span for item in settings}, **own}, extra=settings)
         places["spec"] = task.keys.get("spec", spec.span)
     return changed(task, keys=places, extra=inputs, spec=spec)
 

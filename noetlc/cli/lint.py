@@ -41,7 +41,7 @@ def lint(
         bool, Option("--write-baseline", help="Record today's findings in the baseline.")
     ] = False,
     config: ConfigOption = None,
-    no_cache: Annotated[bool, Option("--no-cache", help="Check every file anew.")] = False,
+    no_cache: Annotated[bool, Option("--no-cache", help="Ignore the cache and check every file.")] = False,
     jobs: Annotated[int | None, Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
     statistics: Annotated[bool, Option("--statistics", help="Also count the findings of each rule.")] = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Findings only: no summary, remarks or progress.")] = False,

@@ -10,7 +10,7 @@ from noetlvm.command_line.process import FAILURE, SUCCESS
 
 def parse(
     path: Annotated[str, Argument(metavar="PATH", help="A playbook; `-` is standard input.")],
-    format: Annotated[str, Option(help="json: the tree and the problems; yaml: the playbook printed anew.")] = ("json"),
+    format: Annotated[str, Option(help="json: the tree and the problems; yaml: the playbook, formatted.")] = ("json"),
 ) -> int:
     """Read a playbook and print what the parser made of it, without checking anything else.
 

@@ -158,7 +158,7 @@ class Operations:
         """Emit the arguments and the call. The name is checked again: the verifier refuses unknown ones."""
         if name not in known:
             raise LoweringError(
-                node.span, f"there is no `{name}` in templates", "`noetlc lint` says what to use instead"
+                node.span, f"there is no `{name}` in templates", "`noetlc lint` shows what to use instead"
             )
         for argument in node.args:
             self.lower(argument)

@@ -262,8 +262,8 @@ class _TaskCode(Record):
 
     def _spec(self) -> Lowered:
         spec = self.task.spec
-        knobs = nodes.Mapping(spec.span, spec.extra) if spec else nodes.Mapping(self.task.span, ())
-        return self._value(knobs, TemplatePosition.TASK_INPUT, "spec")
+        settings = nodes.Mapping(spec.span, spec.extra) if spec else nodes.Mapping(self.task.span, ())
+        return self._value(settings, TemplatePosition.TASK_INPUT, "spec")
 
     def _value(self, node: nodes.Node, position: TemplatePosition, field: str) -> Lowered:
         return lower_value(node, self.context.text, self._visible(position), field)

@@ -1,4 +1,4 @@
-"""A net too large to look at, in groups: steps that follow each other together, and a picture of each group."""
+"""A net too large for one picture, in groups of consecutive steps, with a picture of each group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StepGroup(Record):
 
 
 def groups_of(net: Net) -> list[StepGroup]:
-    """Part a net into groups of a size that can be looked at, in the order in which a run comes to them."""
+    """Split a net into groups of a readable size, in the order in which a run reaches them."""
     order = _order(net)
     size = max(_GROUP, -(-len(order) // _GROUPS_MAX))
     count = -(-len(order) // size)

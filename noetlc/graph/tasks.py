@@ -10,7 +10,7 @@ from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
 _DIRECTIVES = {"JUMP_TO": "jump", "SKIP": "skip", "BREAK": "break"}
-"""The text of a line where the task does something else than go on."""
+"""The label of an edge where the task does something else than continue."""
 
 
 class NodeKind(StrEnum):
@@ -121,7 +121,7 @@ def _limit(operand: object) -> str:
 def _target(instruction: Instruction) -> int:
     at = instruction.opcode.operands.index(Operand.TARGET)
     target = instruction.operands[at]
-    assert isinstance(target, int)  # the verifier saw to it
+    assert isinstance(target, int)  # the verifier checked it
     return target
 
 

@@ -57,7 +57,7 @@ class LintOptions(NamedTuple):
     def require_consistent(self) -> None:
         """Stop the command if two options contradict each other."""
         if self.unsafe_fixes and not (self.fix or self.diff):
-            raise CommandError("--unsafe-fixes says which fixes to take: add --diff to see them or --fix to apply them")
+            raise CommandError("--unsafe-fixes selects the fixes: add --diff to see them or --fix to apply them")
         if self.write_baseline and (self.fix or self.diff):
             raise CommandError("--write-baseline records findings as they are: run it without --fix and --diff")
         if self.reads_stdin and len(self.paths) > 1:

@@ -110,7 +110,7 @@ class CaseRewriter:
         """Return the guard without its operands on the event, for a place that is only reached after success."""
         return self._condition(entry._replace(guard=_drop_in_text(entry.guard)), ReadAt.AFTER)
 
-    # ---- what becomes of the task
+    # ---- rules of the task
 
     def _rules(self, entry: CaseEntry) -> list[Map]:
         """Return the rules of an entry; a call for the next page has a second one, for when no more are made."""
@@ -149,7 +149,7 @@ class CaseRewriter:
                 self._set(then, action, action.value)
 
     def _retry(self, then: Map, action: MapEntry, settings: Map) -> tuple[str, str]:
-        """Return the directive of a `retry`, and the condition under which it may run once more."""
+        """Return the directive of a `retry`, and the condition under which it may run again."""
         changing = [pair for pair in settings.pairs if pair.key not in RETRY_SETTINGS]
         if not changing:
             self._log.add("R602", action.span, "`retry` of a case is a policy rule")
@@ -235,7 +235,7 @@ class CaseRewriter:
         known.items[:0] = [SeqItem(rule) for rule in rules]
         known.items.sort(key=lambda item: isinstance(item.value, Map) and item.value.pair("else") is not None)
         if complete(known):
-            self._log.add("R609", source.span, "an error that no entry handled failed the step: a rule says so")
+            self._log.add("R609", source.span, "an error that no entry handled failed the step: a rule retries it")
 
     # ---- tasks of an entry
 

@@ -160,11 +160,14 @@ _ROWS = (
         "R402",
         "`eval` in which no rule matched",
         "last rules: `outcome.status == 'error'` fails, everything else continues",
-        "an error that no rule handled failed the task; v10 would go on",
+        "an error that no rule handled failed the task; v10 would continue",
     ),
     Construct("R403", "`backoff: fixed`", "`backoff: none`", "the delay stays the same"),
     Construct(
-        "R404", "`set_vars`", "`set_iter` in a loop, else `set_ctx`", "the value lives as long as the step run needs it"
+        "R404",
+        "`set_vars`",
+        "`set_iter` in a loop, else `set_ctx`",
+        "the value exists as long as the step run needs it",
     ),
     Construct("R405", "`set_shared`", "`set_ctx` with a reducer", "writes of parallel iterations are combined"),
     Construct(
@@ -254,7 +257,7 @@ _ROWS = (
         "`step.done` or `loop.done`, `step.failed`",
         "the same event",
     ),
-    Construct("R704", "`vars.x`", "`ctx.x`, `iter.x` or `workload.x`", "where the value lives now"),
+    Construct("R704", "`vars.x`", "`ctx.x`, `iter.x` or `workload.x`", "where the value is stored now"),
     Construct("R705", "`job.uuid`, `job.execution_id`", "`execution_id`", "the same identifier"),
     Construct("R706", "`loop_index`", "`iter.index`", "the number of the iteration"),
     Construct("R707", "`token.args`", "`args`", "what the token carries"),
@@ -372,7 +375,7 @@ _ROWS = (
         "R917",
         "a setting of a tool's `retry` that no document names",
         "nothing",
-        "say it in the `when` of the rule that retries; the setting is left in a comment",
+        "write it in the `when` of the rule that retries; the setting is left in a comment",
         Effect.HAND,
     ),
 )

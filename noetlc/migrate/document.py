@@ -470,7 +470,7 @@ class DocumentReader:
         return at if self._text.startswith("-", at) else -1
 
     def _opaque(self, node: nodes.Node, column: int) -> Leaf:
-        """A node that cannot be taken apart: empty, or in an unusual form."""
+        """A node that cannot be split into entries: empty, or in an unusual form."""
         raw = self._text[node.span.start : node.span.end]
         return Leaf(raw, None, nodes.Scalar(node.span, None, raw, "?"), column)
 

@@ -1,4 +1,4 @@
-"""What the rewrites need to know about a playbook before they change it. Read-only."""
+"""Facts about a playbook that the rewrites use. Read-only."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _OLDER = frozenset({Dialect.EVAL, Dialect.CASE})
 
 
 class Migration(Record):
-    """What became of one text."""
+    """The result for one text."""
 
     before: str
     after: str

@@ -73,7 +73,7 @@ class PolicyRewriter:
                 self._entry(item.value)
         rules.items.sort(key=lambda item: isinstance(item.value, Map) and item.value.pair("else") is not None)
         if complete(rules):
-            self._log.add("R402", pair.span, "an error that no rule matched failed the task: a rule says so")
+            self._log.add("R402", pair.span, "an error that no rule matched failed the task: a rule retries it")
 
     def _as_rules(self, body: Map, pair: MapEntry) -> None:
         """Put the value of `eval` under `spec.policy.rules`."""
@@ -203,7 +203,7 @@ class PolicyRewriter:
                 self._reducers().put(entry.key, scalar(reducer))
                 entry.value = value
             else:
-                self._log.add("R906", entry.span, f"`set_shared` of `{entry.key}` says no reducer; `last` was assumed")
+                self._log.add("R906", entry.span, f"`set_shared` of `{entry.key}` has no reducer; `last` was assumed")
                 self._reducers().put(entry.key, scalar("last"))
         self._log.add("R405", pair.span, "`set_shared` is `set_ctx` with a reducer")
         known = then.map("set_ctx")
@@ -344,7 +344,7 @@ def then_of(rule: Map) -> Map | None:
 
 
 def _success_of(rule: Map) -> Map | None:
-    """Return what a rule does after a success; None for a rule that is for errors, or that does not go on."""
+    """Return what a rule does after a success; None for a rule that is for errors, or that does not continue."""
     guard, then = rule.leaf("when"), then_of(rule)
     for_errors = guard is not None and ERROR in guard.value_text
     return then if then and not for_errors and then.text("do") in ("", "continue", "jump", "break", "skip") else None

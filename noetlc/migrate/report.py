@@ -1,4 +1,4 @@
-"""What became of each file: as text, JSON or Markdown, with a summary."""
+"""The result for each file: as text, JSON or Markdown, with a summary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_SUCH_KEY = "P020"
 
 
 class MigrationStatus(StrEnum):
-    """What became of a file."""
+    """The result for a file."""
 
     CANONICAL = "already canonical"
     MIGRATED = "migrated"

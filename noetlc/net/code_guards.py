@@ -146,7 +146,7 @@ _BRANCHES: dict[str, Callable[[int, int, tuple[Item, ...]], tuple[_Way, _Way]]] 
     "KEEP_IF": lambda at, target, stack: ((target, stack), (at + 1, stack[:-1])),
     "KEEP_UNLESS": lambda at, target, stack: ((at + 1, stack[:-1]), (target, stack)),
 }
-"""For each branch, where it goes on if the top is true and if it is false."""
+"""For each branch, the next instruction if the top is true and if it is false."""
 
 _STACK: dict[str, Callable[[tuple[Item, ...]], tuple[Item, ...]]] = {
     "DUP": lambda stack: (*stack, stack[-1]),

@@ -220,7 +220,7 @@ class NetFindings(Record, cached=True):
             )
 
     def critical_steps(self) -> Iterator[int]:
-        """Yield each step whose success leads on and whose failure leads nowhere."""
+        """Yield each step with an arc for success and none for failure."""
         for number in self.reach.arrived:
             step = self.reach.net.steps[number]
             leads_on = {ending.event: any(any(choice) for choice in ending.choices) for ending in step.endings}
@@ -258,7 +258,7 @@ _FINDERS: dict[NetFindingKind, Callable[[NetFindings], Iterator[NetFinding]]] = 
 
 
 def _why_dead(step: NetStep, arc: NetArc, reason: Reason) -> tuple[str, str, str]:
-    """Return the code, the reason in words, and what to do about an arc that never fires."""
+    """Return the code, the reason and the remedy for an arc that never fires."""
     if reason is Reason.CONSTANT:
         return CONSTANT_GUARD, "its guard is always false", "compare something that can change, or remove the arc"
     if arc.is_impossible:

@@ -83,7 +83,7 @@ class Reason(StrEnum):
     NO_END = "no-end"
     """The final step runs when nothing else can move, and that never happens."""
     FINAL = "final"
-    """The run is over after the final step, so its arcs never fire."""
+    """The run ends with the final step, so its arcs never fire."""
 
 
 class NetArc(Record):

@@ -20,7 +20,7 @@ _TAB = 4
 _WIDTH_MAX = 120
 """Cells of a source line that are shown; longer lines are cut around the marked range."""
 _WIDTH_MIN = 40
-"""A terminal is taken to have at least so many columns."""
+"""Least number of columns that a terminal is assumed to have."""
 BLOCKS_MAX = 500
 """More findings than this are printed without their source."""
 _LEAD = 30
@@ -188,7 +188,7 @@ def _cut(excerpt: _Excerpt, cells: int) -> _Excerpt:
 
 
 def _without_cells(line: str, cells: int) -> tuple[int, str]:
-    """Drop at least so many cells from the front; return how many it were, and the rest."""
+    """Drop at least this many cells from the front; return how many were dropped, and the rest."""
     dropped = index = 0
     while dropped < cells:
         dropped += _width(line[index])

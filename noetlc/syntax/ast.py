@@ -24,7 +24,7 @@ class Struct(Record):
     span: Span
     keys: Mapping[str, Span] = MappingProxyType({})
     extra: tuple[MappingEntry, ...] = ()
-    """Fields of an open object that the grammar has no word for: inputs, knobs, descriptions."""
+    """Fields of an open object that the grammar has no word for: inputs, settings, descriptions."""
 
     def key_span(self, key: str) -> Span:
         """Return the place of a key, or the object's beginning where the key is absent."""
@@ -86,7 +86,7 @@ class ExecutorPolicy(Struct):
 
 
 class ExecutorSpec(Struct):
-    """Knobs that apply to every step and task unless an inner spec overrides them."""
+    """Settings that apply to every step and task unless an inner spec overrides them."""
 
     entry_step: Scalar | None = None
     final_step: Scalar | None = None
@@ -125,7 +125,7 @@ class AdmitRule(Struct):
 
     @property
     def allows(self) -> bool:
-        """Whether it lets a token in, as `then` or `else` says; one without `allow` is reported as such."""
+        """Whether it admits a token, from `then` or `else`; one without `allow` is reported."""
         then = self.else_.then if self.else_ else self.then
         return then is not None and (then.allow is None or then.allow.value is True)
 
@@ -170,7 +170,7 @@ class StepPolicy(Struct):
 
 
 class StepSpec(Struct):
-    """A step's knobs."""
+    """A step's settings."""
 
     policy: StepPolicy | None = None
 
@@ -265,7 +265,7 @@ class TaskPolicy(Struct):
 
 
 class TaskSpec(Struct):
-    """A task's knobs (in `extra`) and its policy."""
+    """A task's settings (in `extra`) and its policy."""
 
     policy: TaskPolicy | None = None
 

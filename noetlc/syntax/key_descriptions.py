@@ -21,7 +21,7 @@ _ANYWHERE = {
     "dedupe": "Reserved: how tokens are deduplicated. Ignored.",
     "defaults": "Defaults for all steps and tasks.",
     "delay": "Seconds to wait; a number or a template.",
-    "desc": "What it is for, in words.",
+    "desc": "Description in plain language.",
     "do": "What happens next: `continue`, `skip`, `retry`, `jump`, `break` or `fail`.",
     "else": "What holds when no entry before it does. It is the last of its list.",
     "emit": "Reserved: further events. Ignored.",
@@ -46,7 +46,7 @@ _ANYWHERE = {
     "max_payload_bytes": "Larger values are stored apart, and events refer to them.",
     "max_step_runs": "Most step runs of an execution.",
     "max_transitions": "Most task runs of a pipeline.",
-    "metadata": "Name and path of the playbook, and what else is worth knowing about it.",
+    "metadata": "Name and path of the playbook, and further descriptions.",
     "mode": "How it is done; see the list of values.",
     "name": "Its name.",
     "next": "Where tokens go when the step has ended.",
@@ -103,7 +103,7 @@ _IN_OBJECT = {
     ("branch", "then"): "The tasks of the branch.",
     ("branch_else", "then"): "The tasks that run when no branch holds.",
 }
-"""Where a key has another meaning than elsewhere."""
+"""Descriptions by object, for keys that have a different meaning there."""
 
 
 def key_description(object: str, key: str) -> str:

@@ -121,8 +121,8 @@ class Parser:
     def try_feed(self, terminal: str, value: Any) -> bool:
         """Shift a terminal if the grammar has one here; cheaper than `accepts` and `feed`.
 
-        When the answer is no, reductions that the terminal seemed to call for may have been made. The parse can go on
-        from a `mark` that was taken before.
+        When the answer is no, reductions that the terminal seemed to call for may have been made. The parse can
+        continue from a `mark` that was taken before.
         """
         table, productions, states = self._grammar.states, self._grammar.productions, self._states
         passages = self._grammar.passages

@@ -155,7 +155,7 @@ _TERMINAL_TITLES = {
 
 
 _MEANT = {"step": ("name", "id", "target"), "then": ("do",), "do": ("then",)}
-"""Keys that people write for another one, besides slips of the pen."""
+"""Common names for another key, besides typing errors."""
 
 _LISTS = {
     "workflow": "write a list of steps: `- step: start`, with its other keys below",

@@ -346,4 +346,4 @@ _FIELDS: dict[type[Node], tuple[str, ...]] = {
     for kind in list(vars().values())
     if isinstance(kind, type) and issubclass(kind, Node)
 } | {Template: ("parts",)}
-"""The fields of each node that say what it is, not where it stands."""
+"""The fields of each node apart from its position."""

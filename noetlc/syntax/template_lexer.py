@@ -61,7 +61,7 @@ class Piece(NamedTuple):
     data: tuple[Span, ...]
     opening: Opening | None
     resume: int
-    """Where reading goes on: inside the mark, or after the comment or raw block."""
+    """Where reading continues: inside the mark, or after the comment or raw block."""
     unclosed: Span | None = None
     """The opening of a comment or raw block that never ends."""
 
@@ -132,7 +132,7 @@ class TemplateLexer:
         return Piece(data, opening, opening.span.end)
 
     def after_close(self, close: Span) -> int:
-        """Return where text goes on after a closing mark: `-}}` and `-%}` eat the blanks that follow."""
+        """Return where text continues after a closing mark: `-}}` and `-%}` remove the white space that follows."""
         if self._text.startswith("-", close.start):
             return self._skip_blanks(close.end)
         return close.end

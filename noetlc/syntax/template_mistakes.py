@@ -1,4 +1,4 @@
-"""Words for mistakes in templates: what was found, what was expected, what to write instead.
+"""Messages for mistakes in templates: what was found, what was expected, what to write instead.
 
 Pure: a place and what the grammar would have taken there go in, a problem comes out.
 """
@@ -29,7 +29,7 @@ _MARK = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 class Slip(NamedTuple):
-    """Something of another language. `back` is how much of it the grammar took before it stumbled."""
+    """An operator of another language. `back` is how much of it the grammar accepted before the error."""
 
     text: str
     back: int
@@ -81,7 +81,7 @@ _HELP_IN = {
 
 
 class Stumble(NamedTuple):
-    """Where the grammar could not go on."""
+    """Where the grammar accepts no further token."""
 
     text: str
     opening: Opening
@@ -148,7 +148,7 @@ def runaway_string(text: str, token: TemplateToken) -> TemplateProblem:
         "string",
         Span(token.span.start, token.span.start + 1),
         f"the string that this {quote} opens is not closed before the mark ends",
-        f"close it with {quote}; an apostrophe inside a string wants the other quotes around it",
+        f"close it with {quote}; a string with an apostrophe in it needs the other quotes around it",
     )
 
 
@@ -284,7 +284,7 @@ def _help(stumble: Stumble) -> str:
 
 
 def _expectation(expected: frozenset[str]) -> str:
-    """Return in words what the grammar would have taken."""
+    """Describe what the grammar would have accepted."""
     words = []
     if "STRING" in expected:
         words.append("a value")

@@ -1,7 +1,7 @@
 """From the text of one YAML scalar to a template's tree, along `grammar/expression.lark`. Never fails on any text.
 
 A mistake costs its own `{{ … }}` or `{% … %}`: the parser goes back to just after the opening mark, puts an `Error`
-there and goes on behind the closing mark. Blocks that nothing closes are closed where something else ends them. So
+there and continues after the closing mark. Blocks that nothing closes are closed where something else ends them. So
 one run finds the mistakes of every mark, and there is always a tree.
 """
 
@@ -99,7 +99,7 @@ class _Reading:
             position = self._read_mark(piece.opening) if piece.opening else piece.resume
 
     def _read_mark(self, opening: Opening) -> int:
-        """Read from an opening mark to its close; return where text goes on."""
+        """Read from an opening mark to its close; return where text continues."""
         if opening.keyword in _SPELLED_LIKE_ELIF:
             self._problems.append(mistakes.unknown_statement(opening))
             opening = opening._replace(terminal="TAG_ELIF")
@@ -187,7 +187,7 @@ class _Reading:
         return self._lexer.after_close(end.span) if end.terminal in (OUTPUT_CLOSE, TAG_CLOSE) else end.span.end
 
     def _feed_tokens(self, opening: Opening, close: str) -> tuple[TemplateToken, TemplateProblem | None]:
-        """Feed tokens up to the close; at the first that does not fit, say why and pass over the rest."""
+        """Feed tokens up to the close; at the first that does not fit, record the problem and skip the rest."""
         tokens = self._lexer.tokens(opening.span.end)
         previous: TemplateToken | None = None
         builder, try_feed = self._builder, self._parser.try_feed

@@ -98,7 +98,7 @@ _DAMAGING = frozenset({ProblemKind.YAML_SYNTAX, ProblemKind.TOO_LARGE, ProblemKi
 
 
 class _UnreadableError(Exception):
-    """Reading cannot go on; the problem gives the reason."""
+    """Reading cannot continue; the problem gives the reason."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -132,7 +132,7 @@ def read_document(text: str, limits: ReadLimits = DEFAULT_LIMITS) -> Document:
             root = reader.read()
         except _UnreadableError as stop:
             if any(problem.help == _NO_TABS for problem in errors):
-                return Document(None, tuple(errors), ())  # how deep a tab reaches, only the author knows
+                return Document(None, tuple(errors), ())  # the intended indentation of a tab is unknown
             errors.append(stop.problem)
             retry = _without_line_at_fault(current, stop.problem)
             if retry is None or len(errors) >= SYNTAX_ERRORS_MAX:

@@ -1,7 +1,7 @@
 """The instruction set, in one table. Encoder, decoder, verifier, assembler, disassembler and the reference page read it.
 
 Two machines share it. An **expression** is stack code that ends in `RETURN`; it reads names and makes a value. A
-**pipeline** is the code of one step's tasks: it calls tools, tests rules, writes state and says where to go on. Its
+**pipeline** is the code of one step's tasks: it calls tools, tests rules, writes state and decides where to continue. Its
 operands are expressions. Targets are instruction indices of the same code, so a jump can only land on an instruction.
 """
 
@@ -122,7 +122,7 @@ class Opcode(Record):
     formula: str
     """What it does, in one line: stack before → stack after, or the effect."""
     counts: tuple[tuple[int, int], ...] = ()
-    """(operand index, factor): so many more values are popped for each unit of that operand. For a WORDS operand the
+    """(operand index, factor): this many more values are popped for each unit of that operand. For a WORDS operand the
     unit is one word, for a SPREAD operand one bit."""
     target_pushes: int | None = None
     """Stack change at the target where it differs from the one of falling through (pops are the same)."""
@@ -143,7 +143,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(4, "LOCAL", e, (o.SLOT,), 0, 1, n, "Push a local variable; undefined before it is stored.", "→ slot"),
         Opcode(5, "STORE", e, (o.SLOT,), 1, 0, n, "Pop into a local variable.", "v →"),
         Opcode(6, "LOOP", e, (o.COUNT,), 0, 1, n, "Push the `loop` of the n-th enclosing for block, 0 being the nearest.", "→ loop"),
-        Opcode(7, "UNDEFINED", e, (o.TEXT,), 0, 1, n, "Push an undefined value that says what it is.", "→ undefined"),
+        Opcode(7, "UNDEFINED", e, (o.TEXT,), 0, 1, n, "Push an undefined value with its description.", "→ undefined"),
         Opcode(8, "ATTR", e, (o.TEXT,), 1, 1, n, "Read a field of data; undefined where there is none.", "v → v.k"),
         Opcode(9, "ITEM", e, (), 2, 1, n, "Read an element of data by key or index.", "v i → v[i]"),
         Opcode(10, "SLICE", e, (), 4, 1, n, "Cut a list or text; an absent bound is null.", "v a b c → v[a:b:c]"),
@@ -207,7 +207,7 @@ def _table() -> tuple[Opcode, ...]:
         Opcode(112, "FAIL", p, (), 0, 0, end, "End the pipeline as failed.", "∎ failed"),
         Opcode(113, "END", p, (), 0, 0, end, "The end of the list: the pipeline is done.", "∎ done"),
         Opcode(114, "RESET", p, (o.SLOT,), 0, 0, n, "Set a round counter to zero.", "slot := 0"),
-        Opcode(115, "ROUND", p, (o.SLOT, o.LIMIT), 0, 0, n, "Count a round; past the limit fail for want of fuel (S39).", "slot += 1, slot > n ? failed"),
+        Opcode(115, "ROUND", p, (o.SLOT, o.LIMIT), 0, 0, n, "Count a round; past the limit fail with `fuel` (S39).", "slot += 1, slot > n ? failed"),
         Opcode(116, "BIND", p, (), 0, 0, n, "Make the task's result readable under its label in later tasks, once a directive hands it on (S48).", "labels[task] := outcome.result"),
     )
     # fmt: on

@@ -41,10 +41,10 @@ FOR_DEPTH_MAX = 128
 """Nested for blocks in one expression: twice the depth of a template, since a filtered block iterates twice."""
 
 TEXT_DEPTH_MAX = 128
-"""Texts begun inside each other in one expression: as with for blocks, a template cannot nest so deep."""
+"""Texts begun inside each other in one expression: as with for blocks, a template cannot nest that deep."""
 
 LIMIT_MAX = OPERAND_MAX // 2
-"""Attempts, rounds and iterations at once: one bit of the operand says whether it is a number or an expression."""
+"""Attempts, rounds and iterations at once: one bit of the operand marks a number or an expression."""
 
 LOOPS_MAX = 16
 """Levels of a step's loop."""

@@ -26,7 +26,7 @@ _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 def clean(
     older_than: Annotated[
         str | None,
-        Option("--older-than", metavar="AGE", help="Remove executions that ended so long ago: 12h, 30d, 8w."),
+        Option("--older-than", metavar="AGE", help="Remove executions that ended longer ago than this: 12h, 30d, 8w."),
     ] = None,
     db: Database = None,
     store_name: Annotated[
@@ -39,7 +39,7 @@ def clean(
 
     An execution that has not ended stays, and so does one whose parent or child stays.
 
-    In a PostgreSQL store, servers may go on meanwhile. Executions go by the month in which they started, once all of
+    In a PostgreSQL store, servers continue. Executions are removed by the month in which they started, once all of
     that month have ended and it is older; of the results, only those that were stored more than an hour ago.
 
     Examples: noetlvm clean, noetlvm clean --older-than 30d --db executions.db
@@ -64,7 +64,7 @@ def clean(
 
 
 _YOUNG_SECONDS = 3_600
-"""A result so young may be about to be referred to."""
+"""A younger result may not be referenced yet."""
 
 
 def _clean_service(name: str, before: float | None) -> tuple[int, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Which database a command works on, and how it is opened: to write, to look, or to find one execution in it."""
+"""Which database a command works on, and how it is opened: to write, to read, or to find one execution in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def database_path(given: str | None) -> Path:
 
 @contextmanager
 def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore]:
-    """Open a database, or make it. Only one process at a time may."""
+    """Open or create a database for writing. Only one process at a time may."""
     from noetlvm.store.sqlite import SqliteStore
 
     store = SqliteStore(path, durability)
@@ -91,7 +91,7 @@ def options_given(db: str | None, server: str | None = None) -> str:
 
 
 def with_standing(rows: Sequence[Execution], db: str | None, server: str | None) -> list[Execution]:
-    """Return rows as they stand: an execution whose process has gone is `stopped`, not running."""
+    """Return rows with their current status: an execution that no process runs is `stopped`, not running."""
     if not any(row.status == "running" for row in rows) or uses_server(db, server):
         return list(rows)
     from noetlvm.store.writer_lock import is_locked

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Spawn: TypeAlias = Callable[..., "subprocess.Popen[str]"]
 
 LOOK_SECONDS = 0.5
-"""How often the folder is looked at for playbooks that have changed."""
+"""Seconds between scans of the folder for changed playbooks."""
 WORKERS = 2
 _PR_SET_PDEATHSIG = 1
 STATE = ".noetlvm"
@@ -38,7 +38,7 @@ def dev(
     slots: Annotated[int, Option(min=1, metavar="N", help="Pipelines that each worker runs at once.")] = 4,
     keychain: Keychain = None,
 ) -> int:
-    """Run a server and two workers on this machine; register the playbooks of a folder, again when they change.
+    """Run a server and two workers on this machine; register the playbooks of a folder, and again when they change.
 
     It prints the URL and a token as shell commands, for other terminals, and the address of a page that shows
     executions live. Ctrl-C ends it; executions continue next time.

@@ -140,14 +140,14 @@ def _tracing(store: Store) -> TraceWriter | None:
 
 
 def _handle_signals(engine: Engine, view: Quiet) -> None:
-    """Stop in good order on the first signal, at once on the second."""
+    """Stop gracefully on the first signal, immediately on the second."""
     received: list[int] = []
 
     def stop(number: int) -> None:
         received.append(number)
         engine.stop(now=len(received) > 1)
         if len(received) == 1 and engine.busy:
-            view.say(f"stopping: {counted(engine.busy, 'task')} may still end; once more, and they are stopped too")
+            view.say(f"stopping: {counted(engine.busy, 'task')} may still end; another signal stops them too")
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -196,5 +196,5 @@ def exit_code(endings: Sequence[Ending]) -> int:
 
 
 def _was_refused(ending: Ending) -> bool:
-    """Return whether it never began because a credential is missing."""
+    """Return whether it did not begin because a credential is missing."""
     return any("step" not in failed and failed["error"]["kind"] == "keychain" for failed in ending.failures[:1])

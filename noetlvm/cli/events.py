@@ -29,7 +29,7 @@ def events(
     name: Annotated[
         list[str] | None, Option(metavar="NAME", help="Only events of this name, or `task.` for all that begin so.")
     ] = None,
-    follow: Annotated[bool, Option("--follow", "-f", help="Go on until the execution ends.")] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Follow until the execution ends.")] = False,
     db: Database = None,
     server: ServerUrl = None,
     as_json_lines: Json = False,

@@ -44,7 +44,7 @@ def fsck(
     references and what rows repeat of their logs, empties damaged counters, and removes damaged snapshots and what
     belongs to no execution. Missing or damaged events, bundles and results are only reported.
 
-    In a PostgreSQL store, servers go on during a check, and wait during a repair.
+    In a PostgreSQL store, servers continue during a check, and wait during a repair.
 
     Examples: noetlvm fsck --repair --db executions.db, noetlvm fsck --store postgresql://noetl@db/noetl
     """

@@ -26,7 +26,7 @@ _SHOWN_CHARS = 400
 
 
 class Disagreement(NamedTuple):
-    """Something that does not agree with the log, and for a decision, what."""
+    """A disagreement with the log, and for a decision, the difference."""
 
     what: str
     decision: Divergence | None = None
@@ -86,18 +86,18 @@ def _stored(reader: StoreReader, row: Execution) -> Bundle:
 
 
 def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
-    """Yield where the log, its snapshot and the overview do not agree."""
+    """Yield where the log, its snapshot and its row do not agree."""
     from noetlvm.data.encoding import encode
     from noetlvm.server.recovery import folded, recovered
 
     state = folded(reader, row.execution_id)
     if state.seq != row.seq:
-        yield Disagreement(f"the log has {state.seq:,} events, the overview says {row.seq:,}")
-    # As bytes: a number that is none (NaN) does not even equal itself.
+        yield Disagreement(f"the log has {state.seq:,} events, the row has {row.seq:,}")
+    # As bytes: NaN does not equal itself.
     if encode(recovered(reader, row.execution_id, row.bundle).to_data()) != encode(state.to_data()):
         yield Disagreement("the latest snapshot and the events after it give another state than all events do")
     if state.is_over != (row.ended is not None) or (state.is_over and state.status != row.status):
-        yield Disagreement(f"the log says {state.status}, the overview says {row.status}")
+        yield Disagreement(f"the log has the status {state.status}, the row has {row.status}")
 
 
 def _of_the_decisions(

@@ -1,4 +1,4 @@
-"""What a command requests: options that several commands share, and the payload of a file, with single values."""
+"""Options that several commands share, and the payload of a request: from a file, and from single values."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def _read(file: str, why: str) -> dict[str, Any]:
     if len(data) > PAYLOAD_FILE_BYTES_MAX:
         raise CommandError(f"{file} is larger than {PAYLOAD_FILE_BYTES_MAX} bytes; pass the name of a file instead")
     if not data.strip():
-        raise CommandError(f"{file} is empty; it must hold a mapping, for it is merged over the workload")
+        raise CommandError(f"{file} is empty; it must hold a mapping, because it is merged over the workload")
     found = (_yaml if file.endswith((".yaml", ".yml")) else _json)(file, data)
     if not isinstance(found, dict):
-        raise CommandError(f"{file} must hold a mapping, for {why}")
+        raise CommandError(f"{file} must hold a mapping, because {why}")
     return found
 
 
@@ -104,7 +104,7 @@ def _json(file: str, data: bytes) -> Any:
         raise CommandError(f"{place}: no JSON: {error.msg}; a YAML file must end in .yaml or .yml") from None
     except _DataError as problem:
         raise CommandError(f"{file}: {problem}") from None
-    except ValueError:  # the one thing left that Python's reader refuses so
+    except ValueError:  # Python's limit of digits
         raise CommandError(f"{file} has a number of too many digits; write it as text") from None
     except RecursionError:
         raise CommandError(f"{file} is nested too deeply") from None

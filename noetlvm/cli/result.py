@@ -58,7 +58,7 @@ def _print(value: Any, fetch: Fetch) -> None:
 
 
 def _part(part: Any, fetch: Fetch) -> Any:
-    """Return what stands for a part that JSON cannot hold: a stored one is read when its turn comes."""
+    """Return the JSON form of a part that JSON cannot hold: a stored one is read when it is reached."""
     return _stored(fetch, part.key) if type(part) is Reference else str(part)
 
 

@@ -44,7 +44,7 @@ def resume(
     """Continue an execution after a crash, Ctrl-C or a pause; without an identifier, all that are unfinished.
 
     On a server it resumes an execution that was paused, or all of them, and waits for their end; what a crash left
-    goes on there by itself.
+    continues there without a request.
 
     Examples: noetlvm resume, noetlvm resume 0190f3c2 --json
     """
@@ -87,7 +87,7 @@ def _resume_remotely(
 
 
 def _chosen(reader: StoreReader, text: str | None, options: str) -> list[Execution]:
-    """Return what to go on with. A child comes with its parent, which waits for it, unless that has ended."""
+    """Return the executions to resume. A child is resumed by its parent, which waits for it, unless that has ended."""
     from noetlvm.server.recovery import is_orphan
 
     if text is None:
@@ -102,9 +102,9 @@ def _chosen(reader: StoreReader, text: str | None, options: str) -> list[Executi
 
 
 def _request_resume(options: RunOptions, row: Execution) -> int:
-    """Request that the process that runs a paused execution go on with it."""
+    """Request that the process that runs a paused execution resume it."""
     from noetlvm.store.sqlite import send_request
 
     send_request(database_path(str(options.database)), row.execution_id, "resume")
-    print(f"noetlvm: {row.execution_id} goes on, in the process that runs it", file=sys.stderr)
+    print(f"noetlvm: {row.execution_id} is resumed by the process that runs it", file=sys.stderr)
     return SUCCESS

@@ -50,7 +50,7 @@ def run(
 ) -> int:
     """Run a bundle, or a playbook straight from YAML, to its end.
 
-    Ctrl-C once stops it in good order; `noetlvm resume` continues it. Exit codes: 0 success, 1 failed, 2 refused.
+    Ctrl-C once stops it gracefully; `noetlvm resume` continues it. Exit codes: 0 success, 1 failed, 2 refused.
 
     Examples: noetlvm run etl.nbc, noetlvm run etl.yaml --set day=2024-05-01, noetlvm run main.yaml child.yaml
     --json

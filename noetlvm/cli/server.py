@@ -17,7 +17,12 @@ def server(
     wake: Annotated[
         str | None, Option(metavar="nats://…", help="NATS that carries wake-ups. [default: PostgreSQL's, or none]")
     ] = None,
-    lease: Annotated[int, Option(min=1, metavar="SECONDS", help="How long a command stays with a silent worker.")] = 15,
+    lease: Annotated[
+        int,
+        Option(
+            min=1, metavar="SECONDS", help="Seconds after which the command of a silent worker is given to another."
+        ),
+    ] = 15,
     results: Annotated[
         list[str] | None,
         Option(

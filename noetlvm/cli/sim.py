@@ -18,14 +18,14 @@ _SEEDS = re.compile(r"(\d{1,15})\.\.(\d{1,15})?")
 _DURATION = re.compile(r"(\d{1,6})(s|m|h)")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SEEDS_SAVED = 1_000
-"""After so many seeds the report of a campaign is written again."""
+"""Seeds after which the report of a campaign is written again."""
 
 
 def sim(
     seeds: Annotated[str, Option("--seeds", metavar="A..B", help="Seeds, both ends included.")] = "0..99",
     jobs: Annotated[int, Option(min=1, metavar="N", help="Processes.")] = 1,
     duration: Annotated[
-        str | None, Option("--for", metavar="TIME", help="Run seeds from A on for so long, such as 30m or 8h.")
+        str | None, Option("--for", metavar="TIME", help="Run seeds from A on for this time, such as 30m or 8h.")
     ] = None,
     embedded: Annotated[
         bool, Option("--embedded", help="Simulate one process that is server and worker, and is resumed.")

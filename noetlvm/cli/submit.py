@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from noetlvm.store.interface import StoreReader
 
 _SUFFIXES = (".yaml", ".yml", ".nbc")
-"""A name that ends so is a file's, whether it exists or not."""
+"""A name with one of these endings is a file's, whether it exists or not."""
 
 
 def submit(
@@ -41,7 +41,10 @@ def submit(
     payload: PayloadFile = None,
     ctx: CtxFile = None,
     version: Annotated[int | None, Option(min=1, metavar="N", help="Version of a registered playbook.")] = None,
-    key: Annotated[str | None, Option(metavar="KEY", help="Starts once, however often it is submitted.")] = None,
+    key: Annotated[
+        str | None,
+        Option(metavar="KEY", help="Idempotency key: the execution starts once, however often it is submitted."),
+    ] = None,
     server: ServerUrl = None,
     token_file: TokenFile = None,
     detach: Annotated[bool, Option("--detach", help="Do not wait for its end.")] = False,

@@ -1,4 +1,4 @@
-"""What a run shows, on standard error.
+"""The progress and the ending of a run, on standard error.
 
 While it lasts: a live table on a terminal, lines elsewhere, or nothing. At its end: the status, the result, and the
 first failure with its position and inputs.
@@ -81,7 +81,7 @@ class Progress:
         """Failed runs whose failure no arc handled: a retry runs their steps again."""
 
     def observe(self, recorded: Recorded) -> Iterator[str]:
-        """Take an event; yield what is worth a line."""
+        """Fold an event into the view; yield the lines to print."""
         self.events += 1
         self.now = recorded.timestamp
         self.started = self.started or self.now
@@ -107,7 +107,7 @@ class Progress:
         return iter(())
 
     def _run(self, event: Event) -> StepProgress:
-        # A view that joins late has not seen the beginning.
+        # A view that starts late has not received the beginning.
         if event.run not in self.runs:
             self.runs[event.run] = StepProgress(f"step run {event.run}", self.now)
         return self.runs[event.run]
@@ -138,7 +138,7 @@ class Progress:
         if data["do"] != "retry":
             return
         run.retries += 1
-        error = data["outcome"].get("error") or {"message": "a rule says so"}
+        error = data["outcome"].get("error") or {"message": "a rule retries it"}
         wait = f" in {duration(data['wait_s'])}" if data.get("wait_s") else ""
         place = f"{run.step}[{event.iteration}]" if event.iteration else run.step
         yield f"{place}: {event.label} is tried again{wait} (attempt {event.attempt}): {_one_line(error['message'])}"
@@ -238,7 +238,7 @@ _STYLES = {"failed": "red", "done": "green", "running": "cyan"}
 
 
 class Quiet:
-    """Shows nothing, and counts."""
+    """Prints nothing; only counts."""
 
     def __init__(self) -> None:
         self.executions: dict[str, Progress] = {}
@@ -259,7 +259,7 @@ class Quiet:
                 self.show_line(execution, line)
 
     def recall(self, reader: StoreReader, execution_ids: Sequence[str]) -> None:
-        """Count what happened in executions before this process continues them."""
+        """Fold the events from before this process continues the executions."""
         for execution_id in execution_ids:
             row = reader.execution(execution_id)
             if row is None:
@@ -278,7 +278,7 @@ class Quiet:
 
 
 class Lines(Quiet):
-    """Shows a line for each thing worth one."""
+    """Prints a line for each notable event."""
 
     def show_line(self, execution: Execution, line: str) -> None:
         whose = f"{execution.name}: " if execution.parent else ""
@@ -291,7 +291,7 @@ def _print_line(line: str) -> None:
 
 
 class Live(Quiet):
-    """Shows a table that is drawn again and again."""
+    """Redraws a live table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -417,7 +417,7 @@ def summary(
     if failed:
         lines += _failure_lines(failed, ending, folder)
     if row.ended is None:
-        lines.append(f"  to go on: noetlvm resume {row.execution_id}{options}")
+        lines.append(f"  to continue: noetlvm resume {row.execution_id}{options}")
     return [visible(line) for line in lines]
 
 
@@ -452,6 +452,6 @@ def _source_line(place: str, folder: Path | None) -> list[str]:
         return []
     try:
         text = (folder / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
-    except (OSError, UnicodeDecodeError, IndexError):  # it was moved or changed since: the place has to do
+    except (OSError, UnicodeDecodeError, IndexError):  # it was moved or changed since: only the position is shown
         return []
     return [f"           {text.strip()}"]

@@ -1,4 +1,4 @@
-"""The requests of the API and how their answers are read, once for both clients."""
+"""The requests of the API and the parsers of their responses, shared by both clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ServiceError(Exception):
 
 
 class ServiceCall(NamedTuple, Generic[Answer]):
-    """A request, and how its answer is read."""
+    """A request, and the parser of its response."""
 
     method: str
     path: str
@@ -50,7 +50,7 @@ def _same(answer: Any) -> Any:
 
 
 def register(playbook: bytes) -> ServiceCall[Json]:
-    """Register YAML or a bundle, as its first bytes say."""
+    """Register YAML or a bundle, detected by its first bytes."""
     is_bundle = playbook.startswith(b"\x7fNBC")
     return ServiceCall(
         "POST", "/playbooks", _same, headers={"Content-Type": BUNDLE if is_bundle else YAML}, content=playbook

@@ -1,4 +1,4 @@
-"""The two clients: the same calls, waited for or awaited."""
+"""The two clients: the same calls, blocking or awaited."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Client:
         self._http.close()
 
     def call(self, call: ServiceCall[Answer]) -> Answer:
-        """Send a request and read its answer."""
+        """Send a request and parse its response."""
         try:
             response = self._http.request(
                 call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content
@@ -164,7 +164,7 @@ class Client:
                             yield json.loads(data)
                 return
             except (httpx.HTTPError, ServiceError) as error:
-                if not is_reached or not _is_away(error):  # one that was never reached is an error
+                if not is_reached or not _is_away(error):  # one never reached is an error; a lost connection is retried
                     raise _explained(self._http.base_url, error) from None
                 time.sleep(RECONNECT_SECONDS)
 
@@ -202,7 +202,7 @@ class AsyncClient:
         await self._http.aclose()
 
     async def call(self, call: ServiceCall[Answer]) -> Answer:
-        """Send a request and read its answer."""
+        """Send a request and parse its response."""
         try:
             response = await self._http.request(
                 call.method, call.path, params=call.params, headers=call.headers, json=call.json, content=call.content

@@ -1,4 +1,4 @@
-"""Reads the executions of a server as if they were in a database of one's own: for commands that look at them."""
+"""A reader of a server's executions with the interface of a store's reader, for commands that show them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from noetlvm.testing.log import event_of
 
 PAGE = 1_000
 LOOK_SECONDS = 0.2
-"""How often to look for a child that was requested and has not begun."""
+"""Seconds between polls for a child that was requested and has not begun."""
 FOLLOWED_MAX = 50
 """Executions that are followed at once, each over a connection; further children are not shown until one ends."""
 

@@ -1,1 +1,1 @@
-"""The conformance suite: reads it, runs an implementation on it in any mode, and judges what comes back."""
+"""The conformance suite: reads it, runs an implementation on it in any mode, and checks the results."""

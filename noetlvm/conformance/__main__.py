@@ -38,7 +38,7 @@ SLOTS = 200
 
 
 class ScriptedWorker(RemoteWorker):
-    """A worker whose tools know which command they work for, and may lose it."""
+    """A worker whose tools can return their command to the server."""
 
     def __init__(self, link: WebSocketLink, tools: HostedTools, **options: Any) -> None:
         super().__init__(link, tools, **options)

@@ -94,7 +94,7 @@ class Cluster:
         return Client(self.servers[number].url, self.token)
 
     def stop(self) -> None:
-        """Stop all processes, in good order where they can."""
+        """Stop all processes, gracefully where possible."""
         processes = [*self.workers, *(server.process for server in self.servers)]
         for process in processes:
             process.send_signal(signal.SIGCONT)

@@ -55,10 +55,10 @@ def canonical(log: ExecutionLog, timed: Collection[str] = ()) -> CanonicalLog:
 
 
 def differences(expected: ExecutionLog, found: ExecutionLog, timed: Collection[str] = ()) -> list[str]:
-    """Return where two logs differ, in words; empty: they are equal."""
+    """Return descriptions of where two logs differ; empty: they are equal."""
     one, other = canonical(expected, timed), canonical(found, timed)
     problems = [f"the thread `{name}` is missing" for name in one if name not in other]
-    problems += [f"there is a thread `{name}` too many" for name in other if name not in one]
+    problems += [f"unexpected thread `{name}`" for name in other if name not in one]
     for name in one.keys() & other.keys():
         problems += _first_difference(name, one[name], other[name])
     return sorted(problems)

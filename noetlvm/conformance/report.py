@@ -1,4 +1,4 @@
-"""What came of the cases: as text, as JSON, and in the format of JUnit that continuous integration reads."""
+"""The results of the cases: as text, as JSON, and as JUnit XML for continuous integration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CaseResult(NamedTuple):
 
 
 class SuiteReport(NamedTuple):
-    """What came of all cases that were run, and the rows of the table that no case checks."""
+    """The results of all cases that were run, and the rows of the table that no case checks."""
 
     mode: str
     results: list[CaseResult]

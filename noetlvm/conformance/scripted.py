@@ -1,4 +1,4 @@
-"""Scripted tools for workers in other processes: a host that knows the scripts, and tools that take answers from it.
+"""Scripted tools for workers in other processes: a host with the scripts, and tools that get their answers from it.
 
 The host is in the process that runs the suite. A script may answer call by call, whichever worker makes the call, so
 there is one owner of its state. The clock is shared too: a file says how fast time passes, so that waits cost little.
@@ -87,7 +87,7 @@ class Played(NamedTuple):
 
 
 class ScriptHost:
-    """Knows the scripts of bundles and answers the calls of all workers."""
+    """Holds the scripts of bundles and answers the calls of all workers."""
 
     def __init__(self, address: Path, clock: SharedClock) -> None:
         self.keychains = address.with_suffix(".keychain")
@@ -150,7 +150,7 @@ class ScriptHost:
             answer = self._scripts[bundle].answer(step, iteration, call)
         except ScriptError as problem:
             return Answer(error("script", str(problem)))
-        return answer or Answer(error("script", f"the script does not say what `{call.label}` answers"))
+        return answer or Answer(error("script", f"the script has no answer for `{call.label}`"))
 
     def _end(self, execution: str) -> None:
         self._running[execution] -= 1

@@ -1,10 +1,10 @@
 """Runs cases on servers and workers, and compares what they leave in the store with the embedded engine's run.
 
-A case passes if its expectation holds, as far as it does not speak of order and time, and if the log is the one that
+A case passes if its expectation holds, apart from order and time, and if the log is the one that
 the embedded engine writes under some schedule (`log_comparison`), with the same calls of tools.
 
 Cases in which time passes run on a fast clock. How fast depends on the shortest time between two moments of the case,
-so that their order stays as it is. A case that differs is run once more, slower, before the difference counts: a busy
+so that their order stays as it is. A case that differs is repeated more slowly before the difference counts: a busy
 machine may have been late.
 """
 
@@ -38,7 +38,7 @@ MODES = {"sqlite": (1, 2), "postgres": (2, 2)}
 GAP_SECONDS = 0.4
 """Real time between two moments of a case, at least."""
 SLOWER = 4
-"""How much slower a case is run again that differs."""
+"""Factor by which a case that differs is slowed down when it is repeated."""
 AT_ONCE = 8
 """Cases that run at once."""
 END_SECONDS = 120
@@ -76,7 +76,7 @@ class ServiceMode:
             client.close()
 
     def run(self, bundle: bytes, given: dict[str, Any], expected: RunResult, *, scripted: bool = True) -> RunResult:
-        """Run a bundle as a case specifies. `expected` says when an execution that does not end is at rest."""
+        """Run a bundle as a case specifies. `expected` defines when an execution that does not end is at rest."""
         id = self.client.register(bundle)["bundle"]
         if scripted:
             self.host.play(id, given.get("tools", {}))
@@ -114,7 +114,7 @@ class ServiceMode:
             time.sleep(LOOK_SECONDS)
 
     def _running_children(self, execution: str) -> bool:
-        """Say whether a child has not ended: it is cancelled a moment after its parent."""
+        """Return whether a child has not ended: it is cancelled shortly after its parent."""
         children = self.reader.executions(parent=execution)
         return any(child.ended is None or self._running_children(child.execution_id) for child in children)
 
@@ -237,7 +237,7 @@ def compared(expected: RunResult, found: RunResult, timed: Collection[str] = ())
     problems = differences(log_of(expected), log_of(found), timed)
     one, other = _calls(expected), _calls(found)
     problems += [f"there is no call {call}" for call in one if call not in other]
-    problems += [f"there is a call {call} too many" for call in other if call not in one]
+    problems += [f"unexpected call {call}" for call in other if call not in one]
     if len(one) != len(other) and not problems:
         problems.append(f"there are {len(other)} calls, not {len(one)}")
     return problems

@@ -1,4 +1,4 @@
-"""Runs an implementation on the cases of a stage through the protocol, and judges its answers.
+"""Runs an implementation on the cases of a stage through the protocol, and checks its answers.
 
 conformance/README.md documents the protocol. Our own implementation answers in this process; another one is a command.
 """
@@ -19,11 +19,11 @@ from noetlvm.conformance.suite import Case, Spot, as_listed
 from noetlvm.conformance.verdict import complaints
 
 ANSWER_SECONDS = 60
-"""An implementation that takes longer for one case has no answer."""
+"""Seconds after which a case counts as unanswered."""
 
 
 class Reply(NamedTuple):
-    """What a command gave back."""
+    """The exit code and output of a command."""
 
     exit_code: int
     out: str
@@ -41,7 +41,7 @@ class Implementation(Protocol):
 
 
 class OwnImplementation:
-    """Ours, in this process."""
+    """Our own implementation, in this process."""
 
     def call(self, *words: str) -> Reply:
         if words[0] not in ("run", "replay"):
@@ -57,7 +57,7 @@ class OwnImplementation:
 
 
 class CommandImplementation:
-    """A program of any language: the words of the protocol are added to its command."""
+    """A program in any language: the protocol's arguments are appended to its command."""
 
     def __init__(self, command: str) -> None:
         self._command = shlex.split(command)
@@ -82,7 +82,7 @@ class CommandImplementation:
 
 
 def judge(case: Case, implementation: Implementation, folder: Path) -> list[str]:
-    """Return what is wrong with an implementation's answer to a case. `folder` is for files of the moment."""
+    """Return what is wrong with an implementation's answer to a case. `folder` is for temporary files."""
     try:
         return list(_JUDGES[case.stage](case, implementation, folder))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as problem:
@@ -118,9 +118,9 @@ def _canon(case: Case, implementation: Implementation, _folder: Path) -> Iterato
     try:
         printed = implementation.call("canon", str(case.path)).out
         if read_yaml("canon", printed.encode()) != read_yaml("expected", expected.read_bytes()):
-            yield "the canonical form is another one"
+            yield "the canonical form differs"
         if implementation.call("canon", str(expected)).out != expected.read_text(encoding="utf-8"):
-            yield "canonical text does not come out as it is"
+            yield "the canonical form of canonical text differs"
     except CompilationError as error:
         yield f"what it prints is not YAML: {error}"
 
@@ -128,7 +128,7 @@ def _canon(case: Case, implementation: Implementation, _folder: Path) -> Iterato
 def _compile(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
     printed = implementation.call("compile", str(case.path), "--emit", "asm").out
     if printed != case.path.with_suffix(".asm").read_text(encoding="utf-8"):
-        yield "the program is another one"
+        yield "the program differs"
 
 
 def _verify(case: Case, implementation: Implementation, folder: Path) -> Iterator[str]:
@@ -221,7 +221,7 @@ def _is_error(finding: dict[str, Any]) -> bool:
 
 
 def _migrated_run(case: Case, answer: dict[str, Any]) -> Iterator[str]:
-    """Judge the run of a migrated playbook; steps that migration added do not count."""
+    """Check the run of a migrated playbook; steps that migration added do not count."""
     known = set(case.expect["steps"])
     scheduled = (event["data"].get("step") for event in answer["events"] if event["name"] == "step.scheduled")
     steps = [step for step in scheduled if step in known]
@@ -255,6 +255,6 @@ _JUDGES: dict[str, Callable[[Case, Implementation, Path], Iterator[str]]] = {
     "graph": _graph,
     "migrate": _migrate,
 }
-"""How each stage's cases are put to an implementation, and how its answers are judged."""
+"""How each stage runs a case on an implementation, and how its answers are checked."""
 
 STAGES = tuple(_JUDGES)

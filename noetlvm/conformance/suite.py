@@ -1,4 +1,4 @@
-"""Reads the conformance suite: its cases and its table of requirements. It judges nothing."""
+"""Reads the conformance suite: its cases and its table of requirements."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Spot(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One file and what must come back for it."""
+    """One file and the expected result."""
 
     stage: str
     id: str

@@ -1,4 +1,4 @@
-"""Judges what an implementation reports of a run by what a case expects. An expectation says what must be, not all."""
+"""Compares a reported run with a case's expectation, which is partial: what it does not mention may be anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def complaints(expect: dict[str, Any], shown: Shown) -> list[str]:
 
 
 def fits(expected: Any, found: Any) -> bool:
-    """Say whether data has all that is expected of it: a mapping may have more keys, anything else is equal."""
+    """Return whether data matches an expectation: a mapping may have more keys, anything else is equal."""
     if isinstance(expected, dict):
         return isinstance(found, dict) and all(key in found and fits(expected[key], found[key]) for key in expected)
     if isinstance(expected, list):
@@ -55,7 +55,7 @@ def _calls(expected: list[Any], shown: Shown) -> Iterator[str]:
     for wanted in expected:
         found = next((call for call in _next_calls(left) if fits(wanted, call)), None)
         if found is None:
-            yield f"there is no call {wanted}, or not then; left are {left}"
+            yield f"the call {wanted} is missing or out of order; the remaining calls are {left}"
             return
         left.remove(found)
     if left:
@@ -106,7 +106,7 @@ def _seconds(expected: float, shown: Shown) -> Iterator[str]:
 
 
 def _task_runs(expected: dict[str, list[int]], shown: Shown) -> Iterator[str]:
-    """The calls of a task share identifiers as the numbers do."""
+    """The calls of a task have equal identifiers exactly where the expected numbers are equal."""
     for task, numbers in expected.items():
         keys = [call["key"] for call in shown["calls"] if call["task"] == task]
         found = [list(dict.fromkeys(keys)).index(key) for key in keys]
@@ -159,8 +159,8 @@ _JUDGES: dict[str, Callable[[Any, Shown], Iterator[str]]] = {
     "never": _never,
     "event_bytes": _event_bytes,
 }
-"""What an expectation may say of a run, and who judges it."""
+"""The keys of an expectation, and the function that checks each."""
 
 WORDS = frozenset(_JUDGES)
 IN_ANY_ORDER = WORDS & {"status", "ctx", "result", "failures", "counts", "in_flight", "seconds", "children", "never"}
-"""What a case expects whatever the schedule is."""
+"""The keys that hold under every schedule."""

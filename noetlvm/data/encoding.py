@@ -11,7 +11,7 @@ from msgpack import ExtType, Packer, packb, unpackb  # type: ignore[import-untyp
 from noetlvm.data.references import Reference, ReferringList, ReferringMap
 
 MASK = "***"
-"""Stands in a record where a secret was (S45)."""
+"""Replaces a secret in what is recorded (S45)."""
 
 _REFERENCE, _INTEGER, _TUPLE = 1, 2, 3
 """Codes of msgpack extension types."""

@@ -1,6 +1,6 @@
 """References to stored results, and data that holds some (S46).
 
-A template never meets a reference. Whatever it reads from comes as a `ReferringMap` or `ReferringList` if references
+A template never gets a reference. Whatever it reads from is a `ReferringMap` or `ReferringList` if references
 stand in it, and those give the stored value in place of each, loaded when it is read. Plain data costs nothing more.
 """
 
@@ -165,7 +165,7 @@ class ReferringList(list[Any]):
 
 
 PLAIN_TYPES: dict[type, type] = {ReferringMap: dict, ReferringList: list}
-"""What a template takes each for."""
+"""The type that templates see."""
 
 
 def readable(value: dict[str, Any], load: Load) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def overlaid(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON; a stored result is shown as what refers to it (S46), a number that JSON has no word for as null."""
+    """Return JSON; a stored result is shown as its reference (S46), a number that JSON cannot represent as null."""
     try:
         return json.dumps(value, default=_described, ensure_ascii=False, indent=indent, allow_nan=False)
     except ValueError:
@@ -192,7 +192,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
-        # As it is stored: looking must not load results that are references.
+        # As it is stored: this must not load results that are references.
         return {key: _finite(item) for key, item in dict.items(value)}
     if isinstance(value, list | tuple):
         items = list.__iter__(value) if isinstance(value, list) else iter(value)
@@ -205,5 +205,5 @@ def _described(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return data that JSON can hold: what `as_json` says."""
+    """Return data that JSON can hold, as `as_json` defines."""
     return json.loads(as_json(value))

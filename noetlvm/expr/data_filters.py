@@ -165,7 +165,7 @@ def _filled(fuel: Fuel, piece: list[Data], length: Data, fill_with: Data) -> lis
 
 
 def slice_(fuel: Fuel, value: Data, slices: Data, fill_with: Data = None) -> Data:
-    """Return the items in so many parts of about the same length."""
+    """Return the items in this many parts of about the same length."""
     found = list_of(fuel, value)
     each, longer = divmod(len(found), slices)
     fuel.make(max(0, math.ceil(slices)) * (LIST_BYTES + 2 * ITEM_BYTES) + ITEM_BYTES * len(found))

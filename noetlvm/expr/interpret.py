@@ -337,8 +337,8 @@ def compile_expression(expression: ExpressionCode, *, checked: bool = False) -> 
     """Return a function of a scope and fuel that gives the expression's value, or raises ExpressionError only.
 
     A scope holds the namespaces by name, and under `steps` the last results of steps, a mapping or a function of the
-    step's name. A name that is not there is undefined. In checked mode every belief of the verifier is asserted; it is
-    many times slower.
+    step's name. A name that is not there is undefined. Checked mode asserts every property that the verifier proved;
+    it is many times slower.
     """
     if not checked:
         from noetlvm.expr.translate import translate

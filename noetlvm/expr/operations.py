@@ -206,7 +206,7 @@ def for_loop(fuel: Fuel, value: Data) -> ForLoop:
 
 
 def unpack(fuel: Fuel, value: Data, count: int) -> list[Data]:
-    """Return the elements of a value that must have exactly so many."""
+    """Return the elements of a value that must have exactly this many."""
     items = elements(fuel, value)
     if len(items) != count:
         raise ExpressionError(ErrorKind.VALUE, f"this takes {count} values apart, but there are {len(items)}")
@@ -220,7 +220,7 @@ def _no_operands(symbol: str, left: Data, right: Data) -> NoReturn:
     for value in (left, right):
         if isinstance(value, Undefined):
             raise value.error()
-    raise ExpressionError(ErrorKind.TYPE, f"`{symbol}` does not go with {type_name(left)} and {type_name(right)}")
+    raise ExpressionError(ErrorKind.TYPE, f"`{symbol}` is not defined for {type_name(left)} and {type_name(right)}")
 
 
 def _are_numbers(left: Data, right: Data) -> bool:

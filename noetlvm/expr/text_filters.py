@@ -33,7 +33,7 @@ def _text_only(value: Data) -> str:
 
 
 def _slow(fuel: Fuel, value: str, growth: int = 1) -> None:
-    """Pay for a function that looks at each character by itself."""
+    """Charge for a function that reads each character."""
     fuel.spend(len(value))
     fuel.make(TEXT_BYTES + growth * text_bytes(value))
 

@@ -4,7 +4,7 @@ The function is made of source text, but nothing of a bundle ever becomes part o
 functions to call are bound to `k0`, `k1`, … and only those words, our own operations and small numbers are written.
 Code is followed along its structure. Straight code, `and`, `or` and `… if … else …` become nested Python expressions,
 `if` and `for` blocks become statements. Code without that structure is left to the interpreter; our compiler makes
-almost none, but a bundle may be written by hand.
+almost none, but a bundle may come from the assembler.
 
 Every operation that can fail stands on a line of its own that ends in `#` and its instruction, so that an error's line
 number leads back to the instruction at no cost.
@@ -264,4 +264,4 @@ BRANCHES: dict[OpcodeName, Callable[..., int]] = {
     "KEEP_UNLESS": _branch(False, keep=True),
     "NEXT": _Translation.rounds,
 }
-"""Instructions that decide where to go on; each returns that place."""
+"""Instructions that branch; each returns the next instruction."""

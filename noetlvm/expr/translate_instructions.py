@@ -268,7 +268,7 @@ def _is_cheap(op: str, left: StackEntry, right: StackEntry) -> bool:
 
 
 def _operation(function: str, count: int, *, fuel: bool = True) -> Callable[..., None]:
-    """Return the writer of an instruction that pops so many values and calls an operation."""
+    """Return the writer of an instruction that pops this many values and calls an operation."""
 
     def write(w: Writer, at: int) -> None:
         parts = w.pop_many(count)

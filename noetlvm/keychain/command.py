@@ -63,7 +63,7 @@ class Command:
             finally:
                 _end(process)
         if code:
-            raise ProviderError(f"the command `{self._argv[0]}` ended with {code}; run it by hand to see why")
+            raise ProviderError(f"the command `{self._argv[0]}` ended with {code}; run it in a shell to see why")
         return printed
 
     def _read(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:

@@ -46,7 +46,7 @@ def open_file(settings: Mapping[str, Any]) -> SecretSource:
     """Return what a file holds; `key` names the secret in it if the entry's name does not."""
     path = text_setting(settings, "path")
     if path is None:
-        raise ProviderError("`path` does not say which file")
+        raise ProviderError("`path` is missing: it names the file")
     return read_file(Path(path).expanduser(), text_setting(settings, "key"))
 
 

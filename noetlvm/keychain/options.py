@@ -1,4 +1,4 @@
-"""What `--keychain` says: `env`, `file:PATH`, `cmd:COMMAND`, a plugin's `PROVIDER:…`, each also as `NAME=…`."""
+"""The values of `--keychain`: `env`, `file:PATH`, `cmd:COMMAND`, a plugin's `PROVIDER:…`, each also as `NAME=…`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ProviderChoice(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Where to look."""
+    """The sources that the options name."""
 
     everywhere: tuple[ProviderChoice, ...]
-    """For every entry, in this order."""
+    """Sources for every entry, in this order."""
     by_name: dict[str, ProviderChoice]
 
 
@@ -39,7 +39,7 @@ def read_options(texts: Iterable[str]) -> Options:
         if entry is None:
             everywhere.append(_place(text, for_one=False))
         elif entry[1] in by_name:
-            raise KeychainOptionError(f"--keychain says twice where `{entry[1]}` is")
+            raise KeychainOptionError(f"--keychain names two sources of `{entry[1]}`")
         else:
             by_name[entry[1]] = _place(entry[2], for_one=True)
     return Options(tuple(everywhere), by_name)

@@ -55,7 +55,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 class _Clue(NamedTuple):
-    """Something to look for, and the form it is a part of."""
+    """A text to search for, and the form that it is a part of."""
 
     part: bytes
     whole: bytes
@@ -63,7 +63,7 @@ class _Clue(NamedTuple):
 
 
 class Redactor:
-    """Knows secrets, and takes them out of values. Without secrets it costs nothing."""
+    """Masks known secrets in values. Without secrets it costs nothing."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._known: set[str] = set()
@@ -76,7 +76,7 @@ class Redactor:
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Take these out too, from now on."""
+        """Mask these too, from now on."""
         new = {secret for secret in secrets if secret} - self._known
         if not new:
             return
@@ -98,7 +98,7 @@ class Redactor:
         try:
             _collect(value, values, keys)
         except RecursionError:
-            return MASK  # nothing that nobody can look through may be recorded
+            return MASK  # what cannot be searched must not be recorded
         texts = values + keys
         masked = self._masked(texts)
         if masked is None:
@@ -341,7 +341,7 @@ def _collect(value: Any, values: list[bytes], keys: list[bytes]) -> None:
     if isinstance(value, str):
         values.append(_bytes(value))
     elif isinstance(value, dict):
-        # As it is stored: looking must not load results that are references.
+        # As it is stored: this must not load results that are references.
         for key, item in dict.items(value):
             if isinstance(key, str):
                 keys.append(_bytes(key))

@@ -1,7 +1,7 @@
 """Gets every entry that a playbook declares, before anything runs (S44).
 
-An entry is looked for where `--keychain NAME=…` says; else where its declaration says; else in each place that
-`--keychain` gives; else in the environment. Nothing here ever puts a secret into a message.
+An entry is looked up in the source that `--keychain NAME=…` names; else in that of its declaration; else in each source
+that `--keychain` gives; else in the environment. Nothing here ever puts a secret into a message.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class Keychain(NamedTuple):
     entries: dict[str, Any]
     """What templates read as `keychain`, and tools get as `auth`."""
     secrets: frozenset[str]
-    """Every text in it that must not be seen."""
+    """Every secret text in it."""
 
 
 def resolve(declarations: Iterable[KeychainEntry], options: Sequence[str] = ()) -> Keychain:
-    """Return all that is declared. Raises MissingEntryError, which names every entry that cannot be had."""
+    """Return all declared entries. Raises MissingEntryError, which names every entry that is missing."""
     declared = tuple(declarations)
     places = _read(options)
     entries: dict[str, Any] = {}
@@ -133,11 +133,11 @@ def _found(name: str, fields: tuple[str, ...], places: tuple[ProviderChoice, ...
     except ProviderError as problem:
         raise MissingEntryError(
             f"the keychain entry `{name}` cannot be looked up: {problem}; "
-            f"or give it yourself: --keychain {name}=env:VARIABLE"
+            f"or provide it with --keychain {name}=env:VARIABLE"
         ) from None
     raise MissingEntryError(
         f"the keychain entry `{name}` is missing: looked in {', then in '.join(visited)}; "
-        f"put it there, or say where it is with --keychain {name}=…"
+        f"put it there, or name its source with --keychain {name}=…"
     )
 
 
@@ -147,7 +147,7 @@ def _places(credential: KeychainEntry, options: Options) -> tuple[ProviderChoice
     provider = _provider(credential)
     if provider is None:
         return options.everywhere or (_with_settings(_ENVIRONMENT, credential),)
-    # A declaration may leave it to the command line which file or command it is.
+    # A declaration may leave the file or command to the command line.
     alike = tuple(_with_settings(place, credential) for place in options.everywhere if place.provider == provider)
     return alike or (_with_settings(ProviderChoice(provider, {}), credential),)
 
@@ -183,5 +183,5 @@ def _check_plugin(credential: KeychainEntry) -> None:
         kinds = ", ".join([*SHAPES, *known])
         raise MissingEntryError(
             f"the keychain entry `{credential.name}` has the kind `{credential.kind}`, which nothing provides; "
-            f"there are {kinds}; or give it yourself: --keychain {credential.name}=env:VARIABLE"
+            f"there are {kinds}; or provide it with --keychain {credential.name}=env:VARIABLE"
         )

@@ -1,6 +1,6 @@
 """The forms that secrets have, by the `kind` that declares them: their parts, and which of these are not secret.
 
-A shape says nothing about where its parts come from.
+A shape does not depend on the source of its parts.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _parts(text: str, shape: SecretForm) -> dict[str, Any]:
 
 
 def secret_texts(entry: Any, shape: SecretForm = ANY_SHAPE) -> Iterator[str]:
-    """Yield the texts of an entry that must not be seen, the innermost included."""
+    """Yield the secret texts of an entry, nested ones included."""
     if isinstance(entry, Mapping):
         for name, value in entry.items():
             if name not in shape.public:
@@ -115,7 +115,7 @@ def secret_texts(entry: Any, shape: SecretForm = ANY_SHAPE) -> Iterator[str]:
 
 
 def _password_within(text: str) -> Iterator[str]:
-    """Yield the password of a URL: tools take it out and use it alone."""
+    """Yield the password of a URL: tools extract it and use it alone."""
     if "://" not in text or "@" not in text:
         return
     try:

@@ -1,4 +1,4 @@
-"""What a place to look for secrets is. A source only looks up; `shapes` gives what it finds its form."""
+"""The port of secret sources. A source only looks up; `shapes` converts what it finds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Protocol, TypeAlias
 
 
 class SecretSource(Protocol):
-    """A place that has secrets by name."""
+    """A source of secrets by name."""
 
     def find(self, name: str, fields: tuple[str, ...]) -> Any:
         """Return a text, or a mapping of what belongs together, or None. Raises ProviderError.
 
-        `fields` are the parts the secret may have, for places that know nothing but single texts.
+        `fields` are the parts the secret may have, for sources that only have single texts.
         """
 
     def where(self, name: str) -> str:
-        """Say where that name is looked for. It never says what is there."""
+        """Describe where that name is looked up, without its value."""
 
 
 Provider: TypeAlias = Callable[[Mapping[str, Any]], SecretSource]

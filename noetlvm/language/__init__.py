@@ -1,1 +1,1 @@
-"""What the compiler may know of the virtual machine: names, filters, tests, methods, events and tool kinds."""
+"""The language as compiler and virtual machine share it: names, filters, tests, methods, events and tool kinds."""

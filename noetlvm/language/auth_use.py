@@ -1,6 +1,6 @@
-"""What `auth` on a task says: which keychain entry, and how it is used.
+"""The `auth` of a task: which keychain entry, and how it is used.
 
-`auth` is the name of an entry, or a mapping that also says how the entry is used:
+`auth` is the name of an entry, or a mapping that also defines how the entry is used:
 `{entry: github, as: header, header: X-Token}`. `{source: credential, key: github, type: bearer}` and
 `{github: {type: bearer}}` are other spellings of it.
 """
@@ -14,7 +14,7 @@ _ENTRY = ("entry", "key", "credential", "name")
 _SCHEME = ("as", "type", "scheme", "method")
 _OTHER = ("source", "service", "header", "scope", "inject", "secret_name", "alias")
 _SOURCES = frozenset({"credential", "credentials", "keychain", "secret"})
-"""Values of `source` that say that the entry is in the keychain, which it always is."""
+"""Values of `source` for an entry of the keychain, which every entry is."""
 
 
 class ShapeError(Exception):
@@ -26,7 +26,7 @@ class AuthUse(NamedTuple):
 
     entry: str
     scheme: str = ""
-    """`bearer`, `basic`, `header`, the type of an attached database, or nothing: as the entry's shape says."""
+    """`bearer`, `basic`, `header`, the type of an attached database, or nothing: then the entry's shape decides."""
     header: str = ""
     scope: str = ""
     """The address prefix that a storage credential is for."""

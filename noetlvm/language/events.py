@@ -107,7 +107,7 @@ _ROWS = (
             payload="What the request gives, to be merged over the workload defaults; left out of a refused one.",
             ctx="?What the request lets `ctx` begin with.",
             parent="?Parent execution, for a child.",
-            depth="?How many executions stand above a child.",
+            depth="?Depth: how many executions are above a child.",
             trace="?The uppermost of them.",
             returns="?For a child: the step whose result the parent wants.",
         ),
@@ -218,7 +218,7 @@ _ROWS = (
         _payload(
             outcome="`{status, result, error, meta}` and the tool's own part: `http`, `pg` or `py`.",
             do="`continue`, `jump`, `skip`, `break`, `fail` or `retry`.",
-            pc="Where the pipeline goes on.",
+            pc="Where the pipeline continues.",
             iter="?What it writes to `iter`.",
             ctx="?What it writes to `ctx` in a parallel loop; elsewhere it is in `ctx.patched`.",
             wait_s="?Seconds to wait before the next attempt.",
@@ -361,7 +361,7 @@ _ROWS = (
         "PlaybookProcessed",
         _SERVER,
         Entity.PLAYBOOK,
-        "The execution is over.",
+        "The execution has ended.",
         None,
         _payload(status="`success`, `failed` or `cancelled`.", failures="?Number of failures that nobody handled."),
     ),
@@ -388,7 +388,7 @@ _ROWS = (
         "ExecutionRetried",
         _SERVER,
         Entity.PLAYBOOK,
-        "A failed execution, whose log this one's begins with, goes on as this execution. Tokens of failures that "
+        "A failed execution, whose log this one's begins with, continues as this execution. Tokens of failures that "
         "nothing handled follow, and those that waited at its end.",
         _GOING,
         _payload(

@@ -94,7 +94,7 @@ REJECTED_FILTERS: dict[str, str] = {
     "to_json": "use `tojson`",
     "values": "use `.values()`",
 }
-"""Filters that people try and that do not exist here, with what to write instead."""
+"""Filters from Jinja2, Python or other languages that do not exist here, and what to write instead."""
 
 FUNCTIONS = table(
     ("range", "start stop? step? /", "The whole numbers below `start`, or from `start` up to `stop`."),
@@ -123,4 +123,4 @@ REJECTED_FUNCTIONS: dict[str, str] = {
     "str": "use the filter: `x | string`",
     "sum": "use the filter: `x | sum`",
 }
-"""Functions that people try and that do not exist here, with what to write instead."""
+"""Functions from Jinja2, Python or other languages that do not exist here, and what to write instead."""

@@ -42,7 +42,7 @@ PLUGIN_KINDS = {
 
 
 def is_form(kind: str) -> bool:
-    """Return whether a kind only says what the secret looks like, so that a provider may be named beside it."""
+    """Return whether a kind only defines the shape of the secret, so that a provider may be named beside it."""
     return kind in FORMS
 
 

@@ -197,4 +197,4 @@ REJECTED_METHODS: dict[str, str] = {
     "toUpperCase": "use `.upper()`",
     "trim": "use `.strip()`",
 }
-"""Methods that people try and that do not exist here, with what to write instead."""
+"""Methods from Jinja2, Python or other languages that do not exist here, and what to write instead."""

@@ -1,4 +1,4 @@
-"""Where a playbook may want its work done: worker pools, and stores of large results.
+"""Placement of a playbook's work: worker pools, and stores of large results.
 
 `executor.spec.pool`, and `pool` in the `spec` of a step or a loop, name the workers that run a step; the innermost
 wins. `executor.spec.result.store` names the store of a playbook's large results, among those that its server offers.
@@ -36,7 +36,7 @@ def executor_pool(executor: Mapping[str, Any]) -> str:
 
 
 def wanted_store(executor: Mapping[str, Any]) -> StoreName:
-    """Return the store that a playbook wants for its large results."""
+    """Return the store that a playbook names for its large results."""
     kind, bucket = (_setting(executor, "spec", "result", "store", key) for key in ("kind", "bucket"))
     return StoreName(str(kind or ""), str(bucket or ""))
 

@@ -1,6 +1,6 @@
-"""The names a template sees, by the place it stands in (S11), and what is known of the values behind them.
+"""The names a template sees, by its position (S11), and what is known of their values.
 
-Two tables: `VISIBLE` says which names exist where, `FIELDS` says what stands under a name. Nothing here evaluates.
+Two tables: `VISIBLE` lists the names of each position, `FIELDS` the fields under a name. Nothing here evaluates.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VISIBLE: dict[TemplatePosition, frozenset[str]] = {
     TemplatePosition.TASK_POLICY: _AFTER_TASK,
     TemplatePosition.TASK_PATCH: _AFTER_TASK,
     TemplatePosition.TASK_DELAY: _AFTER_TASK,
-    # Sugar becomes the policy of a generated noop: that task's outcome is always ok and says nothing.
+    # Sugar becomes the policy of a generated noop: that task's outcome is always ok.
     TemplatePosition.SUGAR_WHEN: _TASK,
     TemplatePosition.SUGAR_MAX: _TASK,
     # `workload`, `keychain` and `executor` are read before there is anything to see.
@@ -114,7 +114,7 @@ FIELDS: dict[str, Field] = {
     "outcome.error.kind": Field(Shape.TEXT, _ERROR_KIND),
     "outcome.error.retryable": Field(Shape.BOOLEAN, "Whether trying again may help."),
     "outcome.error.message": Field(Shape.TEXT, "What went wrong, in a sentence."),
-    "outcome.error.details": Field(Shape.DATA, "Whatever else the tool knows."),
+    "outcome.error.details": Field(Shape.DATA, "Further details of the tool."),
     "outcome.meta": Field(Shape.OBJECT, "When and how long the task ran."),
     "outcome.meta.attempt": Field(Shape.INTEGER, "Number of the attempt, from 1."),
     "outcome.meta.duration_ms": Field(Shape.NUMBER, "How long the attempt took."),
@@ -140,7 +140,7 @@ FIELDS: dict[str, Field] = {
     "event.error.kind": Field(Shape.TEXT, _ERROR_KIND),
     "event.error.retryable": Field(Shape.BOOLEAN, "Whether the tool thought that trying again may help."),
     "event.error.message": Field(Shape.TEXT, "What went wrong, in a sentence."),
-    "event.error.details": Field(Shape.DATA, "Whatever else is known."),
+    "event.error.details": Field(Shape.DATA, "Further details."),
     "event.loop": Field(Shape.OBJECT, "How the iterations ended; only for a loop step."),
     "event.loop.total": Field(Shape.INTEGER, "Number of iterations."),
     "event.loop.ok": Field(Shape.INTEGER, "Number of iterations that succeeded."),

@@ -50,8 +50,8 @@ REJECTED_TESTS: dict[str, str] = {
     # Tests for a type of Jinja2's that is not a value of the language.
     "escaped": "text here carries no HTML mark; escape where it is used, with `| escape`",
     # Both test what the implementation offers, not what the data is; a bundle would answer differently elsewhere.
-    "filter": "the set of filters is fixed; lint says if one is unknown",
-    "test": "the set of tests is fixed; lint says if one is unknown",
+    "filter": "the set of filters is fixed; lint reports unknown ones",
+    "test": "the set of tests is fixed; lint reports unknown ones",
     # Identity of objects does not survive the event log.
     "sameas": "use `==`, or `is true`, `is false`, `is none`",
     # Habits from other places.
@@ -63,4 +63,4 @@ REJECTED_TESTS: dict[str, str] = {
     "null": "use `is none`",
     "present": "use `is defined`",
 }
-"""Tests that people try and that do not exist here, with what to write instead."""
+"""Tests from Jinja2, Python or other languages that do not exist here, and what to write instead."""

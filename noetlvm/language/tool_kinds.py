@@ -193,7 +193,7 @@ def module_of(name: str) -> str | None:
 
 
 def why_unusable(name: str) -> str | None:
-    """Say why a plugin offers the kind and yet `find_kind` does not know it; None if no plugin offers it."""
+    """Explain why `find_kind` does not find a kind that a plugin offers; None if no plugin offers it."""
     found = None if name in _BUILTIN else _plugin(name)
     return found if isinstance(found, str) else None
 

@@ -36,7 +36,7 @@ DECISIONS_MAX = 200_000
 
 
 class Course(NamedTuple):
-    """Where it leads."""
+    """The rest of an execution."""
 
     status: str
     """`success`, `failed`, or `running` if it does not end."""

@@ -23,7 +23,7 @@ from noetlvm.replay.repeated_pipeline import Missing, NoOutcomeError, Recording,
 
 
 class Divergence(NamedTuple):
-    """Where a playbook leaves the log."""
+    """Where a playbook diverges from the log."""
 
     difference: Difference
     missing: Missing | None
@@ -35,12 +35,12 @@ class Divergence(NamedTuple):
 def replay_exactly(
     net: LoadedPlaybook, log: Sequence[Recorded], offload: Offload, *, recorded_with: LoadedPlaybook | None = None
 ) -> Divergence | None:
-    """Return where a playbook leaves a log; None: it decides everything as recorded.
+    """Return where a playbook diverges from a log; None: it decides everything as recorded.
 
     `recorded_with` is the playbook of the log, if `net` is an edited one. Places in the source then do not count.
     """
     if net.keychain and not offload.redacts:
-        offload.redact_with(lambda value: value)  # what was recorded holds no secret, and masks where one was
+        offload.redact_with(lambda value: value)  # the log holds masks in place of secrets
     return _ExactReplay(net, log, offload, recorded_with).divergence()
 
 
@@ -54,7 +54,7 @@ class _ExactReplay(LogReplay):
         self._pipelines: dict[Position, tuple[int, Iterator[Event | float]]] = {}
         """Pipelines that run again, with the lease under which each began."""
         self._trusted: set[Position] = set()
-        """Threads whose log lacks a secret, or what was too large: what they reported counts as it is."""
+        """Threads whose log lacks a secret or data that was too large: what they reported is not compared."""
 
     def divergence(self) -> Divergence | None:
         missing = None

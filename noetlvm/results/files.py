@@ -20,7 +20,7 @@ _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 
 
 class FileResults:
-    """Results in a folder, which is made when the first result comes."""
+    """Results in a folder, which the first put creates."""
 
     def __init__(self, folder: Path, durability: Durability = "full") -> None:
         self.folder = folder

@@ -20,7 +20,7 @@ class ResultMissingError(LookupError):
 
 
 class ResultDamagedError(ValueError):
-    """What is stored under a key is not what was put there."""
+    """The bytes stored under a key are not those that were put there."""
 
 
 class Collected(NamedTuple):

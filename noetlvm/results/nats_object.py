@@ -34,7 +34,7 @@ _PUT_AT = "noetlvm-put-at"
 
 
 class NatsObjectResults:
-    """Results in a bucket, which is made where there is none."""
+    """Results in a bucket, which is created if it does not exist."""
 
     def __init__(self, address: str, bucket: str, replicas: int = 1) -> None:
         self.name = f"the bucket {bucket}"
@@ -48,7 +48,7 @@ class NatsObjectResults:
             raise
 
     def close(self) -> None:
-        """Close the connection. Doing it again has no effect."""
+        """Close the connection. Idempotent."""
         if self._loop.is_closed():
             return
         with suppress(StoreError):

@@ -15,7 +15,7 @@ from noetlvm.results.interface import Collected, ResultMissingError, ResultStore
 
 
 class UnofferedStoreError(LookupError):
-    """A playbook wants a result store that the server does not offer. The message lists those that it does."""
+    """A playbook names a result store that the server does not offer. The message lists those that it does."""
 
 
 class OfferedResults:
@@ -25,14 +25,14 @@ class OfferedResults:
         self._stores = dict(stores)
 
     def of(self, executor: Mapping[str, Any]) -> ResultStore:
-        """Return the store that a playbook's `executor` wants. Raises UnofferedStoreError."""
+        """Return the store that a playbook's `executor` names. Raises UnofferedStoreError."""
         wanted = wanted_store(executor)
         for name, store in self._stores.items():
             if wanted.kind in ("", name.kind) and wanted.bucket in ("", name.bucket):
                 return store
         offered = ", ".join(map(str, self._stores))
         raise UnofferedStoreError(
-            f"`executor.spec.result.store` wants {wanted}, and this server offers: {offered}; "
+            f"`executor.spec.result.store` names {wanted}, and this server offers: {offered}; "
             "choose one of these, or start the server with --results"
         )
 

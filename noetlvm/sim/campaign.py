@@ -42,7 +42,7 @@ class SeedResult(NamedTuple):
 
 
 def run_seed(seed: int, *, is_embedded: bool = False) -> SeedResult:
-    """Simulate a seed and check what it leaves behind."""
+    """Simulate a seed and check its logs."""
     scenario = Scenario.of(seed, is_embedded=is_embedded)
     history = simulate(scenario)
     return SeedResult(

@@ -1,4 +1,4 @@
-"""Checks what a simulation left behind: each log by a model of its own, and logs, rows and calls with each other.
+"""Checks a simulation: each log against an independent model, and logs, rows and calls against each other.
 
 It uses no code of the machine. Every invariant has a name and a sentence in `INVARIANTS`; a violation names the
 invariant, the execution and the event.
@@ -31,12 +31,12 @@ INVARIANTS = {
     "iterations": "Every iteration of a loop ends once; counts and results add up, in index order.",
     "reduced": "A parallel loop writes to `ctx` what its reducers make of its iterations.",
     "attempts": "Attempts of a task count from 1 and never exceed what its policy allows; each ends at most once.",
-    "pace": "The wait before an attempt is at least what the policy says, if no clock was wrong.",
+    "pace": "The wait before an attempt is at least that of the policy, if no clock was wrong.",
     "rate": "No more iterations of a loop have begun than its `rate` allows since it started, if no clock was wrong.",
     "ctx": "`ctx` of an execution is the fold of its patches.",
-    "policy": "After each outcome, a task does what the first rule says that holds, and waits as long.",
+    "policy": "After each outcome, a task does what the first matching rule decides, and waits as long.",
     "paused": "A paused execution decides nothing.",
-    "content": "Every event says what follows from the playbook and the events before it.",
+    "content": "Every event holds what follows from the playbook and the events before it.",
     "sizes": "No event is larger than the limit.",
     "labels": "Every task event names a task of its step.",
     "secrets": "No secret is in an event, a stored result, a row or a log line.",

@@ -229,7 +229,7 @@ def _pause(world: World, fault: Fault) -> None:
 FAULTS: dict[str, FaultKind] = {
     "server_crash_before_commit": FaultKind("A server dies in a transaction, before it.", _server_crash_before_commit),
     "server_crash_after_commit": FaultKind("A server dies in a transaction, after it.", _server_crash_after_commit),
-    "worker_crash": FaultKind("A worker dies at any moment, with or without a sign to the server.", _worker_crash),
+    "worker_crash": FaultKind("A worker dies at any moment, with or without closing its connection.", _worker_crash),
     "worker_crash_before_report": FaultKind("A worker dies before its next message.", _worker_crash_before_report),
     "worker_crash_after_report": FaultKind("A worker dies after its next message.", _worker_crash_after_report),
     "stopped_worker": FaultKind("A worker stops (SIGSTOP), often beyond its leases, and continues.", _stopped_worker),

@@ -179,11 +179,11 @@ class _LogModel:
 
     def _at_end(self) -> None:
         row = self._log.row
-        self._expect(row.seq == len(self._log.events), "dense", f"the row says {row.seq}")
+        self._expect(row.seq == len(self._log.events), "dense", f"the row has the event {row.seq}")
         self._expect(row.execution_id == self._execution, "content", f"it is the log of {self._execution}")
         is_over = self._status in _OVER
         self._expect(is_over == (row.ended is not None), "finished", f"the log ends as {self._status}")
-        self._expect(not is_over or row.status == self._status, "finished", f"the row says {row.status}")
+        self._expect(not is_over or row.status == self._status, "finished", f"the row has the status {row.status}")
         if self._state_ctx is not None:
             self._expect(self._state_ctx == self._ctx, "ctx", f"ctx is {self._state_ctx}, its patches give {self._ctx}")
 

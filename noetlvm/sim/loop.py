@@ -2,7 +2,7 @@
 
 Every callback belongs to the process in whose context it was scheduled. Callbacks of a dead process are dropped, those
 of a stopped one wait until it continues. Time passes only when nothing is ready. A process that blocks in a synchronous
-call is stopped, and the others run, until the call is over: `block`.
+call is stopped, and the others run, until the call returns: `block`.
 """
 
 from __future__ import annotations

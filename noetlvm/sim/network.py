@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LATENCY = (0.001, 0.04)
 _HANDSHAKE_SECONDS = 10.0
 _PING_SECONDS = 30.0
-"""After so long without an answer, a side takes its connection for lost."""
+"""Seconds without an answer after which a side considers its connection lost."""
 _LOST = 1006
 
 
@@ -113,7 +113,7 @@ class Network:
         self.loop = loop
         self.connections: list[Connection] = []
         self.armed: dict[str, float] = {}
-        """Faults that the next message meets, by kind."""
+        """Faults that apply to the next message, by kind."""
         self.happened: Callable[[str], None] = lambda _kind: None
         self._random = random
         self._servers = servers
@@ -186,7 +186,7 @@ class Network:
         self.loop.call_in(WORLD, half_open or self._latency(), connection.at_server.close)
 
     def died(self, process: Process, *, half_open: float = 0.0) -> None:
-        """Cut what a dead process leaves behind; without a reset, the other side notices by its pings."""
+        """Cut the connections of a dead process; without a reset, the other side detects it by its pings."""
         for connection in list(self.connections):
             if process in (connection.worker_process, connection.server_process):
                 self.cut(connection, half_open=half_open)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 RESTART_SECONDS = (0.5, 8.0)
 WRITE_SECONDS = (0.0, 0.05)
-"""Before a write is durable, and again before its server knows it."""
+"""Seconds before a write is durable, and again before its server continues."""
 SNAPSHOT_EVENTS = 7
-"""An execution of so few events has a snapshot, so that servers that restart or lose a race begin with one."""
+"""Events after which an execution gets a snapshot: few, so that servers that restart or lose a race begin with one."""
 
 
 class Surroundings(NamedTuple):
@@ -95,12 +95,12 @@ class SimulatedServer:
         return await self.driver.start(bundle, {}, {}, f"key {number}")
 
     def request(self, execution_id: str, action: Action) -> None:
-        """Take a person's request, as the API does. Raises StoreError."""
+        """Take a control request, as the API does. Raises StoreError."""
         self.driver.store.request(execution_id, action)
         self.driver.wake()
 
     def crash(self) -> None:
-        """Die, and come back later."""
+        """Die, and restart later."""
         around = self._around
         if self.process.is_dead:
             return
@@ -169,11 +169,11 @@ class SimulatedEngine:
         return id
 
     def request(self, execution_id: str, action: Action) -> None:
-        """Leave a person's request in the store, as another process does. Raises StoreError."""
+        """Leave a control request in the store, as another process does. Raises StoreError."""
         self._around.store.request(execution_id, action)
 
     def crash(self) -> None:
-        """End, in good order or not; the next process starts later."""
+        """End, gracefully or not; the next process starts later."""
         around = self._around
         if not self.process.is_dead:
             around.loop.kill(self.process)
@@ -212,7 +212,7 @@ class SimulatedWorker:
         around.loop.spawn(self.process, self.remote.run())
 
     def crash(self) -> None:
-        """Die, with or without a sign to the server, and come back later."""
+        """Die, with or without closing the connection, and restart later."""
         around = self._around
         if self.process.is_dead:
             return

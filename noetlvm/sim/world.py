@@ -27,7 +27,7 @@ from noetlvm.store.interface import Action, Execution, StoreError
 from noetlvm.store.memory import MemoryStore
 
 QUIET_SECONDS = 3_600.0
-"""Everything must have ended so long after the last fault."""
+"""Seconds after the last fault by which everything must have ended."""
 _SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0
 """How long a client waits for an answer before it sends its request again."""
@@ -84,7 +84,7 @@ class History(NamedTuple):
     left: list[str]
     """What is unfinished in the store."""
     failures: list[tuple[str, BaseException]]
-    """Process and exception of what failed in a way that no code expects."""
+    """Process and exception of each unexpected failure."""
     resumed: Counter[str]
     """How often a new process resumed an execution, by the one at its root; only of embedded ones."""
     happened: Counter[str]
@@ -115,7 +115,7 @@ class World:
         self._calls: list[CallRecord] = []
         self._answers: dict[int, set[str]] = {number: set() for number in range(len(scenario.starts))}
         self._stuck: list[str] = []
-        """Why the simulation could not go on."""
+        """Why the simulation stopped early."""
 
     # ---- what faults use
 
@@ -135,11 +135,11 @@ class World:
         return open_ones[fault.target % len(open_ones)].execution_id if open_ones else ""
 
     def control(self, execution_id: str, action: Action, server: Host | None = None) -> None:
-        """Send a person's request by way of a server, as the API does."""
+        """Send a control request through a server, as the API does."""
         self.loop.spawn(WORLD, self._control(execution_id, action, server))
 
     def start_again(self, number: int) -> None:
-        """Send a start request that was or will be sent, once more."""
+        """Send a start request that was or will be sent a second time."""
         self.loop.spawn(WORLD, self._start(number % len(self.scenario.starts), 0.0))
 
     # ---- clients
@@ -317,7 +317,7 @@ def _expected() -> tuple[type[BaseException], ...]:
 
 
 _EXPECTED = _expected()
-"""What ends the task that sends on a connection which was lost."""
+"""Ends the task that sends on a lost connection."""
 
 
 class _Lines(logging.Handler):

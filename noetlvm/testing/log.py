@@ -1,4 +1,4 @@
-"""An event log as lines of JSON, one envelope each, and the state that it folds to, in words that do not change."""
+"""An event log as lines of JSON, one envelope each, and the state that it folds to, under stable names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run in a test went, with everything that a test may check afterwards."""
+"""The result of a run in a test, with everything that a test may check."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RunResult(NamedTuple):
     """Large results of all executions, by the keys of what refers to them."""
 
     def __repr__(self) -> str:
-        """Return how it ended, in a line: its events would fill a page."""
+        """Return a summary in one line: all events would fill a page."""
         failed = f", failed: {self.failures[0]['error']['message']}" if self.failures else ""
         ran = f"{len(self.steps())} step runs, {len(self.calls)} calls, {len(self.events)} events"
         return f"<{self.status} after {self.seconds:g} s: {ran}, result {_short(self.result)}{failed}>"
@@ -91,7 +91,7 @@ def read_result(
     played: Callable[[str], tuple[list[CallMade], int]],
     begin: float | None = None,
 ) -> RunResult:
-    """Return how an execution of a store went.
+    """Return the result of an execution from its store.
 
     `played` gives its calls, and how many tools ran at once at most. Times count from `begin`, by default its own.
     """

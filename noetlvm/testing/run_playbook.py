@@ -1,4 +1,4 @@
-"""The way in: one function that runs a playbook in a test."""
+"""The entry point: one function that runs a playbook in a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools answer in a test, written in a few words: `ok {"id": 7}`, `http 503`, `error timeout`.
+"""The language of scripted answers in tests: `ok {"id": 7}`, `http 503`, `error timeout`.
 
 A script gives answers by task. `fetch` is a task wherever it stands, `load/fetch` the one of the step `load`, and
 `fetch[3]` or `load/fetch[3]` the one of an iteration; the most exact key answers. A list answers call by call and must
@@ -26,7 +26,7 @@ class ScriptError(Exception):
 
 
 class Answer(NamedTuple):
-    """What becomes of a call."""
+    """The answer to a call."""
 
     outcome: Outcome
     takes: float = 0
@@ -129,12 +129,12 @@ def _retryable(text: str, _call: CallTool) -> Outcome:
 
 
 def _echo(_text: str, call: CallTool) -> Outcome:
-    """Give back what the tool was given."""
+    """Return the tool's inputs."""
     return ok(dict(call.inputs))
 
 
 def _bulk(text: str, _call: CallTool) -> Outcome:
-    """Give a text of so many characters."""
+    """Return a text of that many characters."""
     return ok("x" * int(text))
 
 

@@ -71,7 +71,7 @@ class VirtualClock:
         """Wake the first sleeper, or with a seed some of those that are due at the same moment."""
         self._rests += 1
         if self._rests > RESTS_MAX:
-            raise EndlessError(f"after {RESTS_MAX:,} moments it still goes on")
+            raise EndlessError(f"it has not ended after {RESTS_MAX:,} moments")
         sleepers = [sleeper for sleeper in self._sleepers if not sleeper[3].done()]
         if len(sleepers) < waiting or not sleepers:
             return
@@ -85,7 +85,7 @@ class VirtualClock:
 
 
 class ScriptedTools:
-    """Answers calls by a script, and records them."""
+    """Answers calls from a script, and records them."""
 
     def __init__(self, script: Script, clock: VirtualClock) -> None:
         self.engine: Engine | None = None
@@ -107,7 +107,7 @@ class ScriptedTools:
         wanted = CallTool(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
         answer = self._script.answer(step, iteration, wanted)
         if answer is None:
-            raise ScriptError(f"the script does not say what `{call.label}` of the step `{step}` answers")
+            raise ScriptError(f"the script has no answer for `{call.label}` of the step `{step}`")
         assert self.engine is not None  # it was made with these tools
         active = self.engine.server.active[execution]
         inputs = shown(active.offload.redacted(dict(call.inputs)))

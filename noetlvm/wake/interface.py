@@ -1,7 +1,7 @@
 """The port of wake-ups, and the one within a process.
 
-A wake-up says that there may be something to do, and carries an identifier and nothing else. It may be lost, doubled
-or late: only latency depends on it, because everybody also polls.
+A wake-up says that there may be something to do, and carries an identifier and nothing else. It may be lost, duplicated
+or late: only latency depends on it, because every receiver also polls.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 SERVERS = "servers"
-"""Topic of requests, timers and ended leases: any server may look."""
+"""Topic of requests, timers and expired leases: any server may handle them."""
 
 Wake: TypeAlias = Callable[[str], None]
-"""Called with the identifier; empty: some may have been missed, so look at everything. Must not block or raise."""
+"""Called with the identifier; empty: wake-ups may have been lost, so check everything. Must not block or raise."""
 
 
 def pool_topic(pool: str) -> str:
@@ -31,7 +31,7 @@ class WakeUps(Protocol):
         """Deliver wake-ups of a topic; of the subscribers in a group, one is enough."""
 
     async def close(self) -> None:
-        """Stop delivering. Doing it again has no effect."""
+        """Stop delivering. Idempotent."""
 
 
 class LocalWakeUps:

@@ -69,7 +69,7 @@ class NotifyWakeUps:
                 async with await AsyncConnection.connect(self._address, autocommit=True) as connection:
                     await connection.execute(SQL("LISTEN {}").format(Identifier(self._channel)))
                     self._listens.set()
-                    self._wake_all()  # what was sent while nobody listened is lost
+                    self._wake_all()  # what was sent while the connection was down is lost
                     async for notification in connection.notifies():
                         self._deliver(notification.payload)
             await asyncio.sleep(_RETRY_SECONDS)

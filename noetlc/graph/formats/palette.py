@@ -1,4 +1,4 @@
-"""The colours of pictures, by daylight and by night, and style sheets made of them."""
+"""The light and dark colours of pictures, and style sheets made of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def standalone_style() -> str:
 
 
 def variables() -> str:
-    """Return the colours as variables: by the viewer's wish, unless the page specifies otherwise."""
+    """Return the colours as variables: those that the viewer prefers, unless the page specifies otherwise."""
     light, dark = ("; ".join(f"--{name}: {value}" for name, value in one.items()) for one in (LIGHT, DARK))
     return (
         f":root {{ color-scheme: light; {light} }}\n"

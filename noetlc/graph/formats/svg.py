@@ -1,4 +1,4 @@
-"""The net as one SVG picture that needs nothing else: styles inside, light and dark by the viewer's wish."""
+"""The net as one SVG picture that needs nothing else: with its styles, light or dark as the viewer prefers."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Fact(NamedTuple):
 def facts(report: GraphReport) -> Iterator[Fact]:
     """Yield what is known of the net as a whole."""
     yield Fact("reachable", f"{len(report.reachable)} of {len(report.net.steps)}", bool(report.unreachable))
-    completes = "yes, from wherever it gets to" if report.can_complete else "NO"
+    completes = "yes, from every reachable state" if report.can_complete else "NO"
     yield Fact("can complete", completes, not report.can_complete)
     yield Fact("tokens at once", _tokens(report), report.max_tokens is None)
     if report.cycles:

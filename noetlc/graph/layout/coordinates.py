@@ -17,9 +17,9 @@ _MOST_ROW_GAP = 76.0
 _SLOPE = 0.11
 """How much higher the gap between rows gets for each unit that the widest line in it travels sideways."""
 _RAIL_PULL = 6.0
-"""How much more than a box a passing line insists on being straight."""
+"""Weight of keeping a passing line straight, relative to a box."""
 _NO_PULL = 0.05
-"""How much a cell that nothing pulls insists on staying."""
+"""Weight of the current position of a cell without neighbours."""
 
 
 class Coordinates(Record):

@@ -13,7 +13,7 @@ def leads_back(count: int, links: Sequence[Link]) -> list[bool]:
     for number, link in enumerate(links):
         ways[link.source].append(number)
     back = [False] * len(links)
-    state = [0] * count  # 0 not seen, 1 on the way, 2 done
+    state = [0] * count  # 0 not visited, 1 on the stack, 2 done
     for root in range(count):
         if not state[root]:
             _walk(root, ways, links, state, back)

@@ -1,4 +1,4 @@
-"""What the layout is given and what it answers: sizes and links, boxes and routes. y grows downwards."""
+"""Input and output of the layout: sizes and links, boxes and routes. y grows downwards."""
 
 from __future__ import annotations
 

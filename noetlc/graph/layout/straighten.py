@@ -1,4 +1,4 @@
-"""Takes the last kinks out of lines: cells that belong above each other are put there, where there is room."""
+"""Straightens lines: aligns cells of one line vertically where there is space."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class _Marks:
         self.last = Mark(0, 1, 1)
 
     def read(self, count: int) -> tuple[Mark, ...]:
-        """Read so many marks. Most are one byte: they stay where the mark before was, or near it on its line."""
+        """Read this many marks. Most are one byte: they stay where the mark before was, or near it on its line."""
         data, end, at, last = self.reader.data, self.end, self.at, self.last
         result: list[Mark] = []
         for _ in range(count):

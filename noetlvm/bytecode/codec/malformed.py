@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class MalformedCode(StrEnum):
-    """The codes. A code keeps its meaning for ever; a new reason gets a new number."""
+    """The codes. A code keeps its meaning forever; a new reason gets a new number."""
 
     # The file
     NOT_A_BUNDLE = "M001"

@@ -111,7 +111,7 @@ class ByteReader:
         return self._collection(self._expect(LIST, what), what, per_value=1)
 
     def record(self, what: str, fields: int) -> None:
-        """Read the head of a list that has exactly so many values."""
+        """Read the head of a list that has exactly this many values."""
         at = self.at
         count = self.array(what)
         if count != fields:

@@ -172,7 +172,9 @@ class _Walk:
         arriving = state.copy(state.depth + at_target - opcode.pushes)
         if target <= at:
             if target in self.began and not arriving.holds(self.began[target]):
-                raise CheckError("V022", at, "the for block would begin anew with a list that is no longer its own")
+                raise CheckError(
+                    "V022", at, "the for block would start again with a list that it does not own any more"
+                )
             return
         known = self.ahead.setdefault(target, arriving)
         if known is not arriving:

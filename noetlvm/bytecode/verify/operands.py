@@ -1,4 +1,4 @@
-"""Whether an instruction's operands are what the table says: number, kind, range, values taken from the stack."""
+"""Whether an instruction's operands are as in the table: number, kind, range, values taken from the stack."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INVALID: dict[str, str] = {
     "V018": "the code runs off its end",
     "V019": "an instruction is never reached from above",
     "V020": "a jump back goes to something other than a NEXT",
-    "V021": "LOOP stands outside so many running for blocks",
+    "V021": "LOOP is inside fewer running for blocks",
     "V022": "APPEND would change a list that others may hold",
     "V023": "the stack grows beyond what is allowed",
     "V024": "for blocks are nested deeper than allowed",
@@ -150,7 +150,7 @@ class Located:
 
 
 def check_sizes(code: tuple[Instruction, ...], slots: int) -> None:
-    """Refuse code that is empty, too long, or wants too many slots."""
+    """Refuse code that is empty, too long, or needs too many slots."""
     if not code:
         raise CheckError("V007", 0, "at least an instruction that ends it is needed")
     if len(code) > CODE_MAX:
@@ -160,7 +160,7 @@ def check_sizes(code: tuple[Instruction, ...], slots: int) -> None:
 
 
 def check_operands(instruction: Instruction, at: int, area: Area, length: int, slots: int) -> None:
-    """Refuse an instruction that the table does not allow in code of this length with so many slots."""
+    """Refuse an instruction that the table does not allow in code of this length with this many slots."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode.area is not area:
         raise CheckError("V001", at, f"{opcode.name} is one of the {opcode.area} machine")

@@ -187,7 +187,7 @@ _NEEDS: dict[OpcodeName, _Need] = {
 
 
 class _Rule(NamedTuple):
-    """What the walk needs to know of one opcode."""
+    """The properties of one opcode that the walk uses."""
 
     name: str
     need: _Need | None

@@ -1,4 +1,4 @@
-"""The verifier: proves that a program is safe to run, or says why not.
+"""The verifier: proves that a program is safe to run, or reports why not.
 
 `load`, the one way from bytes to a program that may run, applies it to every bundle.
 
@@ -87,7 +87,7 @@ class _Verification:
                 raise refused.at_address("expressions", f"{prefix}{step.name}/{part}") from None
 
     def _check_failures(self, step: Transition, index: int) -> None:
-        """Refuse an arc that says it handles failures though its guard cannot see them, or the reverse (S31)."""
+        """Refuse an arc that is marked as handling failures though its guard cannot see them, or the reverse (S31)."""
         for number, arc in enumerate(step.arcs, 1):
             if arc.handles_failure != self._reads_event(arc):
                 reads = "does not read" if arc.handles_failure else "reads"
@@ -131,7 +131,7 @@ Reducers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def check_playbooks(playbooks: tuple[PlaybookCode, ...]) -> None:
-    """Refuse playbooks that cannot live in one bundle. Offsets count playbooks."""
+    """Refuse playbooks that cannot be in one bundle. Offsets count playbooks."""
     if not playbooks:
         raise CheckError("V070", 0, "the first playbook of a bundle is the one that it runs")
     for index, playbook in enumerate(playbooks):

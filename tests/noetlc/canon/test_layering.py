@@ -53,7 +53,7 @@ def test_inner_scopes_win_and_mappings_merge_and_lists_are_replaced() -> None:
     assert tasks(LAYERS)["rest"]["spec"]["shared"]["who"] == "inner loop"
 
 
-def test_knobs_under_the_name_of_a_kind_are_for_that_kind() -> None:
+def test_settings_under_the_name_of_a_kind_are_for_that_kind() -> None:
     assert "http" not in tasks(LAYERS)["rest"]["spec"]
     assert tasks(LAYERS, 1)["get"]["spec"]["by"] == "executor for http"
 
@@ -89,7 +89,7 @@ def test_what_the_executor_says_stays_text_in_a_task() -> None:
     assert tasks(text.replace(", by: executor for http", ""), 1)["get"]["spec"]["by"] == "{{ '{{ workload.x }}' }}"
 
 
-def test_generated_tasks_have_no_knobs() -> None:
+def test_generated_tasks_have_no_inner_settings() -> None:
     text = LAYERS.replace("- rest: {kind: noop}", '- choose: [{when: "{{ workload.x }}", then: []}]')
     assert tasks(text)["choose_1.end"]["spec"] == {"flow": {}}
 

@@ -129,9 +129,9 @@ def test_a_pipeline_that_never_comes_to_its_end_has_no_end() -> None:
     assert code_of(rules("else: { then: { do: jump, to: fetch } }"))[-1] == "JUMP_TO 0"
 
 
-def flow(label: str, knob: str, *rows: str) -> str:
+def flow(label: str, setting: str, *rows: str) -> str:
     listed = f", policy: {{ rules: [{', '.join(rows)}] }}" if rows else ""
-    return f"- {label}: {{ kind: noop, spec: {{ flow: {knob}{listed} }} }}\n"
+    return f"- {label}: {{ kind: noop, spec: {{ flow: {setting}{listed} }} }}\n"
 
 
 def go_on(when: str) -> str:

@@ -181,7 +181,7 @@ def test_a_run_whose_process_is_gone_is_stopped_and_the_hint_repeats_the_databas
     out = noetlvm("show", "--db", str(killed)).out
     id = noetlvm("list", "--db", str(killed), "--json").data["execution_id"]
     assert out.startswith("sleep: stopped")
-    assert f"to go on: noetlvm resume {id} --db {killed}" in out
+    assert f"to continue: noetlvm resume {id} --db {killed}" in out
     store = SqliteStore(killed)
     try:
         assert noetlvm("list", "--db", str(killed), "--json").data["status"] == "running"

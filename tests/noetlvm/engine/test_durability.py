@@ -94,7 +94,7 @@ def counting(durability: Durability) -> tuple[Session, CountingStore]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let decisions wait for ever, if nothing but time would have them committed."""
+    """Let decisions wait forever, if nothing but time would have them committed."""
     monkeypatch.setattr(engine_module, "HOLD_SECONDS", inf)
 
 

@@ -1,4 +1,4 @@
-"""Every case of the stage `replay`: logs of old must fold to the state that was recorded with them, for ever."""
+"""Every case of the stage `replay`: logs of old must fold to the state that was recorded with them, forever."""
 
 from __future__ import annotations
 

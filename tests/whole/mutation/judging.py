@@ -251,7 +251,7 @@ def _lines_of(code: CodeType) -> set[int]:
 
 
 def _limit(seconds: float) -> None:
-    """End this process if what comes next needs much more CPU than usual, or waits for ever."""
+    """End this process if what comes next needs much more CPU than usual, or waits forever."""
     signal.setitimer(signal.ITIMER_PROF, max(_SECONDS_LEAST, seconds * _SLOWER))
     signal.alarm(int(_SECONDS_BLOCKED + seconds * _SLOWER))
 
