@@ -146,7 +146,7 @@ def test_a_playbook_chooses_among_the_stores_that_the_server_offers(running: Clu
         assert ending["status"] == "success"
         assert decode(client.result(ending["result"]["key"])) == "x" * 200_000
     else:
-        with pytest.raises(ServiceError, match=r"wants files, and this server offers: postgres"):
+        with pytest.raises(ServiceError, match=r"names files, and this server offers: postgres"):
             client.register(STORED)
 
 
