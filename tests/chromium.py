@@ -1,4 +1,4 @@
-"""A headless Chromium on a pipe: enough of its protocol to load a page, press keys, click, and ask what came of it."""
+"""A headless Chromium on a pipe: enough of its protocol to load a page, press keys, click, and evaluate expressions."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ class Chromium:
         self.send("Page.navigate", url=page.as_uri())
         ready = "document.documentElement?.dataset.ready"
         wait = f"new Promise(done => {{ const ask = () => {ready} ? done({ready}) : setTimeout(ask, 10); ask(); }})"
-        while self.ask("location.href") != page.as_uri():
+        while self.evaluate("location.href") != page.as_uri():
             pass
-        assert self.ask(wait) == "yes"
+        assert self.evaluate(wait) == "yes"
 
-    def ask(self, expression: str) -> Any:
+    def evaluate(self, expression: str) -> Any:
         """Return the value of an expression in the page."""
         answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
@@ -130,7 +130,7 @@ class Chromium:
 
     def click(self, selector: str) -> None:
         """Click in the middle of an element."""
-        where = self.ask(
+        where = self.evaluate(
             f"(() => {{ const element = document.querySelector({json.dumps(selector)});"
             " element.scrollIntoView({ block: 'nearest' }); const box = element.getBoundingClientRect();"
             " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
@@ -155,8 +155,8 @@ class Chromium:
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def complaints(self) -> list[Any]:
-        """Return what the page logged, threw, or asked the network for."""
+        """Return what the page logged, threw, or requested from the network."""
         noisy = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
         requests = [event["params"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
-        asked = [one["request"]["url"] for one in requests if not one["request"]["url"].startswith("file:")]
-        return [event for event in self.events if event.get("method") in noisy] + asked
+        requested = [one["request"]["url"] for one in requests if not one["request"]["url"].startswith("file:")]
+        return [event for event in self.events if event.get("method") in noisy] + requested

@@ -28,7 +28,6 @@ def placing_settings(spec: ast.Struct) -> tuple[MappingEntry, ...]:
 
 
 def named_pools(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> Iterator[Scalar]:
-    """Yield every pool that a playbook names."""
     specs: list[ast.Struct | None] = [playbook.executor.spec if playbook.executor else None]
     for step in steps:
         specs += [step.spec, *(loop.spec for loop in step.loops)]

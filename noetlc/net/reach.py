@@ -73,7 +73,6 @@ def reach(net: Net) -> Reach:
 
 
 def why_never(reach: Reach, step: NetStep) -> Reason:
-    """Return why a step never runs."""
     if step.index == reach.net.final:
         return Reason.NO_END if step.can_run else Reason.GATE
     if step.index in reach.first_arcs:
@@ -106,7 +105,6 @@ def moves_from(reach: Reach, source: int, *arcs: int) -> list[Move]:
 
 
 def first_move(reach: Reach) -> list[Move]:
-    """Return the move of the first token."""
     entry = reach.net.steps[reach.net.entry]
     return moves_from(reach, entry.index) if entry.can_run else [denial(entry)]
 

@@ -32,7 +32,6 @@ def _rule_in(module: object) -> type[Rule]:
 
 @cache
 def rules_by_code() -> dict[str, type[Rule]]:
-    """Return every rule by its code."""
     return {rule.code: rule for rule in all_rules()}
 
 

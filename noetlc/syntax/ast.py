@@ -117,8 +117,6 @@ class AdmitElse(Struct):
 
 
 class AdmitRule(Struct):
-    """One admission rule."""
-
     when: Scalar | None = None
     then: AdmitThen | None = None
     else_: AdmitElse | None = None
@@ -235,8 +233,6 @@ class RuleElse(Struct):
 
 
 class PolicyRule(Struct):
-    """One rule of a task policy."""
-
     when: Scalar | None = None
     then: Then | None = None
     else_: RuleElse | None = None
@@ -292,8 +288,6 @@ class BranchElse(Struct):
 
 
 class Branch(Struct):
-    """One branch of a `choose`."""
-
     when: Scalar | None = None
     then: tuple[PipelineEntry, ...] | None = None
     else_: BranchElse | None = None

@@ -87,8 +87,6 @@ class ProblemKind(StrEnum):
 
 
 class Problem(Record):
-    """One problem at one place."""
-
     kind: ProblemKind
     span: Span
     message: str

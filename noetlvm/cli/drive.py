@@ -34,8 +34,6 @@ Begin: TypeAlias = "Callable[[Engine], Sequence[str]]"
 
 
 class RunOptions(Record):
-    """The options of `run` and `resume`."""
-
     database: Path
     durability: Durability = "full"
     max_parallel: int | None = None

@@ -359,8 +359,6 @@ _INPUT_CHARS = 300
 
 
 class FirstFailure(NamedTuple):
-    """The first unhandled failure."""
-
     step: str
     iteration: str
     error: dict[str, Any]

@@ -60,7 +60,6 @@ def register(playbook: bytes) -> ServiceCall[Json]:
 def start(
     path: str | None, version: int | None, bundle: str | None, payload: Json, ctx: Json, key: str | None
 ) -> ServiceCall[str]:
-    """Start an execution."""
     body = {"path": path, "version": version, "bundle": bundle, "payload": payload, "ctx": ctx}
     body = {name: value for name, value in body.items() if value is not None}
     headers = {"Idempotency-Key": key} if key else {}
@@ -74,7 +73,6 @@ def execution(id: str, part: str = "", **params: Any) -> ServiceCall[Any]:
 
 
 def executions(**params: Any) -> ServiceCall[Json]:
-    """List executions."""
     given = {name: value for name, value in params.items() if value is not None}
     return ServiceCall("GET", "/executions", _same, params=given)
 
@@ -107,5 +105,4 @@ def stored(kind: str, key: str) -> ServiceCall[bytes]:
 
 
 def playbooks(after: str, limit: int) -> ServiceCall[Json]:
-    """List playbooks."""
     return ServiceCall("GET", "/playbooks", _same, params={"after": after, "limit": limit})

@@ -256,5 +256,3 @@ _JUDGES: dict[str, Callable[[Case, Implementation, Path], Iterator[str]]] = {
     "migrate": _migrate,
 }
 """How each stage runs a case on an implementation, and how its answers are checked."""
-
-STAGES = tuple(_JUDGES)

@@ -51,7 +51,6 @@ def counted_ids(first: str, wanted: int) -> list[str]:
 
 
 def step_run_id(execution_id: str, run: int) -> str:
-    """Return the identifier of a step run."""
     return f"{execution_id}/{run}"
 
 

@@ -369,7 +369,6 @@ def search_steps(length: int, sought: int, *, backwards: bool = False) -> int:
 
 
 def contains(fuel: Fuel, item: Data, holder: Data) -> bool:
-    """Return whether `item in holder`."""
     if type(holder) is str:
         if type(item) is not str:
             raise wrong_type(item, "text to look for in text")
@@ -391,7 +390,6 @@ def contains(fuel: Fuel, item: Data, holder: Data) -> bool:
 
 
 def lacks(fuel: Fuel, item: Data, holder: Data) -> bool:
-    """Return whether `item not in holder`."""
     return not contains(fuel, item, holder)
 
 

@@ -38,7 +38,6 @@ def is_key(text: str) -> bool:
 
 
 def has_control(name: str) -> bool:
-    """Return whether a name has a control character."""
     return _CONTROL.search(name) is not None
 
 

@@ -11,8 +11,6 @@ from noetlvm.results.interface import Collected, ResultMissingError, checked, re
 
 
 class MemoryResults:
-    """Results in a dictionary."""
-
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
         self._put_at: dict[str, float] = {}

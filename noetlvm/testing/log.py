@@ -25,12 +25,10 @@ def write_log(execution_id: str, events: Sequence[Event], times: Sequence[float]
 
 
 def read_log(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the envelopes of a log."""
     return [json.loads(line) for line in lines if line.strip()]
 
 
 def event_of(found: Mapping[str, Any]) -> Event:
-    """Return the event of an envelope."""
     prefix = f"{found['execution_id']}/"
     run = int(found["step_run_id"].removeprefix(prefix)) if "step_run_id" in found else 0
     iteration = found["iteration_id"].removeprefix(f"{prefix}{run}/") if "iteration_id" in found else ""

@@ -26,8 +26,6 @@ class ScriptError(Exception):
 
 
 class Answer(NamedTuple):
-    """The answer to a call."""
-
     outcome: Outcome
     takes: float = 0
     """Seconds that it lasts."""

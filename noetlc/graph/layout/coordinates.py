@@ -32,7 +32,6 @@ class Coordinates(Record):
 
 
 def place_cells(cells: Cells, rows: Sequence[Sequence[int]]) -> Coordinates:
-    """Return the place of every cell."""
     x = [0.0] * len(cells.sizes)
     offsets = [_offsets(row, cells) for row in rows]
     for row, least in zip(rows, offsets, strict=True):

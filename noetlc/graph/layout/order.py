@@ -15,7 +15,6 @@ _SWEEPS_OF_LARGE = 4
 
 
 def order_rows(cells: Cells) -> list[list[int]]:
-    """Return the rows, each in its order."""
     rows = _first_order(cells)
     best, fewest = rows, _crossings(rows, cells.below)
     idle = 0

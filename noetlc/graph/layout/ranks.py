@@ -38,7 +38,6 @@ def _walk(root: int, ways: list[list[int]], links: Sequence[Link], state: list[i
 
 
 def rank_boxes(count: int, links: Sequence[Link], back: Sequence[bool]) -> list[int]:
-    """Return the row of each box."""
     after: list[list[int]] = [[] for _ in range(count)]
     waiting = [0] * count
     for link, turned in zip(links, back, strict=True):

@@ -129,7 +129,7 @@ def test_used_up_retry_is_no_way_to_end() -> None:
     assert flow.can_fail
 
 
-def test_what_has_happened_before_a_point_is_told_for_all_ways_and_for_some() -> None:
+def test_what_has_happened_before_a_point_is_reported_for_all_ways_and_for_some() -> None:
     flow = flow_of(
         acts("one", when(MAYBE, "do: jump, to: three"), otherwise("do: continue")),
         "two: {kind: noop}",

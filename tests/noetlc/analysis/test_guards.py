@@ -91,7 +91,7 @@ def test_names_that_a_guard_reads() -> None:
         ("ok", False),
     ],
 )
-def test_guard_that_asks_one_thing_only(text: str, expected: bool) -> None:
+def test_guard_that_tests_one_path_only(text: str, expected: bool) -> None:
     assert compares_only(guard(text), "outcome.status", "ok") is expected
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def assert_comes_back(original: Program) -> None:
-    """Compare by `repr`: unlike `==` it tells 1 from 1.0 and true, and takes NaN for itself."""
+    """Compare by `repr`: unlike `==` it distinguishes 1, 1.0 and true, and takes NaN for itself."""
     text = disassemble(original)
     again = assemble(text)
     assert repr(again) == repr(original)
@@ -281,7 +281,7 @@ def test_targets_are_labels_and_tasks_have_their_own() -> None:
     ]
 
 
-def test_comments_tell_what_lies_on_the_stack() -> None:
+def test_comments_show_what_lies_on_the_stack() -> None:
     code = expression(
         ("NAME", "ctx"),
         ("ATTR", "n"),

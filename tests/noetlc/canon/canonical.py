@@ -55,12 +55,12 @@ def labels(text: str, step: int = 0) -> list[str]:
 
 
 def refused(text: str) -> tuple[str, str]:
-    """Return what lint tells of a text that has no canonical form, and the text under the place it is told of."""
+    """Return what lint reports on a text that has no canonical form, and the text at the reported position."""
     with pytest.raises(ExpansionError) as caught:
         form_of(text)
     refusal = caught.value
-    told = (refusal.code, refusal.span, refusal.message, refusal.help)
-    assert told in [(found.code, found.span, found.message, found.help) for found in _errors(text)]
+    reported = (refusal.code, refusal.span, refusal.message, refusal.help)
+    assert reported in [(found.code, found.span, found.message, found.help) for found in _errors(text)]
     assert refusal.help
     return refusal.message, whole_playbook(text)[slice(*refusal.span)]
 

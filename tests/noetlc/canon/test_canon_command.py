@@ -56,7 +56,7 @@ def test_lint_errors_are_shown_and_nothing_is_printed(
     assert "a.yaml:" in err
 
 
-def test_what_cannot_be_expanded_is_told_like_a_finding(
+def test_what_cannot_be_expanded_is_reported_like_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text = whole_playbook("- step: start\n  tool: [{kind: workbook, task: t, args: '{{ ctx }}'}]\n")

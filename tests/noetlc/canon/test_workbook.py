@@ -209,7 +209,7 @@ def test_the_first_guard_of_a_choose_still_sees_the_result_before_the_call() -> 
 
 
 @pytest.mark.parametrize(
-    ("call", "shared", "told"),
+    ("call", "shared", "reported"),
     [
         ('args: "{{ ctx.all }}"', "{kind: noop}", "written out"),
         ("args: {x: '{% if workload.api %}a{% endif %}'}", '{kind: noop, text: "a{{ args.x }}"}', "statements"),
@@ -223,9 +223,9 @@ def test_the_first_guard_of_a_choose_still_sees_the_result_before_the_call() -> 
         (PASS % "{do: continue}", f"{{kind: noop, {PASS % '{do: fail}'}}}", "both"),
     ],
 )
-def test_what_cannot_be_said_is_refused(call: str, shared: str, told: str) -> None:
+def test_what_cannot_be_said_is_refused(call: str, shared: str, reported: str) -> None:
     message, _ = refused(playbook(f"      - save: {{kind: workbook, task: it, {call}}}\n", f"    it: {shared}\n"))
-    assert told in message
+    assert reported in message
 
 
 def test_the_reading_tasks_own_label_is_no_argument_of_a_list() -> None:

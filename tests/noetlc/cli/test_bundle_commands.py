@@ -65,7 +65,7 @@ def test_compile_writes_a_bundle_beside_the_first_file_and_says_so(noetlc: Run, 
     assert answer == Answer(0, "", f"noetlc: child.nbc: 1 step, {len(data)} bytes, id {bundle_id(data)[:16]}\n")
 
 
-def test_errors_are_told_as_lint_tells_them_and_nothing_is_written(noetlc: Run, tmp_path: Path) -> None:
+def test_errors_are_reported_as_lint_reports_them_and_nothing_is_written(noetlc: Run, tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text(BROKEN, encoding="utf-8")
     answer = noetlc("compile", "broken.yaml")
     assert answer.code == 1
@@ -73,7 +73,7 @@ def test_errors_are_told_as_lint_tells_them_and_nothing_is_written(noetlc: Run, 
     assert not (tmp_path / "broken.nbc").exists()
 
 
-def test_warnings_stop_it_only_if_asked_to(noetlc: Run, tmp_path: Path) -> None:
+def test_warnings_stop_it_only_if_requested(noetlc: Run, tmp_path: Path) -> None:
     (tmp_path / "idle.yaml").write_text(CHILD.replace("    tool: { kind: noop }\n", ""), encoding="utf-8")
     assert noetlc("compile", "idle.yaml", "--werror").code == 1
     assert not (tmp_path / "idle.nbc").exists()
@@ -82,7 +82,7 @@ def test_warnings_stop_it_only_if_asked_to(noetlc: Run, tmp_path: Path) -> None:
     assert "warning[P401]" in answer.err
 
 
-def test_warnings_that_the_configuration_ignores_are_not_told(noetlc: Run, tmp_path: Path) -> None:
+def test_warnings_that_the_configuration_ignores_are_not_reported(noetlc: Run, tmp_path: Path) -> None:
     (tmp_path / "noetlc.toml").write_text('ignore = ["P401"]\n', encoding="utf-8")
     (tmp_path / "idle.yaml").write_text(CHILD.replace("    tool: { kind: noop }\n", ""), encoding="utf-8")
     answer = noetlc("compile", "idle.yaml", "--werror", "-q")
@@ -156,7 +156,7 @@ def test_asm_says_where_the_text_is_wrong(noetlc: Run, bundle: Path) -> None:
     assert answer.err.startswith(f"-:{line}:")
 
 
-def test_asm_writes_what_is_invalid_only_if_asked_to(noetlc: Run, bundle: Path, tmp_path: Path) -> None:
+def test_asm_writes_what_is_invalid_only_if_requested(noetlc: Run, bundle: Path, tmp_path: Path) -> None:
     text = noetlc("disasm", bundle.name).out.replace('.entry "start"', '.entry "nowhere"', 1).encode()
     answer = noetlc("asm", "-", "-o", "bad.nbc", stdin=text)
     assert answer.code == 1
@@ -169,7 +169,7 @@ def test_asm_writes_what_is_invalid_only_if_asked_to(noetlc: Run, bundle: Path, 
 # ---- verify
 
 
-def test_verify_tells_good_from_malformed_and_invalid(noetlc: Run, bundle: Path, tmp_path: Path) -> None:
+def test_verify_distinguishes_good_from_malformed_and_invalid(noetlc: Run, bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.nbc").write_bytes(b"PK")
     good = noetlc("verify", bundle.name)
     assert good == Answer(0, f"flow.nbc: valid, id {bundle_id(bundle.read_bytes())}\n", "")

@@ -237,7 +237,7 @@ def test_standard_input_without_fixes_is_passed_on(noetlc: Noetlc) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_many_files_come_in_order_whoever_checks_them(noetlc: Noetlc, write: Write, jobs: str) -> None:
+def test_many_files_come_in_order_whichever_process_checks_them(noetlc: Noetlc, write: Write, jobs: str) -> None:
     for number in range(60):
         write(f"{number:02}.yaml", "a: bad\n")
     answer = noetlc("lint", "--jobs", jobs, "--format", "concise")

@@ -53,7 +53,7 @@ def imported_by(folder: Path, *arguments: str) -> set[str]:
     return set(printed.split())
 
 
-def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
+def test_the_version_is_reported_without_loading_anything(tmp_path: Path) -> None:
     assert start("-m", "noetlc", "--version", folder=tmp_path).stdout == f"noetlc {__version__}\n"
     ours = {name for name in imported_by(tmp_path, "--version") if name.startswith("noetl")}
     expected = {"noetlc", "noetlc.__main__", "noetlvm", "noetlvm.command_line", "noetlvm.command_line.process"}
@@ -61,7 +61,7 @@ def test_the_version_is_told_without_loading_anything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["noetlc", "noetlvm"])
-def test_a_version_that_cannot_be_printed_is_told_in_one_line(program: str, tmp_path: Path) -> None:
+def test_a_version_that_cannot_be_printed_is_reported_in_one_line(program: str, tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", program, "--version"],
@@ -138,7 +138,7 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
     assert done.stdout.strip() == ""
 
 
-def test_a_defect_is_told_in_a_few_words(tmp_path: Path, noetlc: Noetlc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_is_reported_in_a_few_words(tmp_path: Path, noetlc: Noetlc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("noetlc.lint.run.LintRun.run", lambda _: 1 / 0)
     answer = noetlc("lint")
     assert answer.code == 2

@@ -110,7 +110,7 @@ def test_the_first_token_goes_to_the_entry_step_else_start_else_the_first(rest: 
     assert program_of(HEAD + rest).playbooks[0].entry_step == entry
 
 
-def test_what_surrounds_the_net_is_kept() -> None:
+def test_what_surrounds_the_net_is_preserved() -> None:
     playbook = program_of(
         HEAD
         + "keychain: [{ name: k, kind: env, variable: K }]\n"

@@ -100,7 +100,7 @@ def test_rules_are_tried_in_order_and_without_a_match_the_pipeline_goes_on() -> 
     ]
 
 
-def test_a_leading_skip_that_asks_for_no_outcome_is_tested_before_the_call() -> None:
+def test_a_leading_skip_that_reads_no_outcome_is_tested_before_the_call() -> None:
     tasks = rules(
         '{ when: "{{ ctx.done }}", then: { do: skip } }',
         '{ when: "{{ outcome.result }}", then: { do: skip } }',

@@ -58,13 +58,13 @@ def truths(guard: str | None, event: str, step: str) -> tuple[bool, ...]:
         return (True,) * len(WORLDS)
     evaluate = compile_expression(guard_code(guard))
     failed = event == "step.failed"
-    told = {"name": event, "status": "error" if failed else "success", "step": step}
+    reported = {"name": event, "status": "error" if failed else "success", "step": step}
     if failed:
-        told["error"] = {"kind": "tool", "message": "", "retryable": False}  # type: ignore[assignment]
+        reported["error"] = {"kind": "tool", "message": "", "retryable": False}  # type: ignore[assignment]
     found = []
     for world in WORLDS:
         try:
-            found.append(bool(evaluate({"ctx": world, "event": told} if event else {"ctx": world}, Fuel())))
+            found.append(bool(evaluate({"ctx": world, "event": reported} if event else {"ctx": world}, Fuel())))
         except ExpressionError:
             found.append(False)
     return tuple(found)

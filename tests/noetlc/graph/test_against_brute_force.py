@@ -161,14 +161,14 @@ class Comparison:
     def check_findings(self) -> None:
         steps = {finding.step for finding in self.of_kind(NetFindingKind.UNREACHABLE)}
         assert steps == {one.step for one in self.report.unreachable}
-        told = {(finding.step, finding.arc) for finding in self.of_kind(NetFindingKind.DEAD_ARC)}
+        reported = {(finding.step, finding.arc) for finding in self.of_kind(NetFindingKind.DEAD_ARC)}
         own = {Reason.CONSTANT, Reason.EVENT, Reason.SHADOWED}
-        assert told == {(dead.step, dead.arc) for dead in self.report.dead_arcs if dead.reason in own}
+        assert reported == {(dead.step, dead.arc) for dead in self.report.dead_arcs if dead.reason in own}
         assert bool(self.of_kind(NetFindingKind.UNBOUNDED)) == (not self.report.bounded)
         assert {finding.step for finding in self.of_kind(NetFindingKind.CRITICAL)} == self.critical()
         assert set(self.report.critical) == self.critical()
         assert not self.report.left_out
-        assert self.races_told() == self.races()
+        assert self.reported_races() == self.races()
         for finding in self.report.findings:
             assert finding.witness, finding
             SHOWS[finding.kind](self, finding, replay(self.game, finding.witness))
@@ -197,7 +197,7 @@ class Comparison:
                 found |= {(key, frozenset((self.name(one), self.name(other)))) for key in keys}
         return found
 
-    def races_told(self) -> set[tuple[str, frozenset[str]]]:
+    def reported_races(self) -> set[tuple[str, frozenset[str]]]:
         return {
             (finding.message.split("`ctx.")[1][0], frozenset((finding.step, other)))
             for finding in self.of_kind(NetFindingKind.RACE)

@@ -80,10 +80,10 @@ def test_fail_on_decides_the_exit_code(playbook: str, tmp_path: Path, fail_on: t
 
 def test_text_shows_findings_with_lines(playbook: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert graph(Order((playbook,))) == 0
-    told = capfdbinary.readouterr().out.decode()
-    assert "etl.yaml: 3 steps, entry `start`" in told
-    assert "unreachable: `lost` never runs: no arc leads to it" in told
-    assert "etl.yaml:7: start: step.failed, no arc fires" in told
+    reported = capfdbinary.readouterr().out.decode()
+    assert "etl.yaml: 3 steps, entry `start`" in reported
+    assert "unreachable: `lost` never runs: no arc leads to it" in reported
+    assert "etl.yaml:7: start: step.failed, no arc fires" in reported
 
 
 def test_path_prints_a_run(playbook: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -104,7 +104,7 @@ def test_from_and_to_may_stand_alone(playbook: str, tmp_path: Path) -> None:
     assert [firing["step"] for firing in json.loads(out.read_text())] == ["start"]
 
 
-def test_diff_tells_what_appeared_and_went(playbook: str, tmp_path: Path) -> None:
+def test_diff_reports_what_appeared_and_went(playbook: str, tmp_path: Path) -> None:
     new = tmp_path / "new.yaml"
     text = Path(playbook).read_text(encoding="utf-8").replace("step: lost", "step: found")
     new.write_text(text, encoding="utf-8")

@@ -90,8 +90,8 @@ class Script:
                 went[step_of[event.run]].append(tuple(token.data["step"] for token in sent))
         return went
 
-    def told(self) -> dict[str, list[tuple[str, ...]]]:
-        """Return the same as the witness tells it."""
+    def reported(self) -> dict[str, list[tuple[str, ...]]]:
+        """Return the same from the witness."""
         return {name: [firing.targets for firing in firings] for name, firings in self._by_step.items() if firings}
 
 
@@ -104,6 +104,6 @@ def test_every_witness_is_a_run_of_the_machine(batch: int) -> None:
         net = prepare(Program((playbook,))).main
         for finding in analyse(build_net(playbook)).findings:
             script = Script(net, finding.witness)
-            assert script.play() == script.told(), finding
+            assert script.play() == script.reported(), finding
             played += 1
     assert played > NETS_PER_BATCH // 2

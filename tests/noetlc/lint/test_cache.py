@@ -77,7 +77,7 @@ def test_a_damaged_cache_is_no_cache(cached: Path, damage: bytes) -> None:
     assert recall() is None
 
 
-def test_an_entry_that_somebody_changed_is_not_used(cached: Path) -> None:
+def test_an_entry_that_a_user_changed_is_not_used(cached: Path) -> None:
     for file in (cached.parent / "cache").iterdir():
         file.write_text(file.read_text().replace('"severity":"error"', '"severity":"terrible"'))
     assert recall() is None

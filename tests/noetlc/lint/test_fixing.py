@@ -35,7 +35,7 @@ def test_fixing_again_changes_nothing() -> None:
     assert fix_text(once, check, unsafe=False).text == once
 
 
-def test_unsafe_fixes_wait_to_be_asked_for() -> None:
+def test_unsafe_fixes_wait_to_be_requested() -> None:
     check = replacing("bad", "good", safe=False)
     assert fix_text("bad", check, unsafe=False).text == "bad"
     assert fix_text("bad", check, unsafe=True).text == "good"
@@ -51,7 +51,7 @@ def test_a_fix_that_makes_room_for_itself_ends() -> None:
     assert fixed.text == "x" * (ROUNDS_MAX + 1)
 
 
-def test_a_fix_that_breaks_the_file_is_taken_back_and_told() -> None:
+def test_a_fix_that_breaks_the_file_is_taken_back_and_reported() -> None:
     def check(source: str) -> list[Finding]:
         if "{" in source:
             return [Finding("P003", Severity.ERROR, Span(0, 1), "not YAML", "")]

@@ -27,8 +27,8 @@ def finding(text: str, at: str, code: str = "P103") -> Finding:
 
 
 def left_of(text: str, *findings: Finding, all_rules_ran: bool = True) -> list[str]:
-    kept = apply_ignores(findings, ignores_in(text), Source("a.yaml", text), all_rules_ran=all_rules_ran).reported
-    return [one.code for one in kept]
+    left = apply_ignores(findings, ignores_in(text), Source("a.yaml", text), all_rules_ran=all_rules_ran).reported
+    return [one.code for one in left]
 
 
 def test_a_comment_silences_its_own_line() -> None:
@@ -125,7 +125,7 @@ def test_the_fix_takes_away_what_is_idle_and_no_more(text: str, corrected: str) 
     assert apply_edits(text, unused.fix.edits) == corrected
 
 
-def test_a_reason_somebody_wrote_is_not_deleted() -> None:
+def test_a_reason_a_user_wrote_is_not_deleted() -> None:
     text = "a: 1 # noetlc: ignore[P103] because of the moon\n"
     (unused,) = apply_ignores([], ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
     assert unused.fix is None
@@ -151,9 +151,9 @@ def test_the_note_itself_can_be_silenced() -> None:
 )
 def test_a_comment_that_is_not_understood_silences_nothing_and_says_so(comment: str, hint: str) -> None:
     text = f"a: bad {comment}\n"
-    kept = apply_ignores([finding(text, "bad")], ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
-    assert [one.code for one in kept] == ["P103", UNUSED_IGNORE]
-    assert re.search(re.escape(hint), kept[1].message)
+    left = apply_ignores([finding(text, "bad")], ignores_in(text), Source("a.yaml", text), all_rules_ran=True).reported
+    assert [one.code for one in left] == ["P103", UNUSED_IGNORE]
+    assert re.search(re.escape(hint), left[1].message)
 
 
 @given(
@@ -176,4 +176,4 @@ def test_windows_line_breaks_change_nothing() -> None:
 
 
 def test_a_text_without_the_mark_is_not_even_looked_at() -> None:
-    assert find_ignores("a: 1 # a comment\n", iter(lambda: pytest.fail("scalars were asked for"), None)) == []
+    assert find_ignores("a: 1 # a comment\n", iter(lambda: pytest.fail("scalars were requested"), None)) == []

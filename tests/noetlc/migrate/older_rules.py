@@ -48,7 +48,7 @@ class _Run:
         self.ctx: dict[str, Any] = {}
         self.results: dict[str, Any] = {}
         self.answers = given.get("tools", {})
-        self.asked: dict[str, int] = defaultdict(int)
+        self.requested: dict[str, int] = defaultdict(int)
         self.path: list[str] = []
         self.calls: list[str] = []
         self.failed = False
@@ -319,8 +319,8 @@ class _Run:
         self.calls.append(f"{step}/{label}")
         answer = self.answers[key]
         if isinstance(answer, list):
-            answer = answer[min(self.asked[key], len(answer) - 1)]
-            self.asked[key] += 1
+            answer = answer[min(self.requested[key], len(answer) - 1)]
+            self.requested[key] += 1
         return _outcome(answer)
 
 

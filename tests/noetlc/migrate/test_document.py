@@ -94,13 +94,13 @@ def test_an_anchor_is_edited_once_and_its_alias_stays() -> None:
 def test_untouched_lines_stay_byte_for_byte() -> None:
     text = (ROOT / "conformance/migrate/io-comments-and-layout.yaml").read_text("utf-8")
     after = migrate_text(text).after
-    kept = text.splitlines(keepends=True)
-    assert [line.strip() for line in after.splitlines(keepends=True) if line not in kept] == [
+    left = text.splitlines(keepends=True)
+    assert [line.strip() for line in after.splitlines(keepends=True) if line not in left] == [
         "args:",
         "set_ctx:",
         'n: "{{ outcome.result }}"',
     ]
-    assert len(after.splitlines()) == len(kept)
+    assert len(after.splitlines()) == len(left)
 
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: x, path: x}\nworkflow:\n"

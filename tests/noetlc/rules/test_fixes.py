@@ -66,8 +66,8 @@ def test_each_fix_removes_its_finding_and_touches_nothing_else(text: str) -> Non
             continue
         fixed = apply_edits(text, finding.fix.edits)
         same = [other for other in findings(fixed) if (other.code, other.message) == (finding.code, finding.message)]
-        told = [other for other in findings(text) if (other.code, other.message) == (finding.code, finding.message)]
-        assert len(same) < len(told), finding
+        reported = [other for other in findings(text) if (other.code, other.message) == (finding.code, finding.message)]
+        assert len(same) < len(reported), finding
         first = min(edit.span.start for edit in finding.fix.edits)
         assert fixed[:first] == text[:first]
 

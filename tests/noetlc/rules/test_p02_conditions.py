@@ -75,7 +75,7 @@ def test_what_when_would_not_take_is_not_renamed(value: str) -> None:
     assert finding.fix is None
 
 
-def test_a_condition_on_a_step_is_told_of_admission() -> None:
+def test_a_condition_on_a_step_is_reported_with_admission() -> None:
     (finding,) = lint('- step: a\n  if: "{{ args.x }}"\n  tool: {kind: noop}\n', "P027")
     assert "admit" in finding.help
     assert finding.fix is None

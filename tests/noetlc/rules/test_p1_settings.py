@@ -1,4 +1,4 @@
-"""Settings of a task's tool: which are obeyed, and where an unknown one is told."""
+"""Settings of a task's tool: which are read, and where an unknown one is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_setting_that_the_tool_does_not_have_is_found(spec: str, help: str) ->
         "- step: a\n  tool: {kind: noop, spec: {anything: 1}}\n",
     ],
 )
-def test_what_the_tool_obeys_or_is_for_others_is_not_told(text: str) -> None:
+def test_what_the_tool_obeys_or_is_for_others_is_not_reported(text: str) -> None:
     assert lint(text, "P121") == []
 
 

@@ -73,7 +73,7 @@ workflow:
 """
 
 
-def told(frame: str, value: str, code: str) -> list[str]:
+def reported(frame: str, value: str, code: str) -> list[str]:
     """Return the texts that findings of a rule point at."""
     text = frame.format(value)
     return [steps(text)[finding.span.start : finding.span.end] for finding in lint(text, code)]
@@ -202,7 +202,7 @@ def told(frame: str, value: str, code: str) -> list[str]:
     ],
 )
 def test_what_findings_point_at(frame: str, value: str, code: str, at: list[str]) -> None:
-    assert told(frame, value, code) == at
+    assert reported(frame, value, code) == at
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_words(frame: str, value: str, code: str, message: str, help: str) -> No
         (GUARD, '"{{ outcome.stats }}"', "P216", '"{{ outcome.status }}"'),
     ],
 )
-def test_fixes_mend_and_ask_first(frame: str, value: str, code: str, corrected: str) -> None:
+def test_fixes_correct_the_text_and_are_unsafe(frame: str, value: str, code: str, corrected: str) -> None:
     text = frame.format(value)
     (finding,) = lint(text, code)
     assert fixed(text, finding) == steps(frame.format(corrected))
@@ -360,7 +360,7 @@ def test_iter_reaches_as_far_as_loops_nest() -> None:
     assert "outermost loop: no iteration has begun" in found[0].message
 
 
-def test_workbook_tasks_see_the_loop_of_whoever_uses_them() -> None:
+def test_workbook_tasks_see_the_loop_of_the_step_that_uses_them() -> None:
     text = """
     apiVersion: noetl.io/v2
     kind: Playbook
@@ -446,7 +446,7 @@ def test_a_shell_and_python_keep_their_own_signs() -> None:
     assert lint(text, "P212") == []
 
 
-def test_static_data_is_told_once_and_not_read() -> None:
+def test_static_data_is_reported_once_and_not_read() -> None:
     text = """
     apiVersion: noetl.io/v2
     kind: Playbook
@@ -473,7 +473,7 @@ def test_unknown_kinds_may_fill_anything() -> None:
     assert lint(text, "P216") == []
 
 
-def test_one_template_tells_all_its_mistakes() -> None:
+def test_one_template_reports_all_its_mistakes() -> None:
     value = '"{{ (ctx.a | uper) ~ foo() ~ (ctx.b is evne) ~ event.name ~ iter.x ~ ctx.c.append(1) ~ nobody }}"'
     found = lint(INPUT.format(value))
     assert {"P202", "P203", "P205", "P206", "P208", "P215"} <= {finding.code for finding in found}

@@ -201,7 +201,7 @@ def test_a_key_that_nothing_obeys_is_noted(text: str) -> None:
         ("P321", executor("{max_payload_bytes: 4096, max_transitions: 1}")),
     ],
 )
-def test_silent_where_it_is_right_or_told_elsewhere(code: str, text: str) -> None:
+def test_silent_where_it_is_right_or_reported_elsewhere(code: str, text: str) -> None:
     assert lint(text, code) == []
 
 

@@ -80,7 +80,7 @@ def test_task_that_nothing_leads_to_is_found(text: str, message: str) -> None:
         pipeline("choose: [{when: true, then: []}, {else: {then: [{kind: noop}]}}]", "two: {kind: noop}"),
     ],
 )
-def test_task_that_is_reached_or_told_elsewhere_is_not_reported(text: str) -> None:
+def test_task_that_is_reached_or_reported_elsewhere_is_not_reported_again(text: str) -> None:
     assert lint(text, "P402") == []
 
 
@@ -250,7 +250,7 @@ def test_arc_that_is_taken_after_a_failure_too_is_noted() -> None:
     assert "'step.done'" in finding.help
 
 
-def test_arc_of_a_loop_is_told_the_event_of_loops() -> None:
+def test_the_help_for_an_arc_of_a_loop_names_the_event_of_loops() -> None:
     (finding,) = found_at_marks(routed(loop="{in: [1], iterator: item}"), "P407")
     assert "'loop.done'" in finding.help
 

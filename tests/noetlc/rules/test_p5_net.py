@@ -58,7 +58,7 @@ def test_a_write_in_the_workbook_counts_for_the_step_that_uses_it() -> None:
     assert messages(text, "P510") == []
 
 
-def test_an_argument_is_kept_from_step_to_step() -> None:
+def test_an_argument_is_passed_from_step_to_step() -> None:
     text = """
     - step: start
       next: {arcs: [{step: middle, args: {table: hotels}}]}

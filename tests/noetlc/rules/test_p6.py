@@ -240,7 +240,7 @@ def test_sql_text_made_of_constants_and_numbers_is_fine(command: str) -> None:
     assert lint(sql(command), "P604") == []
 
 
-def test_sql_that_is_data_altogether_is_told_so() -> None:
+def test_sql_that_is_data_altogether_is_reported() -> None:
     (finding,) = lint(sql("{{ workload.host }}", "duckdb"), "P604")
     assert finding.message.startswith("the whole SQL text is taken from `workload.host`")
 

@@ -110,7 +110,7 @@ def test_expr_without_a_template_is_not_renamed() -> None:
     assert only(rule("{expr: args.x, then: {do: fail}}"), "P902").fix is None
 
 
-def test_expr_on_a_step_is_told_of_admission() -> None:
+def test_expr_on_a_step_is_reported_with_admission() -> None:
     finding = only('- step: a\n  expr: "{{ args.x }}"\n  tool: {kind: noop}\n', "P902")
     assert finding.fix is None
     assert "admit" in finding.help
@@ -190,7 +190,7 @@ def test_a_list_that_is_not_readable_gets_no_fix() -> None:
     ("written", "word"),
     [("  next: 3\n", "number"), ('  next: "{{ ctx.x }}"\n', "template"), ("  next: true\n", "bool")],
 )
-def test_another_wrong_next_is_told_in_general_words(written: str, word: str) -> None:
+def test_another_wrong_next_is_reported_in_general_words(written: str, word: str) -> None:
     finding = only(routed(written), "P903")
     assert word in finding.message
     assert "older" not in finding.message
@@ -277,7 +277,7 @@ def test_backoff_fixed_becomes_none(written: str) -> None:
     assert errors(fixed(text, finding)) == []
 
 
-def test_another_wrong_backoff_is_told_in_general_words() -> None:
+def test_another_wrong_backoff_is_reported_in_general_words() -> None:
     finding = only(rule('{when: "{{ args.x }}", then: {do: retry, attempts: 2, backoff: linea}}'), "P908")
     assert "older" not in finding.message
     assert "`linear`" in finding.help

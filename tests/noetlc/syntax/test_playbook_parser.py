@@ -115,7 +115,7 @@ def test_nested_loops_s28() -> None:
         ("tool: [{while: {do: []}}, 3]", "tasks", "", "not the number `3`"),
     ],
 )
-def test_what_does_not_fit_is_told_and_left_out(body: str, object_name: str, key: str, fragment: str) -> None:
+def test_what_does_not_fit_is_reported_and_left_out(body: str, object_name: str, key: str, fragment: str) -> None:
     parsed = parse(HEAD + "workflow:\n  - step: start\n    " + body + "\n  - step: next\n")
     (problem,) = parsed.problems
     assert (problem.object, problem.key) == (object_name, key)
@@ -154,7 +154,7 @@ def test_each_word_of_an_object_is_an_attribute_of_its_class() -> None:
 
 
 def test_required_keys_stand_beside_their_objects_in_the_grammar() -> None:
-    """The table that lint and the schema use says what the reader of the grammar is told."""
+    """The table that lint and the schema use agrees with the comments of the grammar."""
     text = grammar_text("playbook")
     said = {
         match[1]: tuple(match[2].split(", "))

@@ -39,7 +39,7 @@ def join(*parts: str | st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Build around smaller expressions, without parentheses unless asked: precedence decides what comes out."""
+    """Build around smaller expressions, without parentheses unless requested: precedence decides what comes out."""
     listed = st.lists(inner, max_size=3).map(", ".join)
     keyword = join(NAMES, "=", inner)
     argument = st.one_of(inner, keyword, join("*", inner), join("**", inner))

@@ -178,7 +178,7 @@ def test_any_msgpack_reader_reads_every_section(name: str) -> None:
 
 
 def packed(value: object) -> bytes:
-    """Return a value as msgpack; unlike `==` it tells 1 from 1.0 and true."""
+    """Return a value as msgpack; unlike `==` it distinguishes 1, 1.0 and true."""
     return bytes(msgpack.packb(value, default=lambda large: msgpack.ExtType(1, str(large).encode())))
 
 

@@ -280,7 +280,7 @@ def test_an_error_in_a_child_playbook_names_its_path() -> None:
     assert refusal(assemble(text)).reason.startswith("`child#b/admit`: ")
 
 
-def test_load_tells_malformed_from_invalid() -> None:
+def test_load_distinguishes_malformed_from_invalid() -> None:
     good = encode(minimal())
     bad = encode(in_place("loop", "CONST 1; CONST 2; RETURN"))
 

@@ -27,11 +27,11 @@ def test_orphans_go_and_results_stay(noetlvm: Command, tmp_path: Path) -> None:
     database = tmp_path / "run.db"
     assert noetlvm("run", str(playbook), "--db", str(database), "--json").code == 0
     folder = tmp_path / "run.db.results"
-    kept = {path for path in folder.rglob("*") if path.is_file()}
-    assert kept
+    left = {path for path in folder.rglob("*") if path.is_file()}
+    assert left
     orphan = b"nobody refers to this"
     name = hashlib.sha256(orphan).hexdigest()
-    some = next(iter(kept))
+    some = next(iter(left))
     relative = some.relative_to(folder)
     place = (
         folder.joinpath(*[name[: len(part)] for part in relative.parts[:-1]], name)
@@ -43,7 +43,7 @@ def test_orphans_go_and_results_stay(noetlvm: Command, tmp_path: Path) -> None:
     answer = noetlvm("clean", "--db", str(database), "--json")
     assert answer.code == 0
     assert answer.data["results"] == 1
-    assert {path for path in folder.rglob("*") if path.is_file()} == kept
+    assert {path for path in folder.rglob("*") if path.is_file()} == left
 
 
 def test_a_database_that_is_not_there_is_refused(noetlvm: Command, tmp_path: Path) -> None:

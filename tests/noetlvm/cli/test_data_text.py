@@ -40,9 +40,9 @@ def test_a_table_shows_control_characters_and_obeys_none(capsys: pytest.CaptureF
     assert capsys.readouterr().out == "playbook\n\\u001b[2Jevil\n\n"
 
 
-def test_a_failure_is_told_without_control_characters_and_with_its_lines_in_line() -> None:
+def test_a_failure_is_reported_without_control_characters_and_with_its_lines_in_line() -> None:
     row = Execution("e", "bundle", "sync", "sync", "failed", 0.0, 1.0)
     ending = Ending("e", "failed", {}, None, [], 1, 9)
     failed = FirstFailure("load", "", {"kind": "postgres", "message": "line one\nline \x1b[31mtwo\n"})
-    told = "\n".join(summary(row, ending, failed, None))
-    assert "    error: postgres: line one\n           line \\u001b[31mtwo" in told
+    reported = "\n".join(summary(row, ending, failed, None))
+    assert "    error: postgres: line one\n           line \\u001b[31mtwo" in reported

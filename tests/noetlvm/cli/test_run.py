@@ -105,7 +105,7 @@ def test_ctx_begins_with_what_the_request_brings(noetlvm: Command, tmp_path: Pat
     assert (answer.code, "must hold a mapping" in answer.err) == (2, True)
 
 
-def test_quiet_keeps_warnings_to_itself_and_tells_errors(noetlvm: Command, tmp_path: Path) -> None:
+def test_quiet_prints_errors_and_no_warnings(noetlvm: Command, tmp_path: Path) -> None:
     ignored = COUNTING.replace("workflow:", "workflow:\n  - { step: nobody, tool: { kind: noop } }", 1)
     (tmp_path / "warned.yaml").write_text(
         ignored.replace("metadata:", "executor: { spec: { entry_step: start } }\nmetadata:")
@@ -174,7 +174,7 @@ def test_a_key_that_is_nearly_one_of_the_workload_is_noted(noetlvm: Command) -> 
     assert noetlvm("run", "counting.yaml", "--set", "itms=[7]", "-q") == Answer(0, "", "")
 
 
-def test_a_failure_is_told_with_task_rule_input_and_line(noetlvm: Command) -> None:
+def test_a_failure_is_reported_with_task_rule_input_and_line(noetlvm: Command) -> None:
     answer = noetlvm("run", "failing.yaml")
     assert answer.code == 1
     assert "task give_up, step start" in answer.out

@@ -57,7 +57,7 @@ class Shell:
         "noetlvm run plain.yaml 2>/dev/full",
     ],
 )
-def test_a_run_goes_on_though_nobody_takes_what_it_tells(shell: Shell, line: str) -> None:
+def test_a_run_continues_though_its_output_is_not_read(shell: Shell, line: str) -> None:
     ended = shell.run(line)
     assert (ended.returncode, "Traceback" in ended.stderr + ended.stdout) == (0, False)
     assert shell.statuses() == ["success"]
@@ -71,7 +71,7 @@ def test_a_closed_output_is_no_defect(shell: Shell, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["noetlvm run plain.yaml --json", "noetlvm tools", "noetlc explain"])
-def test_an_output_that_cannot_be_written_is_told_as_what_it_is(shell: Shell, command: str) -> None:
+def test_an_output_that_cannot_be_written_is_reported_as_what_it_is(shell: Shell, command: str) -> None:
     ended = shell.run(f"{command} > /dev/full")
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == f"{command.split()[0]}: cannot read or write: No space left on device"

@@ -36,7 +36,7 @@ def lines(events: list[Event]) -> list[str]:
     return [line for one in recorded(events) for line in progress.observe(one)]
 
 
-def test_a_loop_is_told_line_by_line() -> None:
+def test_a_loop_is_reported_line_by_line() -> None:
     assert lines(LOG) == [
         "fetch: loop over 2 items, 8 at once",
         "fetch: started",
@@ -66,9 +66,9 @@ def test_a_view_that_joins_late_knows_no_names_and_goes_on() -> None:
 
 def test_a_very_long_log_is_warned_of_once() -> None:
     progress = Progress("sync")
-    told = [line for one in recorded(LOG[:1] * 3, EVENTS_WARNING - 1) for line in progress.observe(one)]
-    assert len(told) == 1
-    assert f"{EVENTS_WARNING:,} events" in told[0]
+    reported = [line for one in recorded(LOG[:1] * 3, EVENTS_WARNING - 1) for line in progress.observe(one)]
+    assert len(reported) == 1
+    assert f"{EVENTS_WARNING:,} events" in reported[0]
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_low_terminal_is_shown_what_runs_and_the_latest_that_ended(live: Live)
     assert rows == ["s2", "s35", "s36", "s37", "s38", "s39", "s40"]
 
 
-def test_time_goes_on_while_nothing_is_heard(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_passes_while_no_event_arrives(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     live.observe(ROW, recorded(LOG))
     monkeypatch.setattr("noetlvm.cli.view.time", lambda: 125.01)
     assert "2 min 5 s" in drawn(live, 100)[-1]
@@ -133,7 +133,7 @@ def test_what_others_wrote_cannot_command_the_terminal(capsys: pytest.CaptureFix
     assert capsys.readouterr().err.endswith("\\u001b]0;gotcha\\u0007 \\u009b31m \\u202e bad\n")
 
 
-def test_a_child_is_told_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_child_is_reported_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     Lines().observe(ROW._replace(parent="p"), recorded(LOG[:3]))
     assert capsys.readouterr().err == "sync: fetch: loop over 2 items, 8 at once\nsync: fetch: started\n"
 

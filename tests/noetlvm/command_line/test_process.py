@@ -64,12 +64,12 @@ def test_a_thread_that_is_still_at_work_ends_it() -> None:
     assert (done.returncode, done.stdout) == (4, "done\n")
 
 
-def test_whoever_watches_sees_the_end() -> None:
+def test_every_watcher_sees_the_end() -> None:
     done = process("sys.setprofile(lambda *_: None)\ntry:\n    leave(5)\nfinally:\n    print('seen')")
     assert (done.returncode, done.stdout) == (5, "seen\n")
 
 
-def test_output_that_nobody_takes_is_told_as_python_tells_it() -> None:
+def test_output_that_is_not_read_is_reported_as_python_does() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     ours, pythons = (process(f"print('x')\n{end}", writing) for end in ("leave(0)", "sys.exit(0)"))

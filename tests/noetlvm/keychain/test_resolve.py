@@ -58,10 +58,10 @@ def test_the_environment_is_the_place_if_nothing_is_said(monkeypatch: pytest.Mon
 
 
 def test_a_missing_entry_is_named_with_every_place_looked_in(secrets_file: Path) -> None:
-    told = refusal(KeychainEntry("other", "secret_manager", {}), "env", f"file:{secrets_file}")
-    assert "`other`" in told
-    assert "`OTHER`" in told
-    assert str(secrets_file) in told
+    reported = refusal(KeychainEntry("other", "secret_manager", {}), "env", f"file:{secrets_file}")
+    assert "`other`" in reported
+    assert "`OTHER`" in reported
+    assert str(secrets_file) in reported
 
 
 def test_every_missing_entry_is_named() -> None:
@@ -75,7 +75,7 @@ def test_an_empty_secret_is_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> No
     assert "is missing" in refusal(TOKEN)
 
 
-def test_places_are_asked_in_order(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
+def test_sources_are_searched_in_order(monkeypatch: pytest.MonkeyPatch, secrets_file: Path) -> None:
     monkeypatch.setenv("API_TOKEN", "from-env")
     assert only(TOKEN, "env", f"file:{secrets_file}") == "from-env"
     assert only(TOKEN, f"file:{secrets_file}", "env") == "from-file"
@@ -103,10 +103,10 @@ def test_a_declaration_may_leave_the_file_to_the_command_line(secrets_file: Path
 
 
 def test_a_kind_that_nothing_provides_is_refused_with_those_there_are() -> None:
-    told = refusal(KeychainEntry("x", "carrier_pigeon", {}))
-    assert "`x`" in told
-    assert "`carrier_pigeon`" in told
-    assert "postgres_credential" in told
+    reported = refusal(KeychainEntry("x", "carrier_pigeon", {}))
+    assert "`x`" in reported
+    assert "`carrier_pigeon`" in reported
+    assert "postgres_credential" in reported
 
 
 @pytest.mark.parametrize("option", ["", "=", "env:X", "file:a.yaml#key", "cmd:", "cmd:pass show", "cmd:'open"])
@@ -158,9 +158,9 @@ def test_one_variable_may_hold_all_parts(monkeypatch: pytest.MonkeyPatch, text: 
 @pytest.mark.parametrize("text", ["s3cr3t", "mysql://s3cr3t@h/d", "postgres://u:s3cr3t@h:port/d", '{"port": "s3cr3t"}'])
 def test_what_is_no_credential_is_refused_without_quoting_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PG_MAIN", text)
-    told = refusal(PG)
-    assert "`pg_main`" in told
-    assert "s3cr3t" not in told
+    reported = refusal(PG)
+    assert "`pg_main`" in reported
+    assert "s3cr3t" not in reported
 
 
 def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "`password`" in refusal(KeychainEntry("shop", "basic_auth", {}))
 
 
-def test_a_bearer_token_is_a_text_however_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bearer_token_is_a_text_however_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     credential = KeychainEntry("shop", "bearer_token", {})
     monkeypatch.setenv("SHOP_TOKEN", "in-part")
     assert only(credential) == "in-part"
@@ -197,10 +197,10 @@ def test_a_bearer_token_in_a_file_is_a_text_whatever_stands_beside_it(tmp_path: 
 )
 def test_a_part_that_is_no_text_is_refused_by_name(tmp_path: Path, kind: str, written: str) -> None:
     (tmp_path / "secrets.yaml").write_text(written)
-    told = refusal(KeychainEntry("shop", kind, {}), f"file:{tmp_path / 'secrets.yaml'}")
-    assert f"`shop` is not valid as `{kind}`: " in told
-    assert "must be a text" in told
-    assert "s3cr3t" not in told
+    reported = refusal(KeychainEntry("shop", kind, {}), f"file:{tmp_path / 'secrets.yaml'}")
+    assert f"`shop` is not valid as `{kind}`: " in reported
+    assert "must be a text" in reported
+    assert "s3cr3t" not in reported
 
 
 def test_a_playbook_may_name_the_parts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +264,9 @@ def test_a_plugin_provides_secrets_by_option_and_by_kind() -> None:
 
 @pytest.mark.usefixtures("vault")
 def test_a_plugin_that_fails_is_named_and_its_message_is_not_repeated() -> None:
-    told = refusal(TOKEN, "vault:broken")
-    assert "`vault`" in told
-    assert "s3cr3t" not in told
+    reported = refusal(TOKEN, "vault:broken")
+    assert "`vault`" in reported
+    assert "s3cr3t" not in reported
 
 
 @pytest.mark.parametrize("entry", [KeychainEntry("t", "oauth2", {}), KeychainEntry("t", "bearer", {"provider": "gcp"})])

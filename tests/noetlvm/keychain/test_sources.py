@@ -1,4 +1,4 @@
-"""Files in every form, and programs within bounds; what goes wrong is told without quoting a secret."""
+"""Files in every form, and programs within bounds; errors are reported without quoting a secret."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_value_of_a_file_is_text(tmp_path: Path, name: str, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "reported"),
     [
         ("a.yaml", "x: 1\ny: s3cr3t: s3cr3t", ":2"),
         ("a.yaml", "!!python/object/apply:os.system [s3cr3t]", "mapping"),
@@ -71,10 +71,12 @@ def test_every_value_of_a_file_is_text(tmp_path: Path, name: str, text: str) -> 
         ("a.json", "x" * 2_000_000, "larger"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_by_its_place(tmp_path: Path, name: str, text: str, told: str) -> None:
+def test_a_file_that_cannot_be_read_is_reported_by_its_place(
+    tmp_path: Path, name: str, text: str, reported: str
+) -> None:
     with pytest.raises(ProviderError) as problem:
         read_file(written(tmp_path, name, text))
-    assert told in str(problem.value)
+    assert reported in str(problem.value)
     assert str(tmp_path / name) in str(problem.value)
     assert "s3cr3t" not in str(problem.value)
 
@@ -100,17 +102,17 @@ def test_a_program_may_print_an_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "reported"),
     [
         ("import sys; print('s3cr3t'); sys.exit('s3cr3t')", "ended with 1"),
         (f"print('s3cr3t' * {MAX_BYTES})", "more than"),
         ("import sys; sys.stdout.buffer.write(b's3cr3t\\xff')", "UTF-8"),
     ],
 )
-def test_a_program_that_misbehaves_is_told_without_its_words(
-    code: str, told: str, capfd: pytest.CaptureFixture[str]
+def test_a_program_that_misbehaves_is_reported_without_its_words(
+    code: str, reported: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ProviderError, match=told) as problem:
+    with pytest.raises(ProviderError, match=reported) as problem:
         python(code, "s3cr3t").find("x", ())
     assert "s3cr3t" not in str(problem.value) + "".join(capfd.readouterr())
 

@@ -152,7 +152,7 @@ def test_method_takes_no_more_than_python_takes(name: str, kind: str) -> None:
         return
     for positional, keywords in calls(row):
         fits = row.problem(positional, keywords) is None
-        # Later Pythons let more parameters be named, so without names the two agree, and with names ours asks more.
+        # Later Pythons let more parameters be named, so without names the two agree, and with names ours requires more.
         if not keywords:
             assert fits == accepts(bound, 0, positional, keywords)
         elif fits:

@@ -195,10 +195,10 @@ def test_a_read_of_a_label_that_breaks_is_found() -> None:
 
 
 def test_a_new_arc_leads_to_tools_that_the_log_does_not_know() -> None:
-    asks = FETCH.replace(
+    requesting = FETCH.replace(
         "  - step: bad\n    tool: { kind: noop }", "  - step: bad\n    tool: { kind: shell, command: [date] }"
     )
-    found = edited(asks, "step: good, when: \"{{ event.name == 'step.done' }}\"", 'step: bad, when: "{{ true }}"')
+    found = edited(requesting, "step: good, when: \"{{ event.name == 'step.done' }}\"", 'step: bad, when: "{{ true }}"')
     assert found is not None
     assert found.difference.found is not None
     assert found.difference.found.name in ("next.evaluated", "token.enqueued")

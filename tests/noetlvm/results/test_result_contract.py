@@ -80,11 +80,11 @@ def test_a_result_that_was_never_put_is_missing(results: ResultStore) -> None:
 
 def test_garbage_collection_removes_what_nothing_refers_to(results: ResultStore) -> None:
     assert results.collect_garbage(set()) == Collected(0, 0)
-    kept, first, second = blob(b"kept"), blob(b"four"), blob(b"fives")
-    results.put([kept, first, second])
-    assert results.collect_garbage({kept[0], blob(b"missing")[0]}) == Collected(2, 9)
-    assert list(results.keys()) == [kept[0]]
-    assert results.get(kept[0]) == b"kept"
+    left, first, second = blob(b"kept"), blob(b"four"), blob(b"fives")
+    results.put([left, first, second])
+    assert results.collect_garbage({left[0], blob(b"missing")[0]}) == Collected(2, 9)
+    assert list(results.keys()) == [left[0]]
+    assert results.get(left[0]) == b"kept"
 
 
 def test_garbage_collection_leaves_results_that_were_put_lately(results: ResultStore) -> None:

@@ -53,7 +53,7 @@ def test_a_bundle_and_a_program_run_as_the_text_does() -> None:
     assert {run_playbook(each, script).result for each in (FETCH, data, load_program(data))} == {7}
 
 
-def test_a_text_that_does_not_compile_is_told_with_its_errors() -> None:
+def test_a_text_that_does_not_compile_is_reported_with_its_errors() -> None:
     with pytest.raises(CompilationError, match="nowhere"):
         run_playbook(whole_playbook("- { step: start, tool: { kind: noop }, next: { arcs: [{ step: nowhere }] } }"))
 
@@ -134,5 +134,5 @@ def test_a_message_that_is_cut_leaves_no_piece_of_a_secret() -> None:
     """
     message = f"{'x' * (MESSAGE_CHARS_MAX - 5)}{secret} and more"
     ran = run_playbook(playbook, {"call": f"error http {message}"}, keychain={"token": secret})
-    told = ran.failures[0]["error"]["message"]
-    assert told == f"{'x' * (MESSAGE_CHARS_MAX - 5)}*** a…"
+    reported = ran.failures[0]["error"]["message"]
+    assert reported == f"{'x' * (MESSAGE_CHARS_MAX - 5)}*** a…"

@@ -27,7 +27,7 @@ def test_a_policy_that_is_no_object_never_runs(execute: Execute, api: Api) -> No
   tool:
     - fetch: { kind: http, url: "{{ workload.api }}/items", spec: { policy: [] } }
 """)
-    assert api.asked == []
+    assert api.requested == []
 
 
 def test_a_rule_without_do_never_runs(execute: Execute, api: Api) -> None:
@@ -40,7 +40,7 @@ def test_a_rule_without_do_never_runs(execute: Execute, api: Api) -> None:
         url: "{{ workload.api }}/items"
         spec: { policy: { rules: [{ else: { then: { set_ctx: { a: 1 } } } }] } }
 """)
-    assert api.asked == []
+    assert api.requested == []
 
 
 # ---- 2: retries
@@ -165,7 +165,7 @@ def test_pages_are_fetched_while_there_are_more(execute: Execute, api: Api, sql:
     api.answer = lambda path, params: (200, {"items": [int(params["page"]) * 10], "more": int(params["page"]) < 4})
     run = execute(PAGES)
     assert run.status == "success"
-    assert [params["page"] for _, params in api.asked] == ["1", "2", "3", "4"]
+    assert [params["page"] for _, params in api.requested] == ["1", "2", "3", "4"]
     assert sql("SELECT * FROM rows ORDER BY page") == [(1, 10), (2, 20), (3, 30), (4, 40)]
 
 
@@ -190,7 +190,7 @@ PARALLEL = """
 """
 
 
-def test_the_width_is_kept_and_iter_is_isolated(execute: Execute, api: Api) -> None:
+def test_the_width_is_respected_and_iter_is_isolated(execute: Execute, api: Api) -> None:
     # Three requests meet before one is answered: the width is used, and the server sees if it is passed.
     meeting = threading.Barrier(3, timeout=30)
 
@@ -246,7 +246,7 @@ def test_pages_are_in_order_inside_parallel_loops(execute: Execute, api: Api, sq
     for city, hotel in (("Oslo", "a"), ("Oslo", "b"), ("Rome", "c")):
         pages = sql(f"SELECT page FROM rooms WHERE city = '{city}' AND hotel = '{hotel}' ORDER BY id")
         assert pages == [(1,), (2,), (3,)]
-        assert [params["page"] for path, params in api.asked if path == f"/{city}/{hotel}"] == ["1", "2", "3"]
+        assert [params["page"] for path, params in api.requested if path == f"/{city}/{hotel}"] == ["1", "2", "3"]
 
 
 # ---- 7: routing

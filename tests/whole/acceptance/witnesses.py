@@ -1,4 +1,4 @@
-"""What an acceptance test looks at: what the server was asked, and how the run went."""
+"""What an acceptance test checks: the requests to a server, and the result of the run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from noetlvm.server.active import Ending
 
 
 class Api:
-    """A server whose answers the test decides, and which remembers what it was asked."""
+    """A server whose answers the test decides, and which records its requests."""
 
     def __init__(self) -> None:
         self.url = ""
         self.answer: Callable[[str, dict[str, str]], tuple[int, Any]] = lambda path, params: (200, {})
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requested: list[tuple[str, dict[str, str]]] = []
         self.most = 0
         """Most requests at once."""
         self._open = 0
@@ -26,7 +26,7 @@ class Api:
 
     def respond(self, path: str, params: dict[str, str]) -> tuple[int, Any]:
         with self._lock:
-            self.asked.append((path, params))
+            self.requested.append((path, params))
             self._open += 1
             self.most = max(self.most, self._open)
         try:
@@ -36,7 +36,7 @@ class Api:
                 self._open -= 1
 
     def counts(self) -> Counter[str]:
-        return Counter(path for path, _ in self.asked)
+        return Counter(path for path, _ in self.requested)
 
 
 class Run(NamedTuple):

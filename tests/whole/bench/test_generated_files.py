@@ -30,7 +30,7 @@ def test_a_file_is_the_same_each_time_and_differs_from_the_next(generate: Callab
 
 @pytest.mark.parametrize("generate", [playbook, cloudformation_template, github_workflow])
 @pytest.mark.parametrize("lines", [100, 1_000])
-def test_a_file_is_about_as_long_as_asked_for_and_no_longer(generate: Callable[[int, int], str], lines: int) -> None:
+def test_a_file_is_about_as_long_as_requested_and_no_longer(generate: Callable[[int, int], str], lines: int) -> None:
     for number in range(10):
         assert lines - 20 <= generate(number, lines).count("\n") <= lines
 

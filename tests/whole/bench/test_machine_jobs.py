@@ -93,7 +93,7 @@ def test_a_step_stays_within_its_volume(tmp_path: Path) -> None:
     assert [row.met for row in run_events.measure(Workplace(tmp_path, rounds=1, quick=True))] == [True, True]
 
 
-def test_a_quick_run_asks_for_no_peers_and_a_missing_one_is_shown(tmp_path: Path) -> None:
+def test_a_quick_run_requests_no_peers_and_a_missing_one_is_shown(tmp_path: Path) -> None:
     assert machines_of(Workplace(tmp_path, rounds=1, quick=True), [DBOS], "chain", 1) == []
     assert DBOS.row("run", Cost(1.0), {}, faster(5)).theirs is None
 

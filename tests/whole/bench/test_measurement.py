@@ -39,7 +39,7 @@ def test_contestants_take_turns_and_are_prepared_before_each() -> None:
         (None, 7.0, 1.0, None),
     ],
 )
-def test_a_goal_is_judged_only_beside_somebody(
+def test_a_goal_is_judged_only_beside_a_peer(
     goal: Goal | None, ours: float, theirs: float | None, met: bool | None
 ) -> None:
     assert Row("job", ours, "peer", theirs, goal).met is met

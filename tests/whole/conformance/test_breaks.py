@@ -30,7 +30,7 @@ from tests.whole.conformance import test_lint_cases, test_parse_cases, test_repl
 from tests.whole.conformance.breaks import Break, replaced, silent, unrecorded
 from tests.whole.conformance.broken import OTHERS, RUNS, Broken
 from tests.whole.conformance.suite import Case, read_cases, read_requirements
-from tests.whole.conformance.test_run_cases import IN_ANY_ORDER, told
+from tests.whole.conformance.test_run_cases import IN_ANY_ORDER, reported
 from tests.whole.conformance.test_run_envelopes import emitted, problems
 from tests.whole.conformance.verdict import complaints
 
@@ -180,10 +180,10 @@ ON_CASES: dict[str, tuple[str, Break]] = {
 
 def all_complaints(case: Case) -> Iterator[str]:
     """Judge a case as it is, and under its schedules."""
-    yield from complaints(case.expect, told(case))
+    yield from complaints(case.expect, reported(case))
     expect = {key: value for key, value in case.expect.items() if key in IN_ANY_ORDER}
     for seed in range(case.expect.get("given", {}).get("schedules", 0)):
-        yield from complaints(expect, told(case, seed))
+        yield from complaints(expect, reported(case, seed))
 
 
 def is_passed(case: Case) -> bool:

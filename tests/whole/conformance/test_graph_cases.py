@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CASES = read_cases("graph")
 
 
-def told(case: Case, folder: Path) -> dict[str, Any]:
+def reported(case: Case, folder: Path) -> dict[str, Any]:
     out = folder / "report.json"
     assert graph(Order((str(case.path),), GraphFormat.JSON, str(out))) == 0
     read: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
@@ -25,7 +25,7 @@ def told(case: Case, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_graph_answers_as_the_case_expects(case: Case, tmp_path: Path) -> None:
-    read = told(case, tmp_path)
+    read = reported(case, tmp_path)
     for field in ("can_complete", "bounded", "max_tokens"):
         assert read[field] == case.expect[field], field
     for field in ("reachable", "unreachable"):

@@ -19,7 +19,7 @@ FINDING_FIELDS = {"code", "severity", "message", "path", "line", "column"}
 PROBLEM_FIELDS = {"kind", "message", "line", "column"}
 
 
-def ask(case: Case) -> tuple[int, Any]:
+def answer_to(case: Case) -> tuple[int, Any]:
     """Call the command as the protocol says; return its exit code and its answer."""
     return call("noetlc", case.stage, "--format", "json", str(case.path))
 
@@ -31,8 +31,8 @@ def call(*words: str) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("case", [CASES["next-unknown-step"], CASES["root-minimal-ok"]], ids=lambda case: case.id)
-def test_lint_prints_one_array_and_its_exit_code_tells_of_errors(case: Case) -> None:
-    exit_code, findings = ask(case)
+def test_lint_prints_one_array_and_its_exit_code_reports_errors(case: Case) -> None:
+    exit_code, findings = answer_to(case)
     assert exit_code == case.expect["exit"]
     assert all(set(finding) >= FINDING_FIELDS for finding in findings)
     errors = {Spot.of(finding) for finding in findings if finding["severity"] == "error"}
@@ -40,8 +40,8 @@ def test_lint_prints_one_array_and_its_exit_code_tells_of_errors(case: Case) -> 
 
 
 @pytest.mark.parametrize("case", [CASES["yaml-duplicate-key"], CASES["parse-minimal-ok"]], ids=lambda case: case.id)
-def test_parse_prints_one_object_and_its_exit_code_tells_of_problems(case: Case) -> None:
-    exit_code, answer = ask(case)
+def test_parse_prints_one_object_and_its_exit_code_reports_problems(case: Case) -> None:
+    exit_code, answer = answer_to(case)
     assert exit_code == int(not case.expect["ok"])
     assert set(answer) == {"ok", "problems", "playbook"}
     assert all(set(problem) >= PROBLEM_FIELDS for problem in answer["problems"])
@@ -51,7 +51,7 @@ def test_parse_prints_one_object_and_its_exit_code_tells_of_problems(case: Case)
 @pytest.mark.parametrize(
     ("name", "exit_code"), [("child-keeps-to-itself", 0), ("retry-used-up", 1), ("request-refused", 1)]
 )
-def test_run_prints_one_object_and_its_exit_code_tells_of_the_end(name: str, exit_code: int) -> None:
+def test_run_prints_one_object_and_its_exit_code_reports_the_ending(name: str, exit_code: int) -> None:
     case = CASES[name]
     files = [str(path) for path in (case.path, *case.companions)]
     given = str(case.path.with_suffix(".expect.json"))

@@ -39,31 +39,34 @@ def test_a_snapshot_after_any_event_leads_to_the_same_state(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_an_envelope_tells_what_an_event_is_made_of(case: Case) -> None:
-    for told in read_log(case.data.decode().splitlines()):
-        assert set(told) >= FIELDS
-        assert told["name"] in EVENTS
-        assert told["source"] in PLANES
-        told["entity"] = RENAMED.get(told["entity"], told["entity"])
-        assert told["entity"] in ENTITIES
-        assert told["status"] in STATUSES
+def test_an_envelope_has_what_an_event_is_made_of(case: Case) -> None:
+    for reported in read_log(case.data.decode().splitlines()):
+        assert set(reported) >= FIELDS
+        assert reported["name"] in EVENTS
+        assert reported["source"] in PLANES
+        reported["entity"] = RENAMED.get(reported["entity"], reported["entity"])
+        assert reported["entity"] in ENTITIES
+        assert reported["status"] in STATUSES
         recorded = Recorded(
-            told["seq"], told["event_id"], datetime.fromisoformat(told["timestamp"]).timestamp(), event_of(told)
+            reported["seq"],
+            reported["event_id"],
+            datetime.fromisoformat(reported["timestamp"]).timestamp(),
+            event_of(reported),
         )
-        if told["name"] in DATA_PLANE:
-            told["source"] = "worker"
-        trace = told.setdefault("trace_id", told["execution_id"])  # old logs have none
-        assert event_of(envelope(told["execution_id"], trace, recorded)) == event_of(told)
-        assert {**shown(envelope(told["execution_id"], trace, recorded)), "data": told["data"]} == told
+        if reported["name"] in DATA_PLANE:
+            reported["source"] = "worker"
+        trace = reported.setdefault("trace_id", reported["execution_id"])  # old logs have none
+        assert event_of(envelope(reported["execution_id"], trace, recorded)) == event_of(reported)
+        assert {**shown(envelope(reported["execution_id"], trace, recorded)), "data": reported["data"]} == reported
 
 
 def test_the_log_grows_by_one_at_a_time() -> None:
     for case in CASES:
         log = read_log(case.data.decode().splitlines())
-        assert [told["seq"] for told in log] == list(range(1, len(log) + 1))
-        assert len({told["event_id"] for told in log}) == len(log)
+        assert [reported["seq"] for reported in log] == list(range(1, len(log) + 1))
+        assert len({reported["event_id"] for reported in log}) == len(log)
 
 
 def test_the_logs_together_hold_every_event() -> None:
-    met = {told["name"] for case in CASES for told in read_log(case.data.decode().splitlines())}
+    met = {reported["name"] for case in CASES for reported in read_log(case.data.decode().splitlines())}
     assert {name for name, kind in EVENTS.items() if not kind.folded_into} - met == set()

@@ -18,7 +18,7 @@ SECTIONS: dict[str, str] = {
     "step": "intro 1 2 2.1 3 3.1 3.2 4 5 5.1 5.2.1 5.2.2 5.3 5.4 5.5 6.1 6.2 6.3 6.4 7 7.1 8 9 9.1 10 11 12 13 14",
     "semantics": " ".join(f"S{number}" for number in (*range(1, 47), 48, 51, 52, 53, 55, 56, *range(57, 66))),
 }
-"""Every section that asks for something. Sections that only inform (step 15) have no rows."""
+"""Every section with a requirement. Sections that only inform (step 15) have no rows."""
 
 LEVELS = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "REJECT", "WARN", "NOTE"}
 STAGES = {"parse", "lint", "canon", "compile", "verify", "run", "replay", "graph", "process"}
@@ -59,7 +59,7 @@ def test_every_row_has_an_id_of_its_own() -> None:
     assert [row for row, count in counts.items() if count > 1] == []
 
 
-def test_an_id_tells_document_and_section() -> None:
+def test_an_id_names_document_and_section() -> None:
     wrong = [
         row.id
         for row in ROWS
@@ -76,7 +76,7 @@ def test_levels_and_stages_come_from_closed_sets() -> None:
 
 
 @pytest.mark.parametrize("document", SECTIONS)
-def test_every_section_that_asks_for_something_has_rows(document: str) -> None:
+def test_every_section_with_a_requirement_has_rows(document: str) -> None:
     in_table = list(dict.fromkeys(row.section for row in ROWS if row.document == document))
     assert in_table == SECTIONS[document].split()
 

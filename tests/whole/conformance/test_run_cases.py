@@ -12,7 +12,7 @@ from noetlvm.testing.__main__ import refused, run_given
 from tests.whole.conformance.suite import Case, read_cases
 
 
-def told(case: Case, schedule: int | None = None) -> dict[str, Any]:
+def reported(case: Case, schedule: int | None = None) -> dict[str, Any]:
     texts = [path.read_text(encoding="utf-8") for path in (case.path, *case.companions)]
     try:
         return run_given(texts, case.expect.get("given", {}), schedule).to_data()
@@ -22,7 +22,7 @@ def told(case: Case, schedule: int | None = None) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", read_cases("run"), ids=lambda case: case.id)
 def test_a_run_goes_as_its_case_says(case: Case) -> None:
-    assert complaints(case.expect, told(case)) == []
+    assert complaints(case.expect, reported(case)) == []
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_a_run_goes_as_its_case_says(case: Case) -> None:
 def test_no_schedule_changes_how_it_ends(case: Case) -> None:
     expect = {key: value for key, value in case.expect.items() if key in IN_ANY_ORDER}
     for seed in range(case.expect["given"]["schedules"]):
-        assert complaints(expect, told(case, seed)) == []
+        assert complaints(expect, reported(case, seed)) == []

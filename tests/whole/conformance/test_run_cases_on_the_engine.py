@@ -32,8 +32,10 @@ BEYOND = ("lost", "late")
 
 def is_for_one_worker(case: Case) -> bool:
     given = case.expect.get("given", {})
-    told = json.dumps(given.get("tools", {}))
-    return case.expect["status"] != "refused" and "controls" not in given and not any(word in told for word in BEYOND)
+    reported = json.dumps(given.get("tools", {}))
+    return (
+        case.expect["status"] != "refused" and "controls" not in given and not any(word in reported for word in BEYOND)
+    )
 
 
 class ScriptedTools:
@@ -49,8 +51,8 @@ class ScriptedTools:
 
     async def run(self, call: ToolCall) -> Outcome:
         iteration = call.key.rpartition("#")[0].partition("/")[2].partition("/")[2]
-        asked = CallTool(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
-        answer = self._script.answer("", iteration, asked)
+        requested = CallTool(call.kind, call.inputs, call.spec, 0, call.label, call.attempt, call.key)
+        answer = self._script.answer("", iteration, requested)
         assert answer is not None
         await self._clock.sleep(answer.takes)
         return answer.outcome

@@ -130,8 +130,8 @@ def _server_set(log: list[Envelope]) -> list[str]:
         found.append("the end is not recorded last")
     runs = {event["step_run_id"] for event in log if event["name"] in BOUNDARY and "iteration_id" not in event}
     for name in ("step.scheduled", "next.evaluated"):
-        told = {event["step_run_id"] for event in log if event["name"] == name}
-        if CLOSING[-1] in names and "execution.cancelled" not in names and not runs <= told:
+        reported = {event["step_run_id"] for event in log if event["name"] == name}
+        if CLOSING[-1] in names and "execution.cancelled" not in names and not runs <= reported:
             found.append(f"a step run ended without {name}")
     return found
 

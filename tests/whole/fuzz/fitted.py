@@ -1,4 +1,4 @@
-"""Makes programs of the shared builders fit the verifier, which asks more than the container does.
+"""Makes programs of the shared builders fit the verifier, which requires more than the container does.
 
 Wherever a mapping is needed, an expression that gives something else becomes the one value of a mapping.
 """

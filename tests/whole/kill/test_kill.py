@@ -197,7 +197,7 @@ def wait_while(holds: Callable[[], bool]) -> None:
 
 
 def kill_when(place: Place, process: subprocess.Popen[str], seq: int, delay: float) -> bool:
-    """Kill a process once so many events are durable, or a little later; tell whether it had ended by itself."""
+    """Kill a process once this many events are durable, or a little later; return whether it had ended by itself."""
     wait_while(lambda: place.seq() < seq and process.poll() is None)
     time.sleep(delay)
     if process.poll() is not None:

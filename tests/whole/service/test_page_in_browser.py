@@ -55,10 +55,10 @@ class Page(NamedTuple):
     def until(self, condition: str) -> None:
         """Wait until a condition holds in the page."""
         look = f"const look = () => {condition} ? done(true) : setTimeout(look, 20); look();"
-        assert self.browser.ask(f"new Promise(done => {{ {look} }})")
+        assert self.browser.evaluate(f"new Promise(done => {{ {look} }})")
 
     def text(self) -> str:
-        return str(self.browser.ask("document.querySelector('main').textContent"))
+        return str(self.browser.evaluate("document.querySelector('main').textContent"))
 
 
 @pytest.fixture(scope="module")
@@ -77,17 +77,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def ended(page: Page, payload: dict[str, Any]) -> str:
     id = page.client.start(path="tests/pages", payload=payload)
     page.open(f"#token={page.token}")
-    page.browser.ask(f"location.hash = {json.dumps(f'#/executions/{id}')}")
+    page.browser.evaluate(f"location.hash = {json.dumps(f'#/executions/{id}')}")
     page.until(ENDED)
     return id
 
 
 def test_without_a_token_the_page_requests_one_and_a_wrong_one_is_refused(page: Page) -> None:
     page.open("")
-    page.browser.ask("sessionStorage.clear()")
+    page.browser.evaluate("sessionStorage.clear()")
     page.open("")
     page.until("document.querySelector('#token')")
-    page.browser.ask("document.querySelector('#token').value = 'wrong'")
+    page.browser.evaluate("document.querySelector('#token').value = 'wrong'")
     page.browser.click("form button")
     page.until("document.querySelector('#token')?.value === ''")
 
@@ -104,7 +104,7 @@ def test_a_playbook_is_started_and_shown_until_it_ends(page: Page) -> None:
     text = page.text()
     assert "tests/pages success" in text
     assert "3 ok, 0 failed of 3" in text
-    assert page.browser.ask("[...document.querySelectorAll('.box.is-done')].map(box => box.dataset.key)") == [
+    assert page.browser.evaluate("[...document.querySelectorAll('.box.is-done')].map(box => box.dataset.key)") == [
         "start",
         "check",
     ]
@@ -113,19 +113,19 @@ def test_a_playbook_is_started_and_shown_until_it_ends(page: Page) -> None:
 def test_text_of_a_playbook_is_shown_as_text(page: Page) -> None:
     ended(page, {})
     assert HOSTILE in page.text()
-    assert page.browser.ask("document.querySelectorAll('img').length") == 0
-    assert page.browser.ask("document.title") == "noetlvm"
+    assert page.browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert page.browser.evaluate("document.title") == "noetlvm"
 
 
 def test_a_failed_execution_is_shown_with_its_failure_and_can_be_retried(page: Page) -> None:
     id = ended(page, {"gone": True})
-    assert page.browser.ask("document.querySelector('.box.is-failed').dataset.key") == "check"
+    assert page.browser.evaluate("document.querySelector('.box.is-failed').dataset.key") == "check"
     assert "Failures" in page.text()
     page.browser.click("main .bar button")
     page.until(f"location.hash !== {json.dumps(f'#/executions/{id}')}")
     page.until(ENDED)
     newest = page.client.executions()["executions"][0]
-    assert page.browser.ask("location.hash") == f"#/executions/{newest['execution_id']}"
+    assert page.browser.evaluate("location.hash") == f"#/executions/{newest['execution_id']}"
 
 
 def test_the_page_calls_no_other_host_and_logs_nothing(page: Page) -> None:

@@ -14,7 +14,7 @@ from noetlvm.conformance.verdict import complaints
 from noetlvm.sim import loop
 from noetlvm.sim.campaign import run_seed
 from tests.whole.conformance.suite import read_cases
-from tests.whole.conformance.test_run_cases import told
+from tests.whole.conformance.test_run_cases import reported
 from tests.whole.sim.mutants import MUTANTS, Mutant, plant
 
 CAUGHT, SURVIVED, NOT_PLANTED = 0, 1, 2
@@ -80,7 +80,7 @@ def _catcher(caught_by: str, more_seeds: int) -> Callable[[], bool]:
         return lambda: bool(test())
     if kind == "case":
         case = CASES[name]
-        return lambda: bool(complaints(case.expect, told(case)))
+        return lambda: bool(complaints(case.expect, reported(case)))
     seeds = [int(name), *range(more_seeds)]
     return lambda: any(run_seed(seed).violations for seed in seeds)
 

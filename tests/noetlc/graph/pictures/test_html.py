@@ -54,7 +54,7 @@ def page(source: str) -> str:
     return html.render(report_of(source), sources={"playbook.yaml": source})
 
 
-def test_it_is_one_small_file_that_asks_for_nothing(page: str) -> None:
+def test_it_is_one_small_file_that_requests_nothing(page: str) -> None:
     assert len(page.encode()) < 500_000
     for tag, attributes in Elements(page).tags:
         assert tag not in {"link", "img", "iframe", "object", "embed", "base", "form", "video", "audio"}

@@ -69,12 +69,12 @@ def page(browser: Chromium, sixty: Path) -> Chromium:
 
 
 def colour(browser: Chromium, selector: str, what: str) -> str:
-    found: str = browser.ask(f"getComputedStyle(document.querySelector({json.dumps(selector)})).{what}")
+    found: str = browser.evaluate(f"getComputedStyle(document.querySelector({json.dumps(selector)})).{what}")
     return found
 
 
 def key_of_step(page: Chromium, number: int) -> str:
-    found: str = page.ask(f"document.querySelectorAll('#picture .box[data-key]')[{number}].dataset.key")
+    found: str = page.evaluate(f"document.querySelectorAll('#picture .box[data-key]')[{number}].dataset.key")
     return found
 
 
@@ -82,12 +82,12 @@ def key_of_step(page: Chromium, number: int) -> str:
 def test_nothing_overlaps_and_every_text_has_room(page: Chromium, unfolded: bool) -> None:
     if unfolded:
         page.click("#unfold")
-        areas = page.ask(AREAS.replace("#picture .", "#picture > svg > ."))
+        areas = page.evaluate(AREAS.replace("#picture .", "#picture > svg > ."))
     else:
-        areas = page.ask(AREAS)
+        areas = page.evaluate(AREAS)
     assert len(areas) > 100
     assert [pair for pair in combinations(areas, 2) if _overlap(*pair)] == []
-    assert page.ask(TEXTS) == []
+    assert page.evaluate(TEXTS) == []
 
 
 def _overlap(a: list[float], b: list[float]) -> bool:
@@ -97,7 +97,7 @@ def _overlap(a: list[float], b: list[float]) -> bool:
 
 
 def test_every_arrow_head_can_be_seen(page: Chromium) -> None:
-    hidden = page.ask("""(() => {
+    hidden = page.evaluate("""(() => {
         const boxes = [...document.querySelectorAll('#picture .box > rect')].map(rect => rect.getBBox());
         return [...document.querySelectorAll('#picture .head')].map(head => head.getBBox()).filter(head => boxes.some(
             box => head.x + 4 > box.x && head.x + 4 < box.x + box.width
@@ -106,7 +106,7 @@ def test_every_arrow_head_can_be_seen(page: Chromium) -> None:
     assert hidden == 0
 
 
-def test_it_says_nothing_and_asks_the_network_for_nothing(page: Chromium) -> None:
+def test_it_logs_nothing_and_makes_no_request(page: Chromium) -> None:
     for selector in ("#unfold", "#help", "#theme", "#larger", "#fit", ".finding"):
         page.click(selector)
     assert page.complaints() == []
@@ -114,17 +114,17 @@ def test_it_says_nothing_and_asks_the_network_for_nothing(page: Chromium) -> Non
 
 def test_a_click_on_a_finding_shows_the_step_and_its_line(page: Chromium) -> None:
     page.click("#findings li:nth-child(2) .finding")
-    finding = page.ask("({ ...document.querySelectorAll('.finding')[1].dataset })")
-    assert page.ask(CHOSEN) in (finding["key"], finding["step"])
-    assert page.ask("[...document.querySelectorAll('#source li')].findIndex(li => li.matches('.here')) + 1") == int(
-        finding["line"]
-    )
+    finding = page.evaluate("({ ...document.querySelectorAll('.finding')[1].dataset })")
+    assert page.evaluate(CHOSEN) in (finding["key"], finding["step"])
+    assert page.evaluate(
+        "[...document.querySelectorAll('#source li')].findIndex(li => li.matches('.here')) + 1"
+    ) == int(finding["line"])
     assert _in_view(page, "#source .here", "#source")
     assert _in_view(page, "#stage .chosen", "#stage")
 
 
 def _in_view(page: Chromium, selector: str, frame: str) -> bool:
-    found: bool = page.ask(
+    found: bool = page.evaluate(
         f"(() => {{ const a = document.querySelector({json.dumps(selector)}).getBoundingClientRect(),"
         f" b = document.querySelector({json.dumps(frame)}).getBoundingClientRect();"
         " return a.bottom > b.top && a.top < b.bottom && a.right > b.left && a.left < b.right; })()"
@@ -132,104 +132,104 @@ def _in_view(page: Chromium, selector: str, frame: str) -> bool:
     return found
 
 
-def test_the_way_to_a_finding_is_told_move_by_move(page: Chromium) -> None:
-    page.ask("[...document.querySelectorAll('#findings details')].at(-1).open = true")
-    page.ask("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-    moves = page.ask("document.querySelectorAll('#findings .move').length")
+def test_the_way_to_a_finding_is_reported_move_by_move(page: Chromium) -> None:
+    page.evaluate("[...document.querySelectorAll('#findings details')].at(-1).open = true")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+    moves = page.evaluate("document.querySelectorAll('#findings .move').length")
     assert moves > 0
-    page.ask("document.querySelector('#findings .move').click()")
-    assert page.ask("document.querySelectorAll('#source .here').length") == 1
+    page.evaluate("document.querySelector('#findings .move').click()")
+    assert page.evaluate("document.querySelectorAll('#source .here').length") == 1
 
 
 def test_a_click_on_a_step_shows_its_line_and_its_arcs(page: Chromium) -> None:
     page.click("#picture .box[data-key=start]")
-    assert page.ask(CHOSEN) == "start"
-    assert page.ask("document.querySelector('#step h2').textContent") == "start"
-    assert page.ask("document.querySelector('#source .here').textContent").strip() == "- step: start"
-    assert page.ask("document.querySelectorAll('#stage .line.near').length") >= 1
+    assert page.evaluate(CHOSEN) == "start"
+    assert page.evaluate("document.querySelector('#step h2').textContent") == "start"
+    assert page.evaluate("document.querySelector('#source .here').textContent").strip() == "- step: start"
+    assert page.evaluate("document.querySelectorAll('#stage .line.near').length") >= 1
 
 
 def test_tasks_of_a_step_unfold_in_its_panel(page: Chromium) -> None:
     page.click("#picture .box[data-key=start]")
-    page.ask("document.querySelector('#step details').open = true")
-    page.ask("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-    assert page.ask("document.querySelectorAll('#step .inside .box.task').length") >= 2
+    page.evaluate("document.querySelector('#step details').open = true")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+    assert page.evaluate("document.querySelectorAll('#step .inside .box.task').length") >= 2
 
 
 def test_all_steps_unfold_and_fold(page: Chromium) -> None:
-    assert page.ask("document.querySelectorAll('#picture .inner').length") == 0
+    assert page.evaluate("document.querySelectorAll('#picture .inner').length") == 0
     page.click("#unfold")
-    assert page.ask("document.querySelectorAll('#picture .inner').length") > 20
+    assert page.evaluate("document.querySelectorAll('#picture .inner').length") > 20
     page.click("#unfold")
-    assert page.ask("document.querySelectorAll('#picture .inner').length") == 0
+    assert page.evaluate("document.querySelectorAll('#picture .inner').length") == 0
 
 
 def test_it_may_begin_unfolded(browser: Chromium, tmp_path: Path) -> None:
     path = tmp_path / "unfolded.html"
     path.write_text(html.render(report_of(playbook(8)), unfold=True), encoding="utf-8")
     browser.load(path)
-    assert browser.ask("document.querySelectorAll('#picture .inner').length") > 2
-    assert browser.ask("document.querySelector('#unfold').getAttribute('aria-pressed')") == "true"
+    assert browser.evaluate("document.querySelectorAll('#picture .inner').length") > 2
+    assert browser.evaluate("document.querySelector('#unfold').getAttribute('aria-pressed')") == "true"
 
 
 def test_search_finds_steps_by_part_of_their_names(page: Chromium) -> None:
     page.press("/")
     for char in "score":
         page.press(char)
-    hits = page.ask("[...document.querySelectorAll('#results button')].map(button => button.textContent)")
+    hits = page.evaluate("[...document.querySelectorAll('#results button')].map(button => button.textContent)")
     assert hits
     assert all("score" in name for name in hits)
-    assert page.ask("document.querySelectorAll('#picture .match').length") == len(hits)
+    assert page.evaluate("document.querySelectorAll('#picture .match').length") == len(hits)
     page.press("Enter")
-    assert page.ask(CHOSEN) == hits[0]
-    assert page.ask("document.activeElement.dataset.key") == hits[0]
+    assert page.evaluate(CHOSEN) == hits[0]
+    assert page.evaluate("document.activeElement.dataset.key") == hits[0]
 
 
 def test_arrows_walk_from_step_to_step(page: Chromium) -> None:
-    page.ask("document.querySelector('#picture .box[data-key=start]').focus()")
+    page.evaluate("document.querySelector('#picture .box[data-key=start]').focus()")
     page.press("ArrowDown")
-    below = page.ask(CHOSEN)
+    below = page.evaluate(CHOSEN)
     assert below
     assert below != "start"
     page.press("ArrowUp")
-    assert page.ask(CHOSEN) == "start"
+    assert page.evaluate(CHOSEN) == "start"
     page.press("Escape")
-    assert page.ask(CHOSEN) is None
+    assert page.evaluate(CHOSEN) is None
 
 
 def test_tab_goes_through_the_steps_and_enter_chooses(page: Chromium) -> None:
-    page.ask("document.querySelector('#stage').focus()")
+    page.evaluate("document.querySelector('#stage').focus()")
     page.press("Tab")
-    focused = page.ask("document.activeElement.dataset.key")
+    focused = page.evaluate("document.activeElement.dataset.key")
     assert focused == key_of_step(page, 0)
     page.press("Enter")
-    assert page.ask(CHOSEN) == focused
+    assert page.evaluate(CHOSEN) == focused
     assert _in_view(page, "#stage .chosen", "#stage")
     page.press("Tab")
-    assert page.ask("document.activeElement.dataset.key") == key_of_step(page, 1)
+    assert page.evaluate("document.activeElement.dataset.key") == key_of_step(page, 1)
     assert _in_view(page, "#stage .box:focus", "#stage")
 
 
 def test_keys_go_through_the_findings(page: Chromium) -> None:
     page.press("n")
     page.press("n")
-    assert page.ask("[...document.querySelectorAll('.finding')].findIndex(one => one.matches('.chosen'))") == 1
+    assert page.evaluate("[...document.querySelectorAll('.finding')].findIndex(one => one.matches('.chosen'))") == 1
     page.press("p")
-    assert page.ask("[...document.querySelectorAll('.finding')].findIndex(one => one.matches('.chosen'))") == 0
+    assert page.evaluate("[...document.querySelectorAll('.finding')].findIndex(one => one.matches('.chosen'))") == 0
 
 
 def test_zoom_and_pan(page: Chromium) -> None:
     frame = "document.querySelector('#picture svg').getAttribute('viewBox').split(' ').map(Number)"
-    before = page.ask(frame)
+    before = page.evaluate(frame)
     page.press("+")
-    assert page.ask(frame)[2] == pytest.approx(before[2] / 1.25, rel=0.01)
+    assert page.evaluate(frame)[2] == pytest.approx(before[2] / 1.25, rel=0.01)
     page.press("-")
-    assert page.ask(frame) == pytest.approx(before, abs=0.1)
+    assert page.evaluate(frame) == pytest.approx(before, abs=0.1)
     for kind, x in (("mousePressed", 700), ("mouseMoved", 760), ("mouseMoved", 800), ("mouseReleased", 800)):
         page.mouse(kind, x, 900, buttons=1)
-    assert page.ask(frame)[0] < before[0]
+    assert page.evaluate(frame)[0] < before[0]
     page.press("0")
-    whole: Any = page.ask(
+    whole: Any = page.evaluate(
         "(() => { const a = document.querySelector('#stage').getBoundingClientRect();"
         " return [...document.querySelectorAll('#picture .box')].map(box => box.getBoundingClientRect()).every(b =>"
         " b.top >= a.top && b.bottom <= a.bottom && b.left >= a.left && b.right <= a.right); })()"
@@ -251,46 +251,46 @@ def test_dark_by_the_viewers_wish_and_by_the_button(page: Chromium) -> None:
 def test_hostile_text_does_nothing(browser: Chromium, tmp_path: Path) -> None:
     browser.events.clear()
     browser.load(write(tmp_path, "hostile", hostile_report(), {"playbook.yaml": f"{HOSTILE}\n" * 50}))
-    browser.ask("document.querySelectorAll('.finding').forEach(one => one.click())")
+    browser.evaluate("document.querySelectorAll('.finding').forEach(one => one.click())")
     browser.click("#unfold")
-    assert browser.ask("window.broken") is None
-    assert browser.ask("document.querySelectorAll('img').length") == 0
-    assert "onerror" in browser.ask("document.querySelector('#source li').textContent")
+    assert browser.evaluate("window.broken") is None
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert "onerror" in browser.evaluate("document.querySelector('#source li').textContent")
     assert browser.complaints() == []
 
 
-def test_a_large_net_asks_before_it_draws_everything(browser: Chromium, large: Path) -> None:
+def test_a_large_net_requires_a_confirmation_before_it_draws_everything(browser: Chromium, large: Path) -> None:
     browser.load(large)
     boxes = "document.querySelectorAll('#picture .box').length"
-    assert browser.ask(boxes) < 30
+    assert browser.evaluate(boxes) < 30
     browser.click("#draw-all")
-    assert browser.ask(boxes) < 30
+    assert browser.evaluate(boxes) < 30
     browser.click("#yes")
-    assert browser.ask(boxes) == 401
+    assert browser.evaluate(boxes) == 401
 
 
 def test_groups_open_and_close_and_search_finds_what_is_in_them(browser: Chromium, large: Path) -> None:
     browser.load(large)
     browser.click("#picture .box.group")
-    assert browser.ask("document.querySelectorAll('#picture .box.routing').length") == 40
+    assert browser.evaluate("document.querySelectorAll('#picture .box.routing').length") == 40
     browser.click("#back")
-    assert browser.ask("document.querySelectorAll('#picture .box.group').length") == 10
+    assert browser.evaluate("document.querySelectorAll('#picture .box.group').length") == 10
     browser.press("/")
     for char in "step_333":
         browser.press(char)
     browser.press("Enter")
-    assert browser.ask(CHOSEN) == "step_333"
-    assert browser.ask("document.querySelector('#source .here').textContent") == "step_333"
+    assert browser.evaluate(CHOSEN) == "step_333"
+    assert browser.evaluate("document.querySelector('#source .here').textContent") == "step_333"
 
 
 def test_the_svg_file_is_drawn_as_it_was_laid_out(browser: Chromium, tmp_path: Path) -> None:
     path = tmp_path / "net.svg"
     path.write_text(svg.render(report_of(playbook(20))), encoding="utf-8")
     browser.send("Page.navigate", url=path.as_uri())
-    while browser.ask("location.href") != path.as_uri() or browser.ask("document.readyState") != "complete":
+    while browser.evaluate("location.href") != path.as_uri() or browser.evaluate("document.readyState") != "complete":
         pass
-    assert browser.ask("document.querySelectorAll('.box').length") == 21
-    assert browser.ask(TEXTS.replace("#picture ", "")) == []
+    assert browser.evaluate("document.querySelectorAll('.box').length") == 21
+    assert browser.evaluate(TEXTS.replace("#picture ", "")) == []
 
 
 DESCRIBED = """\
@@ -329,37 +329,37 @@ def described(browser: Chromium, tmp_path: Path) -> Chromium:
 
 
 def test_boxes_show_tool_kinds_and_descriptions(described: Chromium) -> None:
-    box = described.ask("document.querySelector('#picture [data-key=start]').textContent")
+    box = described.evaluate("document.querySelector('#picture [data-key=start]').textContent")
     assert "http, noop" in box
     assert "Fetches the orders of the day." in box
-    assert described.ask(TEXTS) == []
+    assert described.evaluate(TEXTS) == []
 
 
 def test_siblings_stand_in_the_order_of_their_guards(described: Chromium) -> None:
     left = "document.querySelector('#picture [data-key={}]').getBoundingClientRect().left"
-    one, two, three = (described.ask(left.format(name)) for name in ("one", "two", "three"))
+    one, two, three = (described.evaluate(left.format(name)) for name in ("one", "two", "three"))
     assert one < two < three
 
 
 def test_the_source_is_coloured(described: Chromium) -> None:
     coloured = "[...document.querySelectorAll('#source .{}')].map(one => one.textContent.trim())"
-    assert "workload" in described.ask(coloured.format("key"))
-    assert described.ask(coloured.format("value")) == ["3"]
-    assert "# a remark" in described.ask(coloured.format("comment"))
-    assert '"{{ ctx.total }}"' in described.ask(coloured.format("template"))
-    lines = described.ask("[...document.querySelectorAll('#source li')].map(one => one.textContent)")
+    assert "workload" in described.evaluate(coloured.format("key"))
+    assert described.evaluate(coloured.format("value")) == ["3"]
+    assert "# a remark" in described.evaluate(coloured.format("comment"))
+    assert '"{{ ctx.total }}"' in described.evaluate(coloured.format("template"))
+    lines = described.evaluate("[...document.querySelectorAll('#source li')].map(one => one.textContent)")
     assert lines == DESCRIBED.rstrip("\n").split("\n")
 
 
 def test_a_step_of_one_task_is_not_unfolded(described: Chromium) -> None:
-    described.ask("document.getElementById('unfold').click()")
+    described.evaluate("document.getElementById('unfold').click()")
     inner = "document.querySelectorAll('#picture [data-key^=\"{}/\"]').length"
-    assert described.ask(inner.format("start")) >= 2
-    assert described.ask(inner.format("one")) == 0
+    assert described.evaluate(inner.format("start")) >= 2
+    assert described.evaluate(inner.format("one")) == 0
 
 
 def test_a_small_net_has_no_overview(described: Chromium) -> None:
-    assert described.ask("document.getElementById('overview').hidden")
+    assert described.evaluate("document.getElementById('overview').hidden")
 
 
 def test_a_long_net_has_an_overview_that_leads_anywhere_in_it(browser: Chromium, tmp_path: Path) -> None:
@@ -372,18 +372,18 @@ def test_a_long_net_has_an_overview_that_leads_anywhere_in_it(browser: Chromium,
     (tmp_path / "long.yaml").write_text(text, encoding="utf-8")
     net = read_nets(str(tmp_path / "long.yaml")).nets[0]
     browser.load(write(tmp_path, "long", analyse(net), {"long.yaml": text}))
-    assert not browser.ask("document.getElementById('overview').hidden")
-    assert browser.ask("document.querySelectorAll('#overview rect:not(.frame)').length") >= 36
+    assert not browser.evaluate("document.getElementById('overview').hidden")
+    assert browser.evaluate("document.querySelectorAll('#overview rect:not(.frame)').length") >= 36
     visible = (
         "(() => { const a = document.querySelector('#stage').getBoundingClientRect();"
         " const b = document.querySelector('#picture [data-key=s35]').getBoundingClientRect();"
         " return b.top >= a.top && b.bottom <= a.bottom; })()"
     )
-    assert not browser.ask(visible)
-    x, y = browser.ask(
+    assert not browser.evaluate(visible)
+    x, y = browser.evaluate(
         "(() => { const a = document.querySelector('#overview svg').getBoundingClientRect();"
         " return [a.x + a.width / 2, a.bottom - 2]; })()"
     )
     browser.mouse("mousePressed", x, y, buttons=1)
     browser.mouse("mouseReleased", x, y, buttons=1)
-    assert browser.ask(visible)
+    assert browser.evaluate(visible)

@@ -156,7 +156,7 @@ def test_the_check_of_the_grammar_sees_mistakes(good: str, bad: str, documents: 
 def test_other_tools_read_the_same_net(
     documents: dict[str, Path], record_property: Callable[[str, object], None]
 ) -> None:
-    """Every independent reader on this machine is asked; a reader of our own is asked in any case."""
+    """Every independent reader on this machine is used, and one of our own."""
     present = [name for name in INDEPENDENT if importlib.util.find_spec(name)]
     for name, path in documents.items():
         own = read_by_hand(path)

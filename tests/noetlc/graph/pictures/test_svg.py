@@ -49,7 +49,7 @@ def test_hostile_text_stays_text() -> None:
     }
 
 
-def test_it_asks_for_nothing_from_elsewhere() -> None:
+def test_it_makes_no_request() -> None:
     text = svg.render(report_of(playbook(8))).replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?:|url\(|@import|href", text)
 
@@ -63,7 +63,7 @@ def test_light_and_dark_have_the_same_colours_and_enough_contrast() -> None:
 
 
 def _contrast(a: str, b: str) -> float:
-    """Return the ratio that accessibility guidelines ask to be at least 4.5 for text."""
+    """Return the contrast ratio: accessibility guidelines require at least 4.5 for text."""
     dark, light = sorted((_luminance(a), _luminance(b)))
     return (light + 0.05) / (dark + 0.05)
 

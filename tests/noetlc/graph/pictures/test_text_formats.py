@@ -60,7 +60,7 @@ def test_dead_arcs_and_failures_look_different() -> None:
 
 
 def test_graphviz_reads_it(record_property: Callable[[str, object], None]) -> None:
-    """Where Graphviz is installed it is asked; elsewhere the quotes above and the braces here have to do."""
+    """Graphviz checks it where it is installed; elsewhere only quotes and braces are checked."""
     program = shutil.which("dot")
     for report in (report_of(SOURCE), hostile_report()):
         text = dot.render(report, True)
