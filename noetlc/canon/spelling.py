@@ -127,11 +127,11 @@ class _Spelling(Rewriter):
     # ---- inputs and settings
 
     def _inputs(self, task: ast.Task, kind: ToolKind) -> ast.Task:
-        settings = task.spec.extra if task.spec else ()
+        under_spec = task.spec.extra if task.spec else ()
         given = [item for item in task.extra if not _is_empty(item, kind)]
         targets = [(item, _target(kind, item.key.text)) for item in given]
-        targets += [(item, _target_of_setting(kind, item.key.text)) for item in settings]
-        written = [item.key.text for item in given] + [SPEC + item.key.text for item in settings]
+        targets += [(item, _target_of_setting(kind, item.key.text)) for item in under_spec]
+        written = [item.key.text for item in given] + [SPEC + item.key.text for item in under_spec]
         if len(given) == len(task.extra) and written == [target for _, target in targets]:
             return task
         taken = set(written)

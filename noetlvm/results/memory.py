@@ -35,4 +35,6 @@ class MemoryResults:
     def collect_garbage(self, referenced: Collection[str], before: float = inf) -> Collected:
         with self._lock:
             orphans = [key for key in self.blobs if key not in referenced and self._put_at[key] < before]
+            for key in orphans:
+                del self._put_at[key]
             return Collected(len(orphans), sum(len(self.blobs.pop(key)) for key in orphans))
