@@ -114,7 +114,7 @@ def _watched(client: Client, id: str, after: int, folder: Path | None, *, as_jso
     from noetlvm.client.reader import RemoteReader
 
     reader = RemoteReader(client)
-    row = reader.row(id)
+    row = client.patiently(lambda: reader.row(id))
     shows = not (quiet or as_json)
     with view_for(shows=shows) as view:
         # Without a view only the end counts, and one stream is enough.

@@ -25,17 +25,6 @@ Answer = TypeVar("Answer")
 Found = TypeVar("Found")
 
 
-def _read(call: ServiceCall[Answer], response: httpx.Response) -> Answer:
-    if response.status_code >= 400:
-        raise refused(response.status_code, response.content)
-    is_json = response.headers.get("content-type", "").startswith("application/json")
-    return call.read(response.json() if is_json else response.content)
-
-
-def _is_away(error: httpx.HTTPError | ServiceError) -> bool:
-    return not isinstance(error, ServiceError) or error.status in AWAY_STATUSES
-
-
 def _explained(server: httpx.URL, error: httpx.HTTPError | ServiceError) -> ServiceError:
     if isinstance(error, ServiceError):
         return error
@@ -62,7 +51,24 @@ class _Lines:
         return None
 
 
-class Client:
+class _Patience:
+    """Says whether to call a server again: one that has answered before may be away for a moment."""
+
+    _has_served = False
+
+    def _read(self, call: ServiceCall[Answer], response: httpx.Response) -> Answer:
+        if response.status_code >= 400:
+            raise refused(response.status_code, response.content)
+        self._has_served = True
+        is_json = response.headers.get("content-type", "").startswith("application/json")
+        return call.read(response.json() if is_json else response.content)
+
+    def _is_waited_for(self, error: httpx.HTTPError | ServiceError) -> bool:
+        is_away = not isinstance(error, ServiceError) or error.status in AWAY_STATUSES
+        return self._has_served and is_away
+
+
+class Client(_Patience):
     """A connection to a server. Raises ServiceError for what the server refuses."""
 
     def __init__(self, server: str, token: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -86,7 +92,7 @@ class Client:
             )
         except httpx.HTTPError as error:
             raise _explained(self._http.base_url, error) from None
-        return _read(call, response)
+        return self._read(call, response)
 
     def register(self, playbook: bytes) -> Json:
         """Register a playbook, as YAML or as a bundle; return its path, version, bundle and diagnostics."""
@@ -149,7 +155,7 @@ class Client:
         """Yield events as they come, until the execution ends; a broken connection is resumed without a gap."""
         import json
 
-        lines, is_reached = _Lines(after), False
+        lines = _Lines(after)
         while True:
             try:
                 with self._http.stream(
@@ -157,14 +163,14 @@ class Client:
                 ) as response:
                     if response.status_code >= 400:
                         raise refused(response.status_code, response.read())
-                    is_reached = True
+                    self._has_served = True
                     for line in response.iter_lines():
                         data = lines.feed(line)
                         if data is not None:
                             yield json.loads(data)
                 return
             except (httpx.HTTPError, ServiceError) as error:
-                if not is_reached or not _is_away(error):  # one never reached is an error; a lost connection is retried
+                if not self._is_waited_for(error):
                     raise _explained(self._http.base_url, error) from None
                 time.sleep(RECONNECT_SECONDS)
 
@@ -180,12 +186,12 @@ class Client:
             try:
                 return read()
             except ServiceError as error:
-                if not _is_away(error):
+                if not self._is_waited_for(error):
                     raise
             time.sleep(RECONNECT_SECONDS)
 
 
-class AsyncClient:
+class AsyncClient(_Patience):
     """The same, awaited."""
 
     def __init__(self, server: str, token: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -209,7 +215,7 @@ class AsyncClient:
             )
         except httpx.HTTPError as error:
             raise _explained(self._http.base_url, error) from None
-        return _read(call, response)
+        return self._read(call, response)
 
     async def register(self, playbook: bytes) -> Json:
         return await self.call(calls.register(playbook))
@@ -261,7 +267,7 @@ class AsyncClient:
     async def follow(self, id: str, after: int = 0) -> AsyncIterator[Json]:
         import json
 
-        lines, is_reached = _Lines(after), False
+        lines = _Lines(after)
         while True:
             try:
                 async with self._http.stream(
@@ -269,14 +275,14 @@ class AsyncClient:
                 ) as response:
                     if response.status_code >= 400:
                         raise refused(response.status_code, await response.aread())
-                    is_reached = True
+                    self._has_served = True
                     async for line in response.aiter_lines():
                         data = lines.feed(line)
                         if data is not None:
                             yield json.loads(data)
                 return
             except (httpx.HTTPError, ServiceError) as error:
-                if not is_reached or not _is_away(error):
+                if not self._is_waited_for(error):
                     raise _explained(self._http.base_url, error) from None
                 await asyncio.sleep(RECONNECT_SECONDS)
 
@@ -290,6 +296,6 @@ class AsyncClient:
             try:
                 return await read()
             except ServiceError as error:
-                if not _is_away(error):
+                if not self._is_waited_for(error):
                     raise
             await asyncio.sleep(RECONNECT_SECONDS)

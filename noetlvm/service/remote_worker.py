@@ -125,6 +125,7 @@ class RemoteWorker:
                 except OSError as error:
                     _LOG.warning("no connection to %s: %s", self._link, error)
                 if not self._is_done:
+                    self._leaves.clear()  # something has come, or a report has not been answered
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._leaves.wait(), wait * (0.5 + self._jitter()))
                     wait = min(wait * 2, RETRY_SECONDS[1])
@@ -139,8 +140,7 @@ class RemoteWorker:
         """Take no more commands, and leave when those that run have ended."""
         self._is_draining = True
         self._news.set()
-        if not self._runs:
-            self._leaves.set()
+        self._leave()
 
     @property
     def _is_abandoned(self) -> bool:

@@ -88,9 +88,10 @@ class WebSocketLink:
         except InvalidHandshake as error:
             raise UpgradeRefusedError(str(error)) from None
         except ConnectionClosed as error:  # whether it was sending or receiving
+            reason = error.rcvd.reason if error.rcvd is not None else ""
             if error.rcvd is not None and error.rcvd.code == UNAUTHORIZED:
-                raise RefusedError(error.rcvd.reason or "the token is refused") from None
-            raise ConnectionError(str(error)) from None
+                raise RefusedError(reason or "the token is refused") from None
+            raise ConnectionError(reason or str(error)) from None
         except WebSocketException as error:
             raise ConnectionError(str(error)) from None
 

@@ -117,10 +117,10 @@ async def connect_worker(socket: WebSocket) -> None:
     try:
         is_allowed = scheme.lower() == "bearer" and "worker" in await access.checked(token)
     except StoreError:
-        await socket.close(TRY_AGAIN, STORE_FAILED)
+        await _close(socket, TRY_AGAIN, STORE_FAILED)
         return
     if not is_allowed:
-        await socket.close(UNAUTHORIZED, "a token with the scope `worker` is needed")
+        await _close(socket, UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
     await exchange_messages(driver, socket, lambda: "worker" in access.allowed(token))
 
@@ -133,8 +133,7 @@ async def exchange_messages(
     try:
         hello = Hello.model_validate(_decoded(await socket.receive_bytes()))
     except (ValueError, KeyError, WebSocketDisconnect):
-        with contextlib.suppress(RuntimeError):
-            await socket.close(MALFORMED, "the first message says who the worker is")
+        await _close(socket, MALFORMED, "the first message says who the worker is")
         return
     worker = ConnectedWorker(hello.worker, hello.pools, hello.slots, news.set)
     sender = asyncio.create_task(_send(socket, worker, news))
@@ -143,7 +142,7 @@ async def exchange_messages(
         while True:
             data = await socket.receive_bytes()
             if not is_allowed():
-                await socket.close(UNAUTHORIZED, "the token was revoked")
+                await _close(socket, UNAUTHORIZED, "the token was revoked")
                 return
             if len(data) > MESSAGE_BYTES_MAX:
                 raise ValueError("the message is too large")
@@ -151,14 +150,19 @@ async def exchange_messages(
             await driver.quiet()
             accept_message(driver, worker, message)
     except (ValueError, KeyError):
-        await socket.close(MALFORMED, "the message is malformed")
+        await _close(socket, MALFORMED, "the message is malformed")
     except WebSocketDisconnect:
         pass  # the leases of what it held are released, or end by themselves
     except StoreError:
-        await socket.close(TRY_AGAIN, STORE_FAILED)
+        await _close(socket, TRY_AGAIN, STORE_FAILED)
     finally:
         sender.cancel()
         driver.leave(worker)
+
+
+async def _close(socket: WorkerSocket, code: int, reason: str) -> None:
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # the worker may have closed it
+        await socket.close(code, reason)
 
 
 async def _send(socket: WorkerSocket, worker: ConnectedWorker, news: asyncio.Event) -> None:

@@ -146,6 +146,14 @@ def test_an_async_client_waits_through_an_outage() -> None:
     asyncio.run(run())
 
 
+def test_a_client_that_was_served_follows_through_an_outage_from_the_start() -> None:
+    served = [lambda _request: httpx.Response(200, json=ENDING)]
+    with Client("http://server", "token") as client:
+        client._http = httpx.Client(base_url="http://server", transport=server([*served, away, *outage()]))
+        client.ending("x")
+        assert [event["seq"] for event in client.follow("x")] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(("answer", "status"), [(away, 0), (problem(503), 503), (problem(404), 404)])
 def test_a_server_that_never_answered_is_not_waited_for(
     answer: Callable[[httpx.Request], httpx.Response], status: int
