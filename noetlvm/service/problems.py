@@ -88,8 +88,7 @@ def answer_with_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def on_validation(_request: Request, error: RequestValidationError) -> JSONResponse:
-        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-        return problem_response(422, "; ".join(found))
+        return problem_response(422, "; ".join(map(_worded, error.errors())))
 
     @app.exception_handler(StarletteHTTPException)
     async def on_http(_request: Request, error: StarletteHTTPException) -> JSONResponse:
@@ -98,6 +97,16 @@ def answer_with_problems(app: FastAPI) -> None:
     @app.exception_handler(StoreError)
     async def on_store(_request: Request, error: StoreError) -> JSONResponse:
         return problem_response(503, str(error), {"Retry-After": "1"})
+
+
+def _worded(found: Mapping[str, Any]) -> str:
+    """Return what is wrong with a request, and where."""
+    *place, last = found["loc"]
+    if found["type"] == "json_invalid":
+        return f"the body is no JSON: {found['ctx']['error']} at character {last}"
+    if found["type"] == "extra_forbidden":
+        return f"{'.'.join(map(str, place))} has no `{last}`"
+    return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
 
 
 class UnexpectedErrors:

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 from psycopg.sql import SQL, Identifier
@@ -25,13 +25,26 @@ _Done = TypeVar("_Done")
 _ATTEMPTS = 5
 """Tries of a transaction that the database stops to resolve a deadlock."""
 _IDLE_CONNECTIONS = 8
-_CONNECT_SECONDS = 10
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""Unless the address says otherwise. A host that has gone without a word is noticed in 20 seconds: by default, a system
+waits for it for hours, and nothing is decided meanwhile."""
 _SETTINGS = SQL(
     "SET search_path TO {}; SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; "
     "SET random_page_cost TO 1"
 )
 """Of a connection. The plan of a statement is made once, often while a table is empty that soon has many rows: reading
 all of it must not look cheap."""
+
+
+def with_limits(address: str) -> str:
+    """Return an address that says how long to wait for a host that does not answer. Raises psycopg.Error."""
+    return make_conninfo("", **(_CONNECTION | conninfo_to_dict(address)))
 
 
 class PostgresDatabase:
@@ -136,7 +149,7 @@ class PostgresDatabase:
             self.require_open()
             if self._idle:
                 return self._idle.pop()
-        connection = psycopg.connect(self.address, autocommit=True, connect_timeout=_CONNECT_SECONDS)
+        connection = psycopg.connect(with_limits(self.address), autocommit=True)
         connection.execute(_SETTINGS.format(Identifier(self.schema)))
         return connection
 

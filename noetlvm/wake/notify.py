@@ -10,6 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.sql import SQL, Identifier
 
+from noetlvm.store.postgres_database import with_limits
 from noetlvm.wake.interface import Wake
 
 _RETRY_SECONDS = 1.0
@@ -24,7 +25,7 @@ class NotifyWakeUps:
     """
 
     def __init__(self, address: str, channel: str = "noetlvm") -> None:
-        self._address = address
+        self._address = with_limits(address)
         self._channel = channel
         self._subscribers: dict[str, list[Wake]] = {}
         self._sender: AsyncConnection | None = None

@@ -264,6 +264,20 @@ def test_malformed_starts_are_refused(service: Service, body: bytes) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"path": ', "the body is no JSON: Expecting value at character 9"),
+        (b'{"path": "a", "paylod": {}}', "body has no `paylod`"),
+        (b'{"path": 3}', "body.path: Input should be a valid string"),
+    ],
+)
+def test_a_malformed_body_is_explained(service: Service, body: bytes, detail: str) -> None:
+    headers = {"Content-Type": "application/json", **service.as_("run")}
+    answer = service.http.post("/api/v1/executions", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
 @pytest.mark.parametrize("id", ["none", "..", "%2e%2e%2fetc", "x" * 5000, "%00"])
 def test_unknown_executions_are_not_found(service: Service, id: str) -> None:
     assert service.http.get(f"/api/v1/executions/{id}/ending", headers=service.as_("read")).status_code == 404

@@ -321,3 +321,9 @@ def test_an_address_where_nothing_listens_is_explained_without_its_password() ->
     with pytest.raises(StoreError, match="is PostgreSQL running") as raised:
         PostgresStore("postgresql://somebody:hunter2@127.0.0.1:1/runs")
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_host_that_does_not_answer_is_noticed_unless_the_address_says_otherwise(postgres: str, schema: str) -> None:
+    with closing(PostgresStore(f"{postgres}&keepalives_idle=60", schema)) as store, store.database.connection() as one:
+        known = one.info.get_parameters()
+    assert (known["keepalives_idle"], known["keepalives_interval"], known["tcp_user_timeout"]) == ("60", "5", "20000")
