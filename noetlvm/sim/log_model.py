@@ -632,6 +632,8 @@ class _LogModel:
             self._pipeline_failed(run, event)
         elif "failed_iteration" in data:
             cause = run.ended[data["failed_iteration"]]
+            is_fatal = not run.step.is_tolerant or error["kind"] in _FROM_OUTSIDE
+            self._expect(is_fatal, "iterations", "a failed iteration ends a loop that is `best_effort`")
             self._expect(cause.data.get("error") == error, "iterations", f"{error} is not that of its iteration")
             leaves = {path for path in run.started - run.ended.keys() if path not in run.loops}
             self._expect(not leaves, "iterations", f"iterations {sorted(leaves)} have not ended")

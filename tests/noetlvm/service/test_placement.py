@@ -11,7 +11,7 @@ from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.language.placement import StoreName
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import Work, from_data
+from noetlvm.machine.messages import OpenWork, Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.results.memory import MemoryResults
 from noetlvm.results.offered import OfferedResults
@@ -20,7 +20,7 @@ from noetlvm.server.recovery import BundleCache
 from noetlvm.server.server import BadRequestError
 from noetlvm.service import driver as driver_module
 from noetlvm.service.driver import Driver
-from noetlvm.service.hub import CommandGrant, ConnectedWorker
+from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub
 from noetlvm.store.memory import MemoryStore
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
 from tests.noetlvm.service.test_leases import driven
@@ -441,3 +441,12 @@ def test_bundles_are_read_once_and_forgotten_when_there_are_many() -> None:
         cache.get(bundle.id)
     assert [bundle.id in cache for bundle in bundles] == [False, True, True]
     assert cache.get("unknown") is None
+
+
+def test_an_assignment_of_a_write_that_failed_is_dropped_when_the_work_is_offered_again() -> None:
+    hub = Hub()
+    worker = hub.workers["one"] = ConnectedWorker("one", ("default",), 1, lambda: None)
+    work = OpenWork(1, "", "", 1, "start", "default")
+    assert hub.assign("x", work, 0.0) == "one"
+    assert hub.assign("x", work._replace(again=True), 0.0) == ""
+    assert worker.held == {}

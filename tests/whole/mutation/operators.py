@@ -72,7 +72,7 @@ class _Module:
             elif isinstance(field, (ast.ExceptHandler, ast.match_case)):
                 for inner in field.body:
                     yield from self._statement(inner, function)
-            elif field is not getattr(node, "annotation", None):
+            elif not _is_annotation(field, node):
                 yield from self._of_statement(field, function, node)
 
     def _of_statement(self, node: ast.AST, function: str, around: ast.stmt) -> Iterator[Mutation]:
@@ -213,6 +213,11 @@ def _may_be_removed(node: ast.stmt) -> bool:
     if is_call and ast.unparse(node).startswith("super().__init__("):  # the message of an exception
         return False
     return is_call or isinstance(node, (ast.AugAssign, ast.Delete))
+
+
+def _is_annotation(node: ast.AST, of: ast.stmt) -> bool:
+    """Return whether a part of a statement is only a type: of a variable, or in the head of a nested function."""
+    return node in (getattr(of, "annotation", None), getattr(of, "returns", None)) or isinstance(node, ast.arguments)
 
 
 def _is_none(node: ast.expr | None) -> bool:

@@ -1,13 +1,18 @@
 """Gives this process a changed module: functions that are already imported get the code of its functions.
 
-So everything that imported them runs the change. Tables and constants of the module stay as they are.
+So everything that imported them runs the change, and what was computed by them before is forgotten. Functions in
+tables get their code too; other tables and constants of the module stay as they are.
 """
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+_CACHED = type(lru_cache(lambda: None))
 
 
 def source_of(module: ModuleType) -> str:
@@ -20,7 +25,16 @@ def plant_source(module: ModuleType, source: str) -> int:
     changed = ModuleType(module.__name__)
     changed.__dict__["__file__"] = path
     exec(compile(source, path, "exec"), changed.__dict__)
+    _clear_caches(module.__name__.rpartition(".")[0])
     return _take_code(vars(module), vars(changed))
+
+
+def _clear_caches(package: str) -> None:
+    for name, module in list(sys.modules.items()):
+        if package and name.startswith(f"{package}."):
+            for value in list(vars(module).values()):
+                if isinstance(value, _CACHED):
+                    value.cache_clear()
 
 
 def _take_code(into: Any, source: dict[str, Any]) -> int:
@@ -30,6 +44,9 @@ def _take_code(into: Any, source: dict[str, Any]) -> int:
         if isinstance(made, type) and isinstance(known, type):
             if known.__module__ == made.__module__:
                 number += _take_code(vars(known), dict(vars(made)))
+            continue
+        if isinstance(made, dict) and isinstance(known, dict) and name != "__builtins__":
+            number += _take_code(known, made)
             continue
         for old, new in _functions(known, made):
             if old.__code__.co_freevars == new.__code__.co_freevars:

@@ -25,6 +25,9 @@ def decide(items: list[int], most: int = 2) -> str | None:
     for one in sorted(found):
         if one == LIMIT:
             continue
+    def inner(given: int | None = None) -> int | None:
+        return given
+
     total = max(found) + (first := found[0])
     return f"{total + first}" if total else ""
 '''
@@ -58,7 +61,7 @@ def test_behaviour_is_changed(old: str, new: str) -> None:
 
 def test_annotations_docstrings_assertions_messages_and_tables_are_left_alone() -> None:
     changed = {SOURCE.encode()[: one.start].count(b"\n") + 1 for one in mutations(SOURCE)}
-    assert changed.isdisjoint({2, 5, 6})
+    assert changed.isdisjoint({2, 5, 6, 14})
     assert not any("total + first" in one.old for one in mutations(SOURCE) if not one.old.startswith("return"))
 
 
@@ -82,6 +85,17 @@ def test_a_change_is_planted_where_the_function_is_imported() -> None:
     assert plant_source(module, SOURCE) == 0
     assert plant_source(module, mutation.apply(SOURCE)) == 1
     assert imported([1, 1], 2) is None
+
+
+def test_a_change_is_planted_in_functions_of_a_table_too() -> None:
+    module = ModuleType("planted")
+    module.__file__ = __file__
+    source = "def made(n):\n    def add(to):\n        return to + n\n    return add\nTABLE = {'one': made(1)}\n"
+    exec(compile(source, __file__, "exec"), module.__dict__)
+    add = module.__dict__["TABLE"]["one"]
+    assert add(1) == 2
+    assert plant_source(module, source.replace("to + n", "to - n")) == 2
+    assert add(1) == 0
 
 
 def test_every_explanation_is_of_a_mutant_that_exists() -> None:
