@@ -6,6 +6,7 @@ length reveals next to nothing of its operand. Nothing here reports.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TypeAlias
@@ -15,7 +16,7 @@ from noetlc.syntax import ast
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.methods import METHODS
-from noetlvm.language.scopes import FIELDS, Shape, TemplatePosition
+from noetlvm.language.scopes import FIELDS, NAMESPACES, Shape, TemplatePosition
 from noetlvm.language.tool_kinds import Input, Language, find_kind
 from noetlvm.record import Record
 
@@ -110,6 +111,10 @@ def becomes_url(site: Site) -> bool:
     return declared.language == "url" or (site.task.kind, declared.name) in _ENCODED_INTO_A_URL
 
 
+MADE_HERE = frozenset({"execution_id", "iter.index", "_attempt"})
+"""Values that the machine makes itself: an identifier or a number cannot change the meaning of a text."""
+
+
 def splices(model: Model, language: Language, is_read_so: Callable[[Site], bool] | None = None) -> Iterator[Splice]:
     """Yield the data in texts of a language, each once a task, for a task needs one parameter for it.
 
@@ -125,9 +130,15 @@ def splices(model: Model, language: Language, is_read_so: Callable[[Site], bool]
         for origin in data_in(template):
             text = template.text[origin.span.start : origin.span.end]
             use = id(site.task), text
-            if use not in seen:
+            if use not in seen and text not in MADE_HERE and _is_defined(model, site, text):
                 seen.add(use)
                 yield Splice(site, text, model.place(site, origin.span), template.is_single)
+
+
+def _is_defined(model: Model, site: Site, text: str) -> bool:
+    """Return whether anything defines the name that a text begins with; otherwise P215 reports it."""
+    name = re.match(r"\w+", text)
+    return name is None or name[0] in NAMESPACES or model.definitions.defines(name[0], site)
 
 
 def is_whole_input(site: Site) -> bool:

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from noetlc.analysis.placement import placing_settings
 from noetlc.analysis.workbook_calls import ReadLabel, is_lone, read_labels
-from noetlc.canon.arguments import ArgumentInliner, Arguments
+from noetlc.canon.arguments import ARGS, ArgumentInliner, Arguments, reads
 from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls, require_short
 from noetlc.canon.flow import (
     FLOW,
@@ -131,6 +131,8 @@ class _Expansion:
     def _task(self, written: ast.Task, local: str, context: ExpansionContext) -> None:
         label = context.label(local)
         task = context.inlined(written)
+        if context.is_lone and not _reads_arguments(written, context.arguments):
+            task = _with_arguments(task, context.arguments)
         if context.policy:
             task = with_policy(task, context.policy)
         if task.kind and task.kind.text == "workbook":
@@ -196,6 +198,22 @@ class _Expansion:
 def _label(task: ast.Task) -> str:
     assert task.label is not None  # every task gets one before it is emitted
     return task.label.text
+
+
+def _reads_arguments(task: ast.Task, arguments: Arguments) -> bool:
+    uses = (use for item in task.extra for use in reads(item.value))
+    return any(use.name == ARGS or use.name in arguments.given for use in uses)
+
+
+def _with_arguments(task: ast.Task, arguments: Arguments) -> ast.Task:
+    """Return a task that is called like a function: one that takes `args` and has none gets those of the call."""
+    kind = find_kind(task.kind.text) if task.kind else None
+    if kind is None or kind.input(ARGS) is None or kind.name == "workbook" or not arguments.given:
+        return task
+    if task.get_extra(ARGS) is not None:
+        return task
+    given = entry(task.span, ARGS, dict(arguments.given))
+    return changed(task, keys={**task.keys, ARGS: task.span}, extra=(*task.extra, given))
 
 
 def _given(call: ast.Task) -> nodes.Mapping | None:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from noetlc.analysis.taint import Splice, splices
 from noetlc.rules.rule import Finding, Model, Rule, Severity
 
-_HARMLESS = frozenset({"execution_id", "iter.index", "_attempt"})
-"""Values that the machine makes itself: an identifier or a number cannot change the meaning of SQL."""
 _PARAMETERS = {"postgres": "%(name)s", "duckdb": "$name"}
 
 
@@ -39,8 +37,6 @@ class InterpolatedSql(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for splice in splices(model, "sql"):
-            if splice.text in _HARMLESS:
-                continue
             yield self._whole(splice) if splice.is_whole else self._part(splice)
 
     def _part(self, splice: Splice) -> Finding:

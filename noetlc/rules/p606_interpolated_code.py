@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from noetlc.analysis.taint import Splice, splices
+from noetlc.analysis.taint import splices
 from noetlc.rules.rule import Finding, Model, Rule, Severity
-from noetlvm.language.scopes import NAMESPACES
 
 
 class InterpolatedCode(Rule):
@@ -31,8 +29,6 @@ class InterpolatedCode(Rule):
 
     def check(self, model: Model) -> Iterator[Finding]:
         for splice in splices(model, "python"):
-            if not _is_defined(model, splice):
-                continue  # P215 says so
             what = "is the whole source" if splice.is_whole else "becomes part of the source"
             yield self.finding(
                 splice.span,
@@ -40,8 +36,3 @@ class InterpolatedCode(Rule):
                 'give it in `args: {x: "{{ … }}"}` and use the variable `x`; where the braces are Python\'s own, put '
                 "the code between `{% raw %}` and `{% endraw %}`",
             )
-
-
-def _is_defined(model: Model, splice: Splice) -> bool:
-    name = re.match(r"\w+", splice.text)
-    return name is None or name[0] in NAMESPACES or model.definitions.defines(name[0], splice.site)

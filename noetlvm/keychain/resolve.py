@@ -1,7 +1,7 @@
 """Gets every entry that a playbook declares, before anything runs (S44).
 
 An entry is looked up in the source that `--keychain NAME=…` names; else in that of its declaration; else in each source
-that `--keychain` gives; else in the environment. Nothing here ever puts a secret into a message.
+that `--keychain` gives, or in the environment if it gives none. Nothing here ever puts a secret into a message.
 """
 
 from __future__ import annotations

@@ -139,6 +139,12 @@ CHOOSE = """  - step: start
           - {when: "{{ workload.n == 1 }}", do: [{a: {kind: noop}}]}
           - else: {do: [{b: {kind: noop}}]}
 """
+
+
+def statement_of_shell(command: str) -> str:
+    return task(f'kind: shell, cmds: ["{command}"]')
+
+
 READS_START = READS_X.replace("ctx.x", "start.data")
 AFTER_LOOP = TO_B.replace("step.done", "loop.done")
 SEVERAL = "kind: postgres, auth: pg, command: SELECT 1; SELECT 2"
@@ -189,6 +195,8 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         playbook(REDUCED % ("last", "iter.n") + AFTER_LOOP + READS_X),
         ["warning P317"],
     ),
+    "the execution's identifier in a shell command": (statement_of_shell("echo {{ execution_id }}"), []),
+    "the environment in a shell command": (statement_of_shell("echo {{ env.HOME }}"), ["warning P215"]),
     "set_iter in a step without a loop": (playbook(PAGES), ["error P305"]),
     "do for then in a choose": (playbook(CHOOSE, "workload: {n: 1}\n"), ["error P020", "error P020"]),
     "errors that no rule matches": (
