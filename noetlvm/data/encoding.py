@@ -62,7 +62,7 @@ class _Encoder(threading.local):
         plain: Any = next((plain for plain in _PLAIN if isinstance(value, plain)), None)
         if plain is not None:
             return plain(value)
-        raise TypeError(f"{type(value).__name__} is no data")
+        raise TypeError(f"{type(value).__name__} is not data")
 
 
 _ENCODER = _Encoder()

@@ -36,16 +36,16 @@ from noetlvm.tools.call import Tools
 from noetlvm.worker.pipeline_run import Clock, Done, PipelinePorts, PipelineRun, Slots, SystemClock
 
 MAX_PARALLEL = 32
-"""Tools that run at once, unless the caller says otherwise."""
+"""Default number of tools that run at once."""
 
 LISTEN_SECONDS = 0.2
-"""How often to look for requests of other processes."""
+"""Seconds between polls for requests of other processes."""
 
 HOLD_SECONDS = 0.005
 """How long a decision waits at most for others to be written with, where durability is relaxed."""
 
 _CLAIM = "embedded", 0.0
-"""Name of the worker in this process, and when its claims end: they are over for any process that opens the store."""
+"""Name of the worker in this process, and when its claims end: at once for any process that opens the store."""
 
 _LONG_AGO = float("-inf")
 
@@ -74,7 +74,7 @@ class Engine:
         monotonic: Callable[[], float] = monotonic,
         **server: Any,
     ) -> None:
-        """`monotonic` says how long things take in this process, whatever `clock` says."""
+        """`monotonic` measures durations in this process, independently of `clock`."""
         self.clock: Clock = clock or SystemClock()
         self.server = Server(
             store,
@@ -178,7 +178,7 @@ class Engine:
                 self._writer.shutdown()
 
     def stop(self, *, now: bool = False) -> None:
-        """Leave in good order: running tools may end, nothing new begins. Or `now`, and those are cancelled."""
+        """Stop gracefully: running tools may end, nothing new begins. With `now`, those are cancelled."""
         self._is_stopping = True
         for run in list(self._runs.values()):
             run.stop(now=now)
@@ -373,7 +373,7 @@ class Engine:
                 self._begin(active, run, iteration, lease)
 
     async def _listen(self) -> None:
-        """Look for requests of other processes, in real time whatever the clock says."""
+        """Poll for requests of other processes, in real time."""
         while True:
             if not self._is_writing:
                 with contextlib.suppress(StoreError):  # what the store cannot do now is tried again

@@ -2,7 +2,7 @@
 
 It is a pure function of its arguments, except that it folds the events into `state` as it makes them. It holds no
 state of its own: a state folded from the log, or read from a snapshot, decides the same. One input is decided at a time
-and settled before the next is looked at (S51). Effects are the difference between what each thread needed before and
+and settled before the next one (S51). Effects are the difference between what each thread needed before and
 after; the caller performs them once the events are durable.
 """
 
@@ -63,7 +63,7 @@ def decide(
 ) -> Decision:
     """Return the events and effects of an input; the events are folded into the state.
 
-    A decision that takes many moves is cut (S62), after a bounded number of them or earlier, where `is_spent` says so.
+    A decision that takes many moves is cut (S62), after a bounded number of them, or earlier where `is_spent`.
     Where it is cut does not matter to the log: the next decision continues with the same move.
     """
     journal = Journal(state, now)
@@ -74,7 +74,7 @@ def decide(
 
 
 def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
-    """Return everything that an execution needs as it stands: for one that is resumed, or read from its log."""
+    """Return all effects that the current state needs: for an execution that is resumed, or read from its log."""
     if state.paused or state.status != "running":
         return []
     found: list[Effect] = []
@@ -248,7 +248,7 @@ class _Decider:
 
     def _answer(self, run: int, iteration: str, outcome: dict[str, Any]) -> None:
         thread = self._state.runs[run].threads[iteration]
-        assert thread.child is not None  # the caller has looked
+        assert thread.child is not None  # the caller has checked
         task, attempt, _ = thread.reported
         data = {"key": thread.child.key, "outcome": outcome}
         self._journal.record(Event("child.finished", data, run, iteration, task, thread.child.label, attempt))
@@ -291,7 +291,7 @@ class _Decider:
 
     def _reject(self, event: Event) -> None:
         """Fail a thread whose report no event can hold: as its task's outcome, if it is about one."""
-        error = failure("limit", f"`{event.name}` would hold more than {EVENT_BYTES_MAX:,} bytes, or what is no data")
+        error = failure("limit", f"`{event.name}` would hold more than {EVENT_BYTES_MAX:,} bytes, or what is not data")
         if event.name == "task.done":
             outcome = {"status": "error", "result": None, "error": error}
             self._journal.record(event._replace(data={"outcome": outcome, "do": "fail", "pc": FAILED}))
@@ -407,7 +407,7 @@ def requested(request: Request, path: str, offload: Offload) -> Event:
 def refused(request: Request, path: str, error: dict[str, Any]) -> Iterator[Event]:
     """Yield the log of a request that is refused.
 
-    Its payload is left out: as long as the keychain is not resolved, nothing knows which of its values are secret.
+    Its payload is left out: as long as the keychain is not resolved, it is unknown which of its values are secret.
     """
     yield requested(request._replace(payload={}, ctx={}), path, Offload())
     yield Event("playbook.request.evaluated", {"error": error})

@@ -36,7 +36,7 @@ def _requested(state: State, event: Event) -> None:
 
 
 def _retried(state: State, event: Event) -> None:
-    """Open the state again, as that of another execution: what the failed runs left in it is taken out."""
+    """Reopen the state as that of another execution, without what the failed runs left in it."""
     data = event.data
     state.execution_id = state.trace = data["execution"]
     state.bundle, state.retried_from = data["bundle"], data["retried_from"]
@@ -59,7 +59,7 @@ def _started(state: State, event: Event) -> None:
 
 
 def _finished(state: State, _event: Event) -> None:
-    # The last event says how the execution ended; until then it is running.
+    # The last event has the ending; until then the execution is running.
     state.tokens.clear()
 
 

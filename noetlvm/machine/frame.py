@@ -3,7 +3,7 @@
 It is pure. It requests effects and takes their outcomes; clocks, tools and identifiers are its driver's business. The
 driver calls `advance`, performs the effect, gives a call's outcome to `complete`, and reports `events` as they come.
 Whatever comes after a `task.done` depends on that event and on what the scope gives, so a frame that is restored from
-the log goes on as the first one would have.
+the log continues as the first one would have.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Frame:
         if self.task:
             self.names["_task"], self.names["_attempt"] = self.label, self.attempt
         self.exhausted = False
-        """A rule says `retry`, and there are no attempts left."""
+        """A rule decided `retry`, and there are no attempts left."""
         self.inputs: dict[str, Any] | None = None
         self.outcome: dict[str, Any] = {}
         """Of the current attempt; empty before the tool has run."""
@@ -92,7 +92,7 @@ class Frame:
     def advance(self, is_due: Callable[[], bool] | None = None) -> Effect:
         """Run up to the next effect. Where a call has no outcome yet, it is requested again.
 
-        `is_due` is true when others need a turn: then the effect is an empty wait, and the next call goes on.
+        `is_due` is true when others need a turn: then the effect is an empty wait, and the next call continues.
         """
         if self._wait is not None:
             wait, self._wait = self._wait, None
@@ -133,7 +133,7 @@ class Frame:
                 "meta": meta,
                 **self._recordable_parts(outcome),
             }
-        # The log knows the trace from its first event, so only templates get it again.
+        # The first event of the log has the trace, so only templates get it again.
         seen = {**reported, "meta": {**meta, "trace_id": self._scope.trace_id}}
         self.outcome = self.names["outcome"] = readable(seen, self._scope.offload.load)
         self._recorded = recorded
@@ -252,7 +252,7 @@ class Frame:
         return Ended("done", self._result)
 
     def fail(self, at: int) -> Ended:
-        """End the task and the pipeline as failed, with the outcome's error or that of the rule that said so."""
+        """End the task and the pipeline as failed, with the outcome's error or that of the rule that decided it."""
         error = self._recorded.get("error")
         if not error:
             error = failure("policy", f"a rule of the task `{self.label}` says `fail`")
@@ -265,7 +265,7 @@ class Frame:
         return self._failed(error, place)
 
     def _gave_up(self, error: dict[str, Any]) -> dict[str, Any]:
-        """Return an error that says how often the task was tried, with the last outcome."""
+        """Return an error with the number of attempts and the last outcome."""
         last = (
             error["message"] if self._recorded.get("error") else "the last outcome is `ok`, and its rule says `retry`"
         )
@@ -311,7 +311,7 @@ class Frame:
         return {**outcome, **small, "error": reported}
 
     def shown_inputs(self) -> dict[str, Any]:
-        """Return the rendered inputs for people to see why the task failed, as far as they can be recorded."""
+        """Return the rendered inputs, which explain a failure, as far as they can be recorded."""
         if not self.inputs or (self._scope.keychain and not self._scope.offload.redacts):
             return {}
         try:
@@ -320,7 +320,7 @@ class Frame:
             return {}
 
     def _ended_before(self) -> Ended:
-        """End as the last event says: the log has the task's end but not the pipeline's."""
+        """End as the last event did: the log has the task's end but not the pipeline's."""
         if self.pc == DONE:
             return self.finish()
         return self._failed(failure("policy", f"the task `{self.label}` failed"), "")

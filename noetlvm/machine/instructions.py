@@ -45,11 +45,11 @@ class Wait(NamedTuple):
 
     seconds: float
     since: Any = None
-    """When the wait began, as the outcome before it said; None: it begins now."""
+    """When the wait began, from the outcome before it; None: it begins now."""
 
 
 class Ended(NamedTuple):
-    """The pipeline has ended, as its last event says; or it waits for so long that the worker leaves it."""
+    """The pipeline has ended, as in its last event; or its wait is so long that the worker leaves it."""
 
     status: Literal["done", "failed", "suspended"]
     result: Any = None
@@ -64,7 +64,7 @@ DONE, FAILED = -1, -2
 
 
 def failure(kind: str, message: str, **details: Any) -> dict[str, Any]:
-    """Return an error as `outcome.error` has it (S19), one that trying again does not mend."""
+    """Return an error that is not retryable, as `outcome.error` has it (S19)."""
     return {"kind": kind, "retryable": False, "message": shortened(message), "details": details}
 
 
@@ -344,7 +344,7 @@ def _checked(perform: Perform, name: str, at: int, size: int) -> Perform:
         effect = perform(frame)
         _assert(frame.pc in (DONE, FAILED) or 0 <= frame.pc < size, at, "it goes to no instruction")
         if isinstance(effect, CallTool):
-            _assert(isinstance(effect.inputs, dict) and isinstance(effect.spec, dict), at, "inputs are no mapping")
+            _assert(isinstance(effect.inputs, dict) and isinstance(effect.spec, dict), at, "inputs are not a mapping")
         return effect
 
     return check

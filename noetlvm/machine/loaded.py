@@ -218,7 +218,7 @@ class LoadedPipeline:
     def expression(self, at: int, operand: int) -> Evaluator:
         """Return the expression that an operand of an instruction holds."""
         found = self.optional(at, operand)
-        assert found is not None  # the operand is no optional one
+        assert found is not None  # the operand is not optional
         return found
 
     def optional(self, at: int, operand: int) -> Evaluator | None:

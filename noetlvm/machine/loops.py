@@ -53,7 +53,7 @@ def stored_items(items: Any, step: LoadedStep, offload: Offload) -> Any:
 
 
 def level_of(path: str) -> int:
-    """Return which level of a loop step goes on within an iteration, from 0: that of the run itself."""
+    """Return the level of a loop step that runs within an iteration, from 0: that of the run itself."""
     return path.count(".") + 1 if path else 0
 
 
@@ -113,7 +113,7 @@ Values = list[Any]
 
 
 class MergeError(Exception):
-    """The writes do not go together. `error` is what the step fails with."""
+    """The writes conflict. `error` is what the step fails with."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         self.error = error
@@ -223,4 +223,4 @@ _CONTINUED: dict[str, Callable[[Any, Values], Any]] = {
 """How reducers continue from a value, where that is not one more value in front of the others."""
 
 _BY_CONTENT = frozenset({"sum", "min", "max", "any", "all", "extend", "merge"})
-"""Those that look at the values, so that a reference has to be read."""
+"""Those that need the values, so that a reference has to be read."""

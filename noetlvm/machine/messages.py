@@ -114,7 +114,7 @@ class Cancel(NamedTuple):
 
 
 class Continue(NamedTuple):
-    """Go on where an earlier decision was cut."""
+    """Continue an earlier decision that was cut."""
 
 
 Input: TypeAlias = (
@@ -278,7 +278,7 @@ def from_data(data: Sequence[Any]) -> Any:
     name, *values = data
     kind = _KINDS.get(name)
     if kind is None or len(values) != len(kind._fields):
-        raise ValueError(f"`{name}` with {len(values)} fields is no message")
+        raise ValueError(f"`{name}` with {len(values)} fields is not a message")
     return kind(*(_part(field, value) for field, value in zip(kind._fields, values, strict=True)))
 
 

@@ -1,6 +1,6 @@
 """Data on its way into events and back: what is too large for an event is stored elsewhere (S46).
 
-A large value is replaced by a reference to what the result store keeps under the hash of its bytes. Here it is only
+A large value is replaced by a reference to what the result store has under the hash of its bytes. Here it is only
 decided and encoded: the caller that commits the events writes `take_blobs()` to the store first, and gives `fetch` to
 read it. In state, a value either holds no reference or is one; what is stored may refer to other stored values.
 """
@@ -38,7 +38,7 @@ def fits_event(data: dict[str, Any]) -> bool:
 
 
 def schema_hint(value: Any) -> str:
-    """Return a few words on what a value is."""
+    """Return a short description of a value."""
     if isinstance(value, dict):
         keys = [str(key) for key in list(value)[:_HINT_KEYS]]
         more = ", …" if len(value) > _HINT_KEYS else ""
@@ -93,7 +93,7 @@ class Offload:
         return self._redact is not None
 
     def redact_with(self, redact: Callable[[Any], Any] | None) -> None:
-        """Take secrets out from now on: for those that become known while it runs."""
+        """Redact secrets from now on: for those that become known during the run."""
         self._redact = redact
 
     def redacted(self, value: Any) -> Any:

@@ -87,7 +87,7 @@ class LogReplay:
         return self._difference(more[0]) if more and not is_cut else None
 
     def _is_cut(self, made: int) -> bool:
-        """Return whether the log has another input after so many events of this decision: then it was cut there."""
+        """Return whether the log has another input after this many events of the decision: then it was cut there."""
         at = self._at + made
         return at < len(self._log) and self._input(at) is not None
 

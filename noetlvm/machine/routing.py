@@ -18,7 +18,7 @@ from noetlvm.machine.state import State
 
 
 class AdmissionError(Exception):
-    """The gate cannot be tested. `error` says why."""
+    """The gate cannot be evaluated. `error` has the reason."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         self.error = error

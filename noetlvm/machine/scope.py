@@ -1,6 +1,6 @@
 """The names that templates see, and what a recorded mask means to them.
 
-Stored results are loaded when a template reads them (S46). While the process that ran a task goes on, it has the
+Stored results are loaded when a template reads them (S46). As long as the process that ran a task lives, it has the
 task's result; the record has a mask in place of each secret (S45, S64).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from noetlvm.machine.loaded import LoadedPlaybook
 
 Remedy = Callable[[str], str]
-"""Says what to run again for a value that was a secret, and so is not recorded (S64), by the value's path."""
+"""Names what to run again for a value that was a secret, and so is not recorded (S64), by the value's path."""
 
 
 def run_again(tasks: Iterable[str]) -> str:
@@ -45,7 +45,7 @@ class Scope(NamedTuple):
     results: dict[str, Any] | Callable[[str], Any] = {}
     """The last result of each step by name, or a function that finds it."""
     has_secrets: bool = False
-    """What was recorded may contain masks, whether or not this process knows the secrets."""
+    """What was recorded may contain masks, whether or not this process has the secrets."""
     remedy: Remedy = lambda _path: run_again(())
 
 
@@ -122,7 +122,7 @@ def labels_first(labels: dict[str, Any], steps: Callable[[str], Any], offload: O
 def _open(value: Any, offload: Offload) -> Any:
     if type(value) is not dict or not value:
         return value
-    # Boundary events hold their payload once more, one level down.
+    # Boundary events repeat their payload one level down.
     data = value.get("data")
     if type(data) is dict and (inner := readable(data, offload.load)) is not data:
         value = {**value, "data": inner}
@@ -155,7 +155,7 @@ _FIRST_KEY = re.compile(r"[^.\[]*")
 
 
 def remedy_in(playbook: LoadedPlaybook, step: str) -> Remedy:
-    """Return the remedies for the values that a step sees: the program says which task writes a field."""
+    """Return the remedies for the values that a step sees: the program shows which task writes a field."""
 
     def remedy(path: str) -> str:
         namespace, _, rest = path.partition(".")

@@ -34,13 +34,13 @@ FIRST_TOKEN = 1
 """Number of the token that starts an execution."""
 
 MOVES_UNCUT = 8
-"""A decision is cut after a multiple of so many moves only."""
+"""A decision is cut only after a multiple of this many moves."""
 
 MOVES_MAX = 1_024
 """Moves of one decision."""
 
 IsSpent = Callable[[int], bool]
-"""Whether a decision that has made so many events must be cut."""
+"""Whether a decision with this many events must be cut."""
 
 _REQUEST = Event("ctx.patched", {})
 """A request, which writes to `ctx` before any run."""
@@ -307,7 +307,7 @@ class Settling:
         self.journal.emit("step.failed", data, number)
 
     def time_out(self, number: int) -> None:
-        """Fail a run that took longer than it may: everything open in it is cancelled."""
+        """Fail a run that exceeded its time limit: everything open in it is cancelled."""
         run = self._state.runs[number]
         data: dict[str, Any] = {
             "error": self._net.steps[run.step].limits.error(self._state, run),

@@ -1,7 +1,7 @@
 """The state of one execution: the fold of its log, and nothing else.
 
 `fold.apply` is the only writer. Mappings that templates see (`ctx`, `results`) are replaced and never changed in place,
-so that a running step holds on to what it was given (S57) at no cost. Two parts are not data of the log: `untested` and
+so that a running step retains what it was given (S57) at no cost. Two parts are not data of the log: `untested` and
 `ctx_size` are caches (dropping them changes no decision), and `touched` collects what the events of the current
 decision changed, from which its effects follow.
 """

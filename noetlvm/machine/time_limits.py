@@ -1,4 +1,4 @@
-"""How long a step run may take, as `lifecycle` of the step's policy says, and when that time is over.
+"""The time limits of a step run, from `lifecycle` of the step's policy, and when they expire.
 
 `timeout_s` counts from the first report of the run: waiting for a worker does not count. `deadline_s` counts from the
 start of the workflow and includes all waiting. Both follow from the log, so a limit means the same after a crash.
@@ -26,7 +26,7 @@ class TimeLimits(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> TimeLimits:
-        """Return the limits in a step's settings; what is absent or no positive number is no limit."""
+        """Return the limits in a step's settings; what is absent or not a positive number means no limit."""
         given = settings.get("lifecycle")
         if not isinstance(given, Mapping):
             return NO_LIMITS
@@ -56,7 +56,7 @@ def _is_duration(value: Any) -> bool:
 
 
 def next_due(net: LoadedPlaybook, state: State) -> float:
-    """Return when the next time limit of a run or of a wait for a child is over; infinite if there is none."""
+    """Return when the next time limit of a run or of a wait for a child expires; infinite if there is none."""
     due = min((due for _, due in _open(net, state)), default=inf) if net.has_time_limits else inf
     for run, iteration in state.children:
         child = state.runs[run].threads[iteration].child

@@ -77,7 +77,7 @@ class Children:
     def _too_many(self, parent: Active) -> Outcome:
         """Count a child; return the outcome of a task that starts more than one request may have (S62).
 
-        The store counts, so that neither a crash nor another server starts the count anew. It is read again after some
+        The store counts, so that neither a crash nor another server restarts the count. It is read again after some
         children only: reading it for each would take quadratic time.
         """
         root, limit = parent.state.trace, parent.playbook.limits.max_children

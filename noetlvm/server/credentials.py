@@ -92,7 +92,7 @@ def no_credentials(declared: tuple[KeychainEntry, ...]) -> Credentials:
 
 
 def resolver(options: tuple[str, ...]) -> Resolve:
-    """Return what gets the credentials that playbooks declare, as `--keychain` says."""
+    """Return what resolves the credentials that playbooks declare, with the sources of `--keychain`."""
     known = KnownSecrets()
 
     def resolve(declared: Any) -> Credentials:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import count, islice
 
 NewIds = Callable[[float, int], list[str]]
-"""Makes so many identifiers for things of that time."""
+"""Makes this many identifiers for things of that time."""
 
 _RANDOM_BYTES = 10
 
@@ -31,7 +31,7 @@ def child_id(key: str) -> str:
 
 
 def _uuid(head: str, noise: str) -> str:
-    """Put together a UUID of its first digits, version included, and random ones; two bits are the variant."""
+    """Make a UUID of its first digits, version included, and random ones; two bits are the variant."""
     return f"{head}{noise[:3]}-{_VARIANT[noise[3]]}{noise[4:7]}-{noise[7:19]}"
 
 

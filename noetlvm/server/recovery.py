@@ -28,7 +28,7 @@ def recovered(reader: StoreReader, execution_id: str, bundle: str, until: int | 
 
 
 def folded(reader: StoreReader, execution_id: str, until: int | None = None) -> State:
-    """Return the state that all events make, whatever a snapshot says."""
+    """Return the state that all events make, without a snapshot."""
     state = State()
     fold(reader, execution_id, state, until)
     state.touched = {}

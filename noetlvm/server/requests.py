@@ -1,4 +1,4 @@
-"""Requests that need more than a start: retries of failed executions (S56), and refusals, whose log says why (S61)."""
+"""Requests that need more than a start: retries of failed executions (S56), and refusals with their log (S61)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETRY_EVENTS_MAX = 250_000
 
 
 class RefusedRetryError(ValueError):
-    """An execution cannot be retried. The message says why, and what to do instead."""
+    """An execution cannot be retried. The message gives the reason, and what to do instead."""
 
 
 class PreparedRetry(NamedTuple):
@@ -83,7 +83,7 @@ NO_BUNDLE = ""
 
 
 class BadRequestError(ValueError):
-    """A request that is refused. `execution_id` is the execution whose log says why; empty: there is none."""
+    """A request that is refused. `execution_id` is the execution whose log has the reason; empty: there is none."""
 
     def __init__(self, message: str, execution_id: str = "") -> None:
         super().__init__(message)

@@ -6,7 +6,7 @@ durable, in one batch for all executions: events, row, commands for workers, req
 server is read again, and its inputs are decided again; its neighbours are not affected.
 
 Parents and children exchange requests (start, cancel, child_finished), which are rows of the same write: so they may
-live on different servers, and a crash in between loses nothing.
+be on different servers, and a crash in between loses nothing.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Server:
         if objection:
             raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
         request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
-        if not self._is_shared:  # a service remembers no endings: its store does
+        if not self._is_shared:  # a service holds no endings in memory: its store has them
             self._wanted.add(request.execution_id)
         self._create(bundle.program, bundle.program.main, request, start_key, done)
         return request.execution_id
@@ -329,7 +329,7 @@ class Server:
         return bool(self._waiting or self._conflicted)
 
     def can_wait(self) -> bool:
-        """Return whether all inputs that wait can do so for ever: decisions that were cut, and stored requests."""
+        """Return whether all inputs that wait may be left waiting: decisions that were cut, and stored requests."""
         return all(_is_stored(entry) for active in self._waiting for entry in active.inbox)
 
     @property
@@ -355,7 +355,7 @@ class Server:
                 active.acknowledged.append(entry.request)
             if entry.done is not None:
                 active.done.append((entry.done, accepted))
-            # A decision that was cut goes on after what waits behind it: controls and timers come first.
+            # A decision that was cut continues after what waits behind it: controls and timers come first.
             rest = list(map(WaitingInput, decision.rest))
             try:
                 self._perform(active)
@@ -659,7 +659,7 @@ def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None])
 
 
 def _is_stored(entry: WaitingInput) -> bool:
-    """Return whether an input is delivered again when the execution, or the parent that wants it, is resumed."""
+    """Return whether an input is delivered again when the execution, or the parent that needs it, is resumed."""
     given = entry.input
     return bool(entry.request) or type(given) is Continue or (type(given) is Start and bool(given.request.parent))
 

@@ -34,7 +34,7 @@ _EXPORTER, _ENDPOINTS = "OTEL_TRACES_EXPORTER", ("OTEL_EXPORTER_OTLP_ENDPOINT", 
 
 
 class TracingError(Exception):
-    """Traces are wanted and cannot be written. The message says what to install or set."""
+    """Traces are configured and cannot be written. The message names what to install or set."""
 
 
 class _OpenSpans:
@@ -142,7 +142,7 @@ class TraceWriter:
         id = step_run_id(row.execution_id, run)
         attributes = {"noetl.step": name, "noetl.step_run_id": id}
         self._end(row, f"step {name}", (id, row.execution_id), (start, one.timestamp), attributes, one.event)
-        # What a run that is over left open, such as tasks that it cancelled, never ends.
+        # What an ended run left open, such as tasks that it cancelled, never ends.
         spans.tasks = {key: time for key, time in spans.tasks.items() if key[0] != run}
         spans.attempts = {key: time for key, time in spans.attempts.items() if key[0] != run}
 
@@ -220,7 +220,7 @@ def _context(trace: str, identifier: str) -> SpanContext:
 
 
 def tracing_of(reader: LogReader) -> TraceWriter | None:
-    """Return what writes traces as the environment says; None: they are off. Raises TracingError."""
+    """Return the trace writer that the environment configures; None: traces are off. Raises TracingError."""
     names = os.environ.get(_EXPORTER, "otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none").strip().lower()
     if names in ("", "none") or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None

@@ -32,7 +32,7 @@ HEADERS_SECONDS_MAX = 15.0
 HEADERS_BYTES_MAX = 64 * 1024
 REQUESTS_PER_SECOND = 200.0
 BURST_REQUESTS = 1_000
-"""What one token may send: a burst, and then so many a second. Workers have one connection and are not counted."""
+"""What one token may send: a burst, and a rate per second. Workers have one connection and are not counted."""
 WORKER_PATH = "/api/v1/worker/"
 CALLERS_MAX = 10_000
 """Callers whose rate is in memory; the least recent is evicted first."""
@@ -41,7 +41,7 @@ CHECKED_SECONDS = 2.0
 
 
 class Caller(NamedTuple):
-    """The sender of a request, as its token says."""
+    """The sender of a request, from its token."""
 
     token: str
     allowed: frozenset[str]

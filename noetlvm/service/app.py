@@ -72,7 +72,7 @@ def service_app(driver: Driver) -> FastAPI:
     app.add_middleware(UnexpectedErrors)
     answer_with_problems(app)
     for router in (
-        executions_router,  # a request looks through all routes before its own
+        executions_router,  # a request tests all routes before its own
         playbooks_router,
         pictures_router,
         tokens_router,

@@ -37,14 +37,14 @@ LEASE_SECONDS = 15.0
 RECONNECT_SECONDS = 2.0
 """How often to try again to connect what carries wake-ups."""
 POLL_SECONDS = 1.0
-"""How often to look for rows that no wake-up announced."""
+"""Seconds between polls for rows that no wake-up announced."""
 
 IDLE_SECONDS = 60.0
 """How long an execution stays in memory after its last input; what comes then reads it again."""
 ASIDE_EXECUTIONS = 2
-"""A write of so many executions is performed in a thread: others may send something meanwhile."""
+"""A write of at least this many executions is performed in a thread: others may send something meanwhile."""
 ENDINGS_CACHED = 32
-"""Executions that ended last, whose ending is in memory: who waited for one reads it at once."""
+"""Executions that ended last, whose ending is in memory: a client that waited for one reads it immediately."""
 UNIT_COMMANDS = 1_000
 """Commands of local units that a worker claims at once, whatever its slots: they wait for them there."""
 
@@ -73,7 +73,7 @@ class Driver:
         write_aside: WriteAside | None = None,
         aside_executions: int = ASIDE_EXECUTIONS,
     ) -> None:
-        """`write_aside` performs writes of so many executions; the event loop waits for others."""
+        """`write_aside` performs large writes; the event loop waits for the others."""
         self.store = store
         self.results = results
         self.hub = Hub()
@@ -149,7 +149,7 @@ class Driver:
                 _LOG.error("the store failed: %s", error)
                 next_poll = loop.time() + self._poll_seconds
             if self._has_work() and not self.failure:
-                # One pass of the event loop answers nobody: a request takes many.
+                # One pass of the event loop completes no request: a request takes many.
                 await asyncio.sleep(REST_SECONDS if self._is_spent() else 0)
                 continue
             # A timer that sets the event costs less than `wait_for`, which makes a task for each wait.
@@ -421,7 +421,7 @@ class Driver:
                     self._grant(worker, active, work, to_data(work))
 
     def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
-        """Store results that reports of these executions refer to, where their playbooks want them."""
+        """Store results that reports of these executions refer to, in the stores that their playbooks name."""
         for execution_id in execution_ids:
             with contextlib.suppress(NotFoundError, UnresolvedError):  # its report is refused
                 active = self.server.activate(execution_id)
@@ -441,7 +441,7 @@ class Driver:
             done(accepted=False)
 
     def _redacted(self, execution_id: str, events: list[Event]) -> list[Event]:
-        """Redact the secrets that this server knows, in case that a worker does not know them."""
+        """Redact the secrets that this server has, in case a worker does not have them."""
         active = self.server.active.get(execution_id)
         redact = active.credentials.redact if active is not None else None
         return events if redact is None else [event._replace(data=redact(event.data)) for event in events]

@@ -71,7 +71,7 @@ async def start_execution(request: Request, wanted: StartRequest, idempotency_ke
         id = await driver.start(bundle, wanted.payload, wanted.ctx, idempotency_key or "")
     except BadRequestError as error:
         raise ProblemError(422, str(error)) from None
-    # Its text, and not the model: the framework would check that once more.
+    # Its text, and not the model: the framework would validate that again.
     return Response(Started(execution_id=id).model_dump_json(), 201, media_type="application/json")
 
 

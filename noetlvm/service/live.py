@@ -14,7 +14,7 @@ from noetlvm.service.driver import Driver
 from noetlvm.store.interface import Execution, StoreError
 
 POLL_SECONDS = 1.0
-"""How often to look for events that another server wrote."""
+"""Seconds between polls for events that another server wrote."""
 PAGE = 500
 
 
@@ -22,7 +22,7 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
     """Yield the events of an execution after a number, as they come, until it has ended."""
     news = asyncio.Event()
     latest: Execution | None = None
-    """Its row, if this server has written it since the last look."""
+    """Its row, if this server has written it since the last poll."""
 
     def listen(written: Execution, _recorded: Sequence[Recorded]) -> None:
         nonlocal latest
@@ -36,7 +36,7 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
             news.clear()
             row, latest = latest, None
             try:
-                # The row first: if it says that the execution has ended, all its events are there.
+                # The row first: if the execution has ended in it, all its events are there.
                 row = row or await run_in_threadpool(driver.store.execution, execution_id)
                 if row is None:
                     return

@@ -54,7 +54,7 @@ class RegisteredPlaybook(BaseModel):
 
 
 class Registration(RegisteredPlaybook):
-    """What became of a playbook that was sent."""
+    """The result of registering a playbook."""
 
     diagnostics: list[Diagnostic] = Field([], description="Warnings and notes of the linter.")
 

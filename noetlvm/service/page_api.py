@@ -32,7 +32,7 @@ _HEADERS = {
 
 @page_router.get("/")
 def get_page() -> Response:
-    """Return the page; it gets a token from the person or from the fragment of its address."""
+    """Return the page; it gets a token from the user or from the fragment of its address."""
     return Response(_asset("page.html"), media_type="text/html", headers=_HEADERS)
 
 

@@ -80,7 +80,7 @@ def problem_response(status: int, detail: str, headers: Mapping[str, str] | None
 
 
 def answer_with_problems(app: FastAPI) -> None:
-    """Turn every error of an application into a problem document. Unexpected ones say nothing of the inside."""
+    """Turn every error of an application into a problem document. Unexpected ones reveal no internals."""
 
     @app.exception_handler(ProblemError)
     async def on_problem(_request: Request, error: ProblemError) -> JSONResponse:
@@ -110,7 +110,7 @@ def _worded(found: Mapping[str, Any]) -> str:
 
 
 class UnexpectedErrors:
-    """ASGI middleware: an error that no handler knows is logged under an identifier, which is all that the answer says.
+    """ASGI middleware: an unexpected error is logged under an identifier, which is all that the answer contains.
 
     A request that is cancelled because the server stops gets an answer too: the client may send it again elsewhere.
     """
@@ -141,5 +141,5 @@ class UnexpectedErrors:
             _LOG.error("%s %s failed as %s", scope["method"], scope["path"], instance, exc_info=error)
             if has_answer:
                 raise  # the connection ends in the middle of the answer
-            detail = "the server failed; its log says why, under the identifier that `instance` names"
+            detail = "the server failed; its log has the reason, under the identifier that `instance` names"
             await problem_response(500, detail, instance=instance)(scope, receive, send)

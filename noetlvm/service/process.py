@@ -46,7 +46,7 @@ def open_store(name: str) -> tuple[Store, ResultStore]:
 
         store = PostgresStore(name)
         return store, PostgresResults(store.database)
-    raise CommandError(f"`{name}` is no store: give sqlite:FILE or postgresql://USER@HOST/DATABASE")
+    raise CommandError(f"`{name}` is not a store: give sqlite:FILE or postgresql://USER@HOST/DATABASE")
 
 
 def open_tokens(name: str) -> TokenStore:
@@ -80,7 +80,7 @@ def _opened_results(name: str) -> tuple[StoreName, ResultStore]:
         from noetlvm.results.nats_object import NatsObjectResults
 
         return StoreName("nats_object", bucket), NatsObjectResults(address, bucket)
-    raise CommandError(f"`{name}` is no store of results: give files:FOLDER or nats://HOST:PORT/BUCKET")
+    raise CommandError(f"`{name}` is not a result store: give files:FOLDER or nats://HOST:PORT/BUCKET")
 
 
 async def connect_wake_ups(store_name: str, wake: str | None) -> WakeUps:
@@ -102,7 +102,7 @@ def address_of(listen: str) -> tuple[str, int]:
     """Return host and port of HOST:PORT."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit() or int(port) > _PORT_MAX:
-        raise CommandError(f"`{listen}` is no address: give HOST:PORT, such as 127.0.0.1:8080")
+        raise CommandError(f"`{listen}` is not an address: give HOST:PORT, such as 127.0.0.1:8080")
     return host.strip("[]"), int(port)
 
 
@@ -139,7 +139,7 @@ def serve(
     from noetlvm.service.server_link import MESSAGE_BYTES_MAX
 
     class Process(uvicorn.Server):
-        """Says when it accepts connections, and ends in good order by a signal instead of dying of it."""
+        """Reports when it accepts connections, and stops gracefully on a signal."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)

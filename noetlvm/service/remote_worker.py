@@ -27,7 +27,7 @@ from noetlvm.tools.call import Tools, UnavailableTools
 from noetlvm.worker.pipeline_run import Clock, Done, PipelinePorts, PipelineRun, Slots, SystemClock
 
 LEASE_SECONDS = 15.0
-"""Until the server says how long a lease is."""
+"""Until the server has sent the length of a lease."""
 HEARTBEATS_A_LEASE = 3
 MARGIN = 0.15
 """Work stops before its lease ends, by this share of it."""
@@ -63,7 +63,7 @@ class RemoteWorker:
     ) -> None:
         """`jitter` gives numbers below 1 that spread the reconnection of many workers.
 
-        `missing` says what is not installed here of what tool kinds need: a pipeline with such a task fails before its
+        `missing` lists what is not installed here of what tool kinds need: a pipeline with such a task fails before its
         first one. `records_inputs`: the log says what tools were given.
         """
         self.id = id
@@ -144,7 +144,7 @@ class RemoteWorker:
 
     @property
     def _is_abandoned(self) -> bool:
-        """Whether there is nothing to wait for: no server has answered for so long that every lease is over."""
+        """Whether there is nothing to wait for: no server has answered for so long that every lease has expired."""
         return self._is_draining and self._clock.monotonic() - self._contact > self._lease_seconds
 
     @property
@@ -157,7 +157,7 @@ class RemoteWorker:
             await exchange.send(encode({"worker": self.id, "pools": list(self._pools), "slots": self._slots}))
             for report in list(self._reports):
                 if report["number"] <= self._handed_over:
-                    # It may be in the log or not: the log knows, and the next worker continues from there.
+                    # It may be in the log or not: the next worker continues from the log.
                     self.give_up(_part(report), report["lease"])
             self._beats.clear()
             self._news.set()
@@ -252,7 +252,7 @@ class RemoteWorker:
         known = self._runs.get(part)
         if known is not None and known.work.lease >= work.lease:
             return  # the message came twice
-        if known is not None:  # its lease is lost, and nothing it waits for need come: it would hold its slot for ever
+        if known is not None:  # its lease is lost, and what it waits for may never come: it would hold its slot forever
             known.stop(now=True)
         playbook = self._bundle(work.bundle).program.playbooks[work.path]
         credentials = self._credentials(secrets)

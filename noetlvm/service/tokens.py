@@ -25,7 +25,7 @@ SCOPES: dict[str, frozenset[str]] = {
 
 
 class TokenError(ValueError):
-    """A scope or a token is unknown. The message says what exists."""
+    """A scope or a token is unknown. The message lists those that exist."""
 
 
 class CreatedToken(NamedTuple):

@@ -133,7 +133,7 @@ async def exchange_messages(
     try:
         hello = Hello.model_validate(_decoded(await socket.receive_bytes()))
     except (ValueError, KeyError, WebSocketDisconnect):
-        await _close(socket, MALFORMED, "the first message says who the worker is")
+        await _close(socket, MALFORMED, "the first message must identify the worker")
         return
     worker = ConnectedWorker(hello.worker, hello.pools, hello.slots, news.set)
     sender = asyncio.create_task(_send(socket, worker, news))
@@ -185,7 +185,7 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
     reports = [(report, [reported_event(fields) for fields in report.events]) for report in message.reports]
     worker.is_silent = False
     if message.results:
-        # Large ones come before the reports that refer to them, with nothing that says whose they are.
+        # Large ones come before the reports that refer to them, without the execution that they belong to.
         own = {report.execution_id for report in message.reports} or {part[0] for part in worker.held}
         driver.put_results(message.results, own)
     if message.slots is not None:

@@ -99,7 +99,7 @@ _SUMS_CACHED = 10_000
 
 
 def checksums_wanted() -> bool:
-    """Return whether chunks get checksums: yes, unless the environment says `off`. Raises StoreError."""
+    """Return whether chunks get checksums: yes, unless the environment sets `off`. Raises StoreError."""
     given = os.environ.get(CHECKSUMS_VARIABLE) or "on"
     if given not in ("on", "off"):
         raise StoreError(f"{CHECKSUMS_VARIABLE} is `{given}`; give on or off")
@@ -128,7 +128,7 @@ class LastSums:
         self._sums: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def of(self, execution_id: str, known_seq: int) -> int | None:
-        """Return the checksum that the chunk after an event continues; None: the store knows."""
+        """Return the checksum that the chunk after an event continues; None: it must be read from the store."""
         if not known_seq:
             return first_sum(execution_id)
         seq, known = self._sums.get(execution_id, (0, 0))
@@ -151,7 +151,7 @@ _EVENT_TYPES = [str, dict, int, str, int, str, int]
 
 
 class ChunkError(Exception):
-    """A chunk is not what was written. The message says why."""
+    """A chunk is not what was written. The message gives the reason."""
 
 
 def checked(row: Sequence[Any], sum_before: int | None) -> list[Recorded]:

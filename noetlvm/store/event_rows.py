@@ -42,7 +42,7 @@ class _Run(NamedTuple):
 def chunks_of_event_rows(execution_id: str, seq: int, rows: Iterable[Sequence[Any]]) -> Iterator[ChunkRow]:
     """Yield the chunks of an execution's rows, which begin with the event's number.
 
-    `seq` is the last event that the execution knows: what comes after it is in chunks of its own.
+    `seq` is the last event that the execution's row counts: what comes after it is in chunks of its own.
     """
     last: int | None = first_sum(execution_id)
     for has_sums, sound, damaged in _runs(execution_id, seq, rows):

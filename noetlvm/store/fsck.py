@@ -1,4 +1,4 @@
-"""Finds what is damaged in the database of a store, and says which statements repair it. Only reads.
+"""Finds what is damaged in the database of a store, and the statements that repair it. Only reads.
 
 Repaired is what follows from the rest: indexes, snapshots, the table of references, counters, leftovers of executions
 that do not exist, and what a row repeats of its log. An event that is missing or damaged is not: nothing else holds it.
@@ -29,7 +29,7 @@ class Damage(NamedTuple):
 
     what: str
     remedy: str
-    """What a repair does; without statements, what a person can do."""
+    """What a repair does; without statements, what the user can do."""
     repair: tuple[Statement, ...] = ()
 
 
@@ -89,7 +89,7 @@ _SAID: dict[str, Callable[[dict[str, Any], float], dict[str, Any]]] = {
     "execution.resumed": lambda _data, _at: {"status": "running"},
     "playbook.processed": lambda data, at: {"status": data["status"], "ended": at},
 }
-"""What each event says of the row."""
+"""The columns of the row that each event determines."""
 
 
 def damage_in(tables: CheckedTables) -> Iterator[Damage]:
@@ -214,7 +214,7 @@ def _of_chunk(chunk: _CheckedChunk, row: _Row) -> Iterator[Damage]:
 
 
 def _of_row(key: int, row: _Row, said: dict[str, Any]) -> Iterator[Damage]:
-    """Yield what the row of an execution says and its log does not."""
+    """Yield where the row of an execution differs from its log."""
     for name, logged in said.items():
         if row.columns[name] != logged:
             what = f"the row of {row.execution_id} has the {name} {row.columns[name]!r}, and its log {logged!r}"
@@ -232,7 +232,7 @@ def _unlisted(tables: CheckedTables, key: int, row: _Row, data: bytes, listed: s
 
 
 def _beyond(tables: CheckedTables, key: int, row: _Row, beyond: Sequence[_CheckedChunk]) -> Damage:
-    """Return what to do about events after the last one that the row knows."""
+    """Return the repair for events after the last one that the row counts."""
     first, last = max(beyond[0].first, row.seq + 1), beyond[-1].last
     what = f"{span(first, last)} of {row.execution_id} comes after the last event of its row, {row.seq}"
     if all(chunk.is_sound for chunk in beyond):

@@ -26,14 +26,14 @@ process dies, decisions since the last write are made again, and no tool with an
 and readers see only what is written."""
 
 Action: TypeAlias = Literal["cancel", "pause", "resume"]
-"""What a person may request of an execution."""
+"""The control requests."""
 
 PAGE_ROWS = 100
-"""Rows of a page, unless the caller says otherwise."""
+"""Default number of rows of a page."""
 
 
 class StoreError(Exception):
-    """The store cannot do this. The message says why, and what to do. Nothing was written; a retry is allowed."""
+    """The store cannot do this. The message gives reason and remedy. Nothing was written; a retry is allowed."""
 
 
 class LockedError(StoreError):
@@ -41,7 +41,7 @@ class LockedError(StoreError):
 
 
 class DamagedError(StoreError):
-    """A row does not hold what was written to it, or is missing. The message says which."""
+    """A row does not hold what was written to it, or is missing. The message names it."""
 
 
 class Execution(NamedTuple):
@@ -113,7 +113,7 @@ class QueuedCommand(NamedTuple):
 
 
 class ExecutionRequest(NamedTuple):
-    """An input for an execution from outside of it: from a person, its parent or its child. Waits until acknowledged.
+    """An input for an execution from outside of it: from a user, its parent or its child. Waits until acknowledged.
 
     The execution need not exist yet: a parent starts its child by a request.
     """
@@ -193,7 +193,7 @@ class Log(LogReader, Protocol):
 
 
 class Dispatch(Protocol):
-    """Commands and who holds them. Each call is a transaction of its own."""
+    """Commands and their holders. Each call is a transaction of its own."""
 
     def claim(self, worker: str, pools: Iterable[str], until: float, limit: int, now: float) -> list[QueuedCommand]:
         """Assign unclaimed commands of these pools whose time has come, the oldest first, until a time."""
@@ -283,7 +283,7 @@ class Executions(ExecutionsReader, Protocol):
     """Rows of executions, requests to them, and start keys."""
 
     def request(self, execution_id: str, action: Action) -> None:
-        """Send a person's request. Raises StoreError if there is no such execution, or it has ended."""
+        """Send a control request. Raises StoreError if there is no such execution, or it has ended."""
 
     def delete(self, execution_ids: Iterable[str]) -> int:
         """Remove executions with everything that belongs to them; return how many there were."""

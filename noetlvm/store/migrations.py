@@ -143,7 +143,7 @@ def schema_version(connection: sqlite3.Connection, path: Path) -> int:
 def require_known(version: int, path: Path, known: int = len(MIGRATIONS)) -> None:
     """Raise StoreError for a database that a later noetlvm has written."""
     if version > known:
-        raise StoreError(f"a later noetlvm wrote {path} (schema {version}, this one knows {known}); update noetlvm")
+        raise StoreError(f"a later noetlvm wrote {path} (schema {version}, this one has {known}); update noetlvm")
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:

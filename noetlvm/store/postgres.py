@@ -317,7 +317,7 @@ class PostgresStore:
         return self._transact(delete)
 
     def damage(self) -> list[Damage]:
-        """Return everything that is damaged in the database, as of one moment; servers go on meanwhile."""
+        """Return everything that is damaged in the database, in one snapshot; servers continue meanwhile."""
 
         def check(connection: Connection) -> list[Damage]:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")

@@ -124,7 +124,7 @@ def migrate(connection: Connection, schema: str, migrations: Sequence[Migration]
         taken = row[0] if row else 0
         if taken > len(migrations):
             raise StoreError(
-                f"a later noetlvm wrote the database (schema {taken}, this one knows {len(migrations)}); update noetlvm"
+                f"a later noetlvm wrote the database (schema {taken}, this one has {len(migrations)}); update noetlvm"
             )
         for version, statements in enumerate(migrations[taken:], taken + 1):
             for statement in statements:
@@ -142,7 +142,7 @@ def period_of(started: float) -> int:
 
 
 def end_of_period(period: int) -> float:
-    """Return the time at which a period is over."""
+    """Return the time at which a period ends."""
     year, month = divmod(period, 100)
     return datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp()
 

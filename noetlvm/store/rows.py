@@ -51,7 +51,7 @@ def _encoded(append: Append) -> EncodedAppend:
     execution, known_seq, events, opened, closed, acknowledged, sent, snapshot, start_key = append
     if execution.seq != known_seq + len(events):
         raise ValueError(
-            f"{execution.execution_id}: the row says event {execution.seq}, "
+            f"{execution.execution_id}: the row has event {execution.seq}, "
             f"but {len(events)} events after {known_seq} were given"
         )
     if not execution.seq:
@@ -86,7 +86,7 @@ def read_bundle(where: str, bundle: str, found: Sequence[Sequence[Any]]) -> byte
         return None
     data = found[0][0]
     if not isinstance(data, bytes):
-        raise DamagedError(f"{where}: the bundle {bundle} is damaged: its data are no bytes; {REMEDY}")
+        raise DamagedError(f"{where}: the bundle {bundle} is damaged: its data is not binary; {REMEDY}")
     return data
 
 

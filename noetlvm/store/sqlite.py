@@ -500,7 +500,7 @@ class SqliteStore(_TokenRows, SqliteReader):
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """Return what the work returns, all of it durable; if it raises, nothing of it stays.
 
-        It takes a function and is no context manager: those cost more than the statements of a small write.
+        It takes a function and is not a context manager: those cost more than the statements of a small write.
         """
         connection = self._connection
         with self._writing:
@@ -568,7 +568,7 @@ class _CheckedSqlite:
         for (problem,) in self._connection.execute("PRAGMA integrity_check").fetchall():
             if any(known in problem for known in _INDEX_PROBLEMS):
                 yield Damage(
-                    f"an index differs from its table: {problem}", "the indexes are built anew", (("REINDEX", ()),)
+                    f"an index differs from its table: {problem}", "the indexes are rebuilt", (("REINDEX", ()),)
                 )
             elif problem != "ok":
                 yield Damage(f"SQLite finds: {problem}", "restore a backup")

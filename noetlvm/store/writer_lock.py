@@ -23,7 +23,7 @@ PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 """Databases hold payloads and results: only their owner may read them."""
 
 _PATIENCE_SECONDS = 5.0
-"""How long to wait for a lock whose holder is dead. It lives on in a child that the holder had just forked, until that
+"""How long to wait for a lock whose holder is dead. It survives in a child that the holder had just forked, until that
 starts its own program."""
 _POLL_SECONDS = 0.01
 
@@ -83,7 +83,7 @@ class WriterLock:
         self._path = database.resolve()
         self._name = str(self._path)
         self._holder = Path(f"{self._path}.lock")
-        """Says who has the lock, for the error message."""
+        """Names the holder of the lock, for the error message."""
         self._inode, descriptor = self._opened()
         give_up = time.monotonic() + _PATIENCE_SECONDS
         while not self._is_taken(descriptor):

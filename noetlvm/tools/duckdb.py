@@ -117,7 +117,7 @@ def _connect(call: ToolCall) -> DuckDBPyConnection:
 
 
 def _execute(connection: DuckDBPyConnection, text: str, call: ToolCall, attached: list[str]) -> Outcome:
-    """Run the statements, each a transaction of its own unless they say `BEGIN`."""
+    """Run the statements, each a transaction of its own unless they use `BEGIN`."""
     for sql in attached:
         connection.execute(sql)
     statements = connection.extract_statements(text)
@@ -191,7 +191,7 @@ def _attachments(call: ToolCall) -> list[str]:
             kind = str(options.get("type") or named.scheme or _type_of(entry)).lower()
             attach = _ATTACH.get(kind)
             if attach is None:
-                raise ShapeError(f"`{kind}` is no known type; give `type`: {', '.join(_ATTACH)}")
+                raise ShapeError(f"`{kind}` is not a known type; give `type`: {', '.join(_ATTACH)}")
             found += attach(alias, entry, named._replace(scope=str(options.get("scope") or named.scope)))
         except KeyError:
             raise InputError(f"`attach.{alias}`: the keychain has no entry `{named.entry}`") from None

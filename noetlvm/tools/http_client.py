@@ -52,11 +52,11 @@ _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-reques
 
 
 class _AddressError(ValueError):
-    """A text that is no address of HTTP."""
+    """The text is not an HTTP address."""
 
 
 async def send_request(call: ToolCall, resources: Resources) -> Outcome:
-    """Send the request, and again after a retryable error as often as `retries` says."""
+    """Send the request, and again after a retryable error up to `retries` times."""
     retries = call.spec["retries"] or 0
     if not 0 <= retries <= _RETRIES_MAX:
         raise InputError(f"`spec.retries` is {retries}; give 0 to {_RETRIES_MAX}")
@@ -122,7 +122,7 @@ def _checked_url(text: str) -> URL:
     except ValueError as problem:
         raise _AddressError(f"{text!r}: {problem}") from None
     if url.scheme not in ("http", "https") or not url.host or not url.host.isprintable():
-        raise _AddressError(f"{text!r} is no http or https address")
+        raise _AddressError(f"{text!r} is not an http or https address")
     return url
 
 
@@ -236,7 +236,7 @@ async def _decoded_body(response: HttpResponse) -> bytes:
             if raw:
                 await asyncio.sleep(0)
     except zlib.error as problem:
-        raise ResponseError(f"the response's body is not what its Content-Encoding says: {problem}") from None
+        raise ResponseError(f"the response's body does not match its Content-Encoding: {problem}") from None
     if decoder.is_cut:
         raise ResponseError("the response's body ends in the middle of its content coding")
     return bytes(body)
@@ -282,7 +282,7 @@ class _Decoder:
         return self._stream is not None and not self._stream.eof
 
     def decompress(self, data: bytes, most: int) -> tuple[bytes, bytes]:
-        """Return up to so many bytes of the body, and the data that is left for the next call."""
+        """Return up to this many bytes of the body, and the data that is left for the next call."""
         if self._stream is None:
             self._stream = self._begin(data[0])
         elif self._stream.eof:
@@ -317,7 +317,7 @@ def _is_retryable(status: int) -> bool:
 
 
 def _parsed(content_type: str, body: bytes) -> tuple[Any, bool]:
-    """Return the body as data, and whether it is not what its content type says. Raises ResponseTooLargeError."""
+    """Return the body as data, and whether it does not match its content type. Raises ResponseTooLargeError."""
     if not body:
         return None, False
     media_type, charset = _content(content_type)

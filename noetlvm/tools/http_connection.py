@@ -60,7 +60,7 @@ class HttpRequest(NamedTuple):
     method: str
     url: URL
     headers: dict[str, str]
-    """Without those that say how the message is framed."""
+    """Without those that define how the message is framed."""
     body: bytes | None = None
     verify_tls: bool = True
 
@@ -242,7 +242,7 @@ def _message(request: HttpRequest, proxy: URL | None) -> bytes:
 
 
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
-"""Headers that only who writes the message can give."""
+"""Headers that only the client itself may set."""
 
 
 def _lines(lines: list[str]) -> bytes:

@@ -99,7 +99,7 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
     "at least one": lambda count: count >= 1,
     "at most one": lambda count: count <= 1,
 }
-"""By the rule of a choice: whether so many of its inputs may be given."""
+"""By the rule of a choice: whether this many of its inputs may be given."""
 
 
 def _set_settings(kind: ToolKind, spec: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ def plain(value: Any) -> Any:
     convert = next((_CONVERSIONS[base.__name__] for base in type(value).__mro__ if base.__name__ in _CONVERSIONS), None)
     if convert is None:
         name = value.name if isinstance(value, Undefined) else ""
-        raise TypeError(f"`{name}` is undefined" if name else f"a `{type(value).__name__}` is no plain data")
+        raise TypeError(f"`{name}` is undefined" if name else f"a `{type(value).__name__}` is not plain data")
     return convert(value)
 
 

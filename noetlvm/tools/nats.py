@@ -83,7 +83,7 @@ data: { user: "{{ workload.user }}" }
 
 _CONNECT_SECONDS = 5
 _MESSAGE_ID = "Nats-Msg-Id"
-"""JetStream stores a message once for each value of this header, for two minutes or as the stream says."""
+"""JetStream stores a message once for each value of this header, for two minutes or as the stream is configured."""
 
 
 async def run(call: ToolCall, resources: Resources) -> Outcome:
@@ -103,7 +103,7 @@ async def run(call: ToolCall, resources: Resources) -> Outcome:
     except MaxPayloadError as problem:
         return error("nats", f"the message is larger than the server accepts: {problem}")
     except NoRespondersError:
-        return error("nats", f"nobody answers on `{call.inputs['subject']}`", retryable=True)
+        return error("nats", f"there is no responder on `{call.inputs['subject']}`", retryable=True)
     except NatsTimeoutError:
         return error("timeout", "the server did not answer in time", retryable=True)
     except (Error, OSError) as problem:
@@ -144,7 +144,7 @@ async def _connected(parts: dict[str, Any]) -> Client:
         tls=_tls(parts),
         connect_timeout=_CONNECT_SECONDS,
         allow_reconnect=False,
-        max_reconnect_attempts=1,  # 0 would mean: for ever
+        max_reconnect_attempts=1,  # 0 would mean: forever
         reconnect_time_wait=0.1,
         error_cb=ignore,
     )
@@ -188,7 +188,7 @@ def _bytes(call: ToolCall) -> bytes:
         try:
             return b64decode(data, validate=True)
         except ValueError:
-            raise InputError("`data` is no base64") from None
+            raise InputError("`data` is not base64") from None
     import json
 
     try:
@@ -198,7 +198,7 @@ def _bytes(call: ToolCall) -> bytes:
 
 
 def _read(data: bytes | None, call: ToolCall, *, parse: bool = True) -> Any:
-    """Return bytes as data: JSON parsed, other text as it is, what is no text as base64."""
+    """Return bytes as data: JSON parsed, other text as it is, what is not text as base64."""
     from base64 import b64encode
 
     raw = data or b""

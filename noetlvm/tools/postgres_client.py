@@ -387,7 +387,7 @@ async def _is_discarded(connection: AsyncConnection) -> bool:
         is_good = True
         while (result := pgconn.get_result()) is not None:
             is_good = is_good and result.status == ExecStatus.COMMAND_OK
-        pgconn.consume_input()  # a server that goes away says so after its last answer
+        pgconn.consume_input()  # a server that closes the connection sends that after its last answer
     except psycopg.Error:
         return False
     return is_good and pgconn.status == ConnStatus.OK

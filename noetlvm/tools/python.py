@@ -123,7 +123,7 @@ def _context(code: str, call: ToolCall) -> dict[str, Any]:
     for name, value in call.context().items():
         try:
             found[name] = plain(_defined(value))
-        except TypeError:  # undefined values and functions of the template language are no data
+        except TypeError:  # undefined values and functions of the template language are not data
             continue
     if size_of(found) > TOOL_OUTPUT_BYTES_MAX:
         raise InputError("`context` is too large for the code; pass what it needs in `args`")

@@ -512,7 +512,7 @@ def imported(libs: dict[str, str]) -> dict[str, Any]:
 
 
 def plain(value: Any, place: str) -> Any:
-    """Return the value as plain data. Raises TypeError or ValueError that say where in it something else is."""
+    """Return the value as plain data. Raises TypeError or ValueError with the position of what is not."""
     if isinstance(value, int) and abs(value) >= NUMBER_MAX:
         raise ValueError(f"`{place}` has too many digits; give it as text")
     if value is None or isinstance(value, bool | int | float | str):
@@ -521,7 +521,7 @@ def plain(value: Any, place: str) -> Any:
         return [plain(item, f"{place}[{index}]") for index, item in enumerate(value)]
     if not isinstance(value, dict):
         name = type(value).__name__
-        raise TypeError(f"`{place}` is a `{name}`, which is no plain data; return text, numbers, lists or mappings")
+        raise TypeError(f"`{place}` is a `{name}`, which is not plain data; return text, numbers, lists or mappings")
     for key in value:
         if not isinstance(key, str):
             raise TypeError(f"`{place}` has the key {key!r}; keys must be text")
@@ -579,7 +579,7 @@ class Sandbox:
         self.missing = missing(has_namespace, self.version, self.filters)
 
     def enter(self, memory_mb: int) -> None:
-        """Give up for good what a task does not need."""
+        """Drop, irrevocably, the rights that a task does not need."""
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if self._rules >= 0 and LIBC.syscall(LANDLOCK_RESTRICT, self._rules, 0) != 0:
             raise OSError(ctypes.get_errno(), "Landlock refuses")

@@ -58,7 +58,7 @@ def statement_text(command: str | list[Any]) -> str:
     texts = [command] if isinstance(command, str) else command
     for at, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"`command[{at}]` must be a text")
+            raise InputError(f"`command[{at}]` must be text")
     statements = [text.strip().rstrip(";") for text in texts if text.strip().rstrip(";")]
     if not statements:
         raise InputError("`command` has no statement")

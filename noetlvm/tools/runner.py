@@ -68,7 +68,7 @@ def _ready(kind: ToolKind, call: ToolCall) -> ToolCall:
 
 
 def missing_packages(kinds: Iterable[str]) -> list[str]:
-    """Return what is not installed of what tool kinds need, in sentences that say what to do."""
+    """Return what is not installed of what tool kinds need, in sentences with the remedy."""
     from importlib.util import find_spec
 
     found = [kind for name in sorted(kinds) if (kind := find_kind(name)) is not None and kind.package]

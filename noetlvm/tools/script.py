@@ -37,7 +37,7 @@ def read_script(script: Any) -> ScriptSource:
     if isinstance(script, str):
         return ScriptSource("text", script)
     if not isinstance(script, Mapping) or not isinstance(script.get("uri"), str):
-        raise InputError("`script` must be a text or a mapping with `uri`")
+        raise InputError("`script` must be text or a mapping with `uri`")
     uri, source = script["uri"], script.get("source") or {}
     source = {"type": source} if isinstance(source, str) else source
     if not isinstance(source, Mapping):
@@ -89,7 +89,7 @@ async def _http_text(where: ScriptSource, call: ToolCall, resources: Resources) 
         raise InputError(f"`script`: {outcome['error']['message']}")
     text = outcome["result"]["data"]
     if not isinstance(text, str):
-        raise InputError(f"`script`: {where.address} is no text")
+        raise InputError(f"`script`: {where.address} is not text")
     if len(text.encode()) > SCRIPT_BYTES_MAX:
         raise InputError(f"`script`: {where.address} is larger than {SCRIPT_BYTES_MAX} bytes")
     return text

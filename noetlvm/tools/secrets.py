@@ -18,10 +18,10 @@ kind: secrets
 provider: file
 secret: tenants/acme/token
 """,
-    result="the secret's value; it counts as a secret wherever it goes",
+    result="the secret's value; it is redacted like any other secret",
     inputs=(
         # Not `name`: that is the task's label (S5).
-        Input("secret", ("string",), "Name or path of the secret, as its provider knows it.", required=True),
+        Input("secret", ("string",), "Name or path of the secret in its provider.", required=True),
         Input(
             "provider",
             ("string",),

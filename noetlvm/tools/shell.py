@@ -124,7 +124,7 @@ def _script(commands: str | list[Any]) -> str:
     texts = [commands] if isinstance(commands, str) else commands
     for at, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"`cmds[{at}]` must be a text")
+            raise InputError(f"`cmds[{at}]` must be text")
     if not any(text.strip() for text in texts):
         raise InputError("`cmds` is empty; give at least one command")
     return "\n".join(texts)

@@ -49,7 +49,7 @@ class Clock(Protocol):
         """Return when that time has passed."""
 
     def rest(self, waiting: int) -> None:
-        """Called when only so many tasks of the event loop are left, sleeping ones included."""
+        """Called when only this many tasks of the event loop are left, sleeping ones included."""
 
 
 class SystemClock:
@@ -164,7 +164,7 @@ class PipelinePorts(Record):
     ended: Callable[[PipelineRun], None]
     """Called when a pipeline that had to wait for something has ended here."""
     records_inputs: bool = False
-    """Events of calls carry what the tool is given, for people to read and for replays to compare."""
+    """Events of calls contain the tool's inputs, which people read and replays compare."""
 
 
 class PipelineRun:
@@ -185,7 +185,7 @@ class PipelineRun:
         self._answer = work.answer
         self._frame = frame_for(playbook, work, secrets.entries, offload)
         self.is_busy = False
-        """A tool runs for it right now: an orderly stop lets it end."""
+        """A tool runs for it right now: a graceful stop lets it end."""
         self._task: asyncio.Task[None] | None = None
         """Of the tool that runs, or of the wait."""
         self._has_task_begun = False
@@ -208,7 +208,7 @@ class PipelineRun:
             self._leave()
         elif now or not self.is_busy:
             self._task.cancel()
-            if not self._has_task_begun:  # then it ends without a step, and nothing else says so
+            if not self._has_task_begun:  # then it ends without a step, and nothing else reports that
                 self._leave()
 
     def _perform(self, effect: Effect | None) -> None:
@@ -237,7 +237,7 @@ class PipelineRun:
             self._ports.slots.give_back()
 
     async def _stepped(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do what takes time, and go on."""
+        """Do what takes time, and continue."""
         self._has_task_begun = True
         try:
             await work()
@@ -322,7 +322,7 @@ class PipelineRun:
         return ToolCall(call.kind, call.inputs, call.spec, call.key, None, call.label, call.attempt, entries, context)
 
     def _request_child(self, call: CallTool) -> Effect | None:
-        """Report the child execution that a task wants, and leave: a waiting parent holds no worker (S43)."""
+        """Report the child execution that a task requests, and leave: a waiting parent holds no worker (S43)."""
         try:
             child = wanted_child(call, self._offload)
         except InputError as problem:
@@ -350,7 +350,7 @@ class PipelineRun:
 
 
 def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
-    """Return the child that a task wants as its event holds it. Raises InputError."""
+    """Return the child that a task requests as its event holds it. Raises InputError."""
     kind = find_kind(call.kind)
     assert kind is not None  # its own kind brought the task here
     wanted = prepared(kind, ToolCall(call.kind, call.inputs, call.spec, call.key))
@@ -358,7 +358,7 @@ def wanted_child(call: CallTool, offload: Offload) -> dict[str, Any]:
     try:
         child = {**inputs, "workload": offload.fit(inputs.get("workload", {}))}
     except (TooLargeError, UnencodableError) as problem:
-        raise InputError(f"`workload` cannot be handed on: {problem}") from None
+        raise InputError(f"`workload` cannot be passed on: {problem}") from None
     names = [str(inputs.get(name, "")) for name in ("path", "version", "return_step")]
     if sum(map(len, names)) > CHILD_NAME_CHARS_MAX:
         raise InputError(f"`path`, `version` and `return_step` may have {CHILD_NAME_CHARS_MAX:,} characters")

@@ -199,7 +199,7 @@ def test_a_part_that_is_no_text_is_refused_by_name(tmp_path: Path, kind: str, wr
     (tmp_path / "secrets.yaml").write_text(written)
     reported = refusal(KeychainEntry("shop", kind, {}), f"file:{tmp_path / 'secrets.yaml'}")
     assert f"`shop` is not valid as `{kind}`: " in reported
-    assert "must be a text" in reported
+    assert "must be text" in reported
     assert "s3cr3t" not in reported
 
 

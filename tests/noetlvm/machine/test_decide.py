@@ -65,7 +65,7 @@ def test_the_messages_above_are_all_there_are() -> None:
 
 
 def test_data_that_is_no_message_is_refused() -> None:
-    with pytest.raises(ValueError, match="`Explode` with 0 fields is no message"):
+    with pytest.raises(ValueError, match="`Explode` with 0 fields is not a message"):
         from_data(["Explode"])
 
 

@@ -194,7 +194,7 @@ def test_the_metrics_name_no_data_of_playbooks() -> None:
 
 @pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", ":80"])
 def test_an_address_that_is_none_is_refused(listen: str) -> None:
-    with pytest.raises(CommandError, match="is no address: give HOST:PORT"):
+    with pytest.raises(CommandError, match="is not an address: give HOST:PORT"):
         bound_socket(listen)
 
 

@@ -158,7 +158,7 @@ def test_a_row_that_differs_from_its_log_gets_what_the_log_says(tmp_path: Path, 
 
 def test_the_log_of_a_bundle_that_is_no_data_cannot_be_decided_again(path: Path) -> None:
     change(path, "UPDATE bundles SET data = 1.5")
-    with closing(SqliteReader(path)) as reader, pytest.raises(DamagedError, match="its data are no bytes"):
+    with closing(SqliteReader(path)) as reader, pytest.raises(DamagedError, match="its data is not binary"):
         reader.bundle(bundle_id(BUNDLE))
 
 

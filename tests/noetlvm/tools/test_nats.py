@@ -89,7 +89,9 @@ def test_bytes_are_base64(op: Op) -> None:
     op("object_put", bucket="reports", key="image", data="/wA=", encoding="base64")
     assert op("object_get", bucket="reports", key="image", encoding="base64")["result"]["data"] == "/wA="
     assert op("object_get", bucket="reports", key="image")["result"]["data"] == "/wA="
-    assert "no base64" in op("object_put", bucket="reports", key="x", data="!", encoding="base64")["error"]["message"]
+    assert (
+        "is not base64" in op("object_put", bucket="reports", key="x", data="!", encoding="base64")["error"]["message"]
+    )
 
 
 def test_a_message_is_stored_once_for_each_idempotency_key(op: Op) -> None:

@@ -99,7 +99,7 @@ def test_rows_without_a_case_are_reported_and_fail_the_run(tmp_path: Path) -> No
         (["--mode", "sqlite", "--command", "x"], "exclude each other"),
         (
             ["--mode", "postgres", "--store", "mysql://x", "--wake", "nats://x", "--case", "retry-then-ok"],
-            "is no store",
+            "is not a store",
         ),
     ],
 )
