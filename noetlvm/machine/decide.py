@@ -114,8 +114,6 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
 
 
 class _Decider:
-    """One decision."""
-
     __slots__ = ("_cancelled", "_journal", "_net", "_offload", "_settling", "_state")
 
     def __init__(self, net: LoadedPlaybook, settling: Settling) -> None:

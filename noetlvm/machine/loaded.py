@@ -294,8 +294,6 @@ class LoadedArc(Record):
 
 
 class LoadedStep(Record):
-    """A step."""
-
     name: str
     admit: Evaluator | None
     drops_denied: bool
@@ -329,8 +327,6 @@ class LoadedStep(Record):
 
 
 class LoadedPlaybook(Record):
-    """One playbook."""
-
     name: str
     path: str
     metadata: dict[str, Any]

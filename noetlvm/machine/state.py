@@ -331,8 +331,6 @@ _DERIVED = ("children", "untested", "ctx_size", "touched")
 
 
 class State:
-    """One execution."""
-
     __slots__ = (*_PLAIN, *_PENDING, *_DERIVED, "runs", "tokens", "view")
 
     def __init__(self) -> None:

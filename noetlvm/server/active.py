@@ -41,8 +41,6 @@ class Ending(NamedTuple):
 
 
 class WaitingInput(NamedTuple):
-    """An input that waits for its decision."""
-
     input: Input
     request: int = 0
     """Number of the stored request that it comes from; 0: none."""

@@ -46,8 +46,6 @@ Part = tuple[str, int, str]
 
 
 class RemoteWorker:
-    """One worker process."""
-
     def __init__(
         self,
         link: ServerLink,

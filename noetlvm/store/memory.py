@@ -43,8 +43,6 @@ class _Stored:
 
 
 class MemoryStore:
-    """A store in dictionaries."""
-
     def __init__(self, durability: Durability = "full") -> None:
         self.durability: Durability = durability
         self._stored: dict[str, _Stored] = {}

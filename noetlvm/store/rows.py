@@ -133,6 +133,5 @@ def cursor_gone(execution_id: str) -> StoreError:
 
 
 def read_token(row: Sequence[Any]) -> StoredToken:
-    """Return the token of a row."""
     id, digest, scopes, created, revoked = row
     return StoredToken(id, digest, tuple(scopes.split(",")), created, revoked)

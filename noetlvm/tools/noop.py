@@ -28,5 +28,4 @@ spec:
 
 
 async def run(_call: ToolCall, _resources: Resources) -> Outcome:
-    """Succeed."""
     return ok()

@@ -23,8 +23,6 @@ SCRIPT_BYTES_MAX = 1024 * 1024
 
 
 class ScriptSource(NamedTuple):
-    """Where a script is."""
-
     scheme: str
     """`text`, `file`, `http`, or the type of a source that only a plugin can read."""
     address: str
