@@ -15,7 +15,11 @@ args: { table: items }
     result="the result of the last task put in its place",
     inputs=(
         Input("task", ("string",), "Name under `workbook.tasks`.", required=True),
-        Input("args", ("object",), "Laid over the step's `args` for the tasks put in its place; a single task without `args` of its own gets these."),
+        Input(
+            "args",
+            ("object",),
+            "Laid over the step's `args` for the tasks put in its place; a single task without `args` of its own gets these.",
+        ),
     ),
     runs_on="compiler",
     spellings={"input": "args", "ref": "task", "use": "task"},
