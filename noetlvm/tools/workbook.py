@@ -18,7 +18,7 @@ args: { table: items }
         Input(
             "args",
             ("object",),
-            "Laid over the step's `args` for the tasks put in its place; a single task without `args` of its own gets these.",
+            "Laid over the step's `args` for these tasks; a single task without `args` of its own gets them.",
         ),
     ),
     runs_on="compiler",

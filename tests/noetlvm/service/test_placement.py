@@ -334,7 +334,7 @@ def test_a_store_that_is_not_offered_is_refused_with_what_is() -> None:
         driver.results = driver.server.results = OfferedResults(
             {StoreName("files"): MemoryResults(), StoreName("nats_object", "theirs"): MemoryResults()}
         )
-        with pytest.raises(BadRequestError, match=r"wants nats_object .*offers: files, nats_object \(bucket theirs\)"):
+        with pytest.raises(BadRequestError, match=r"names nats_object .*offers: files, nats_object \(bucket theirs\)"):
             await start(driver, STORED)
 
     driven(test)
