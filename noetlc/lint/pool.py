@@ -115,8 +115,10 @@ def _parallel(
             results[index] = _lost(chunks[index]) if died else future.result()
             done += len(chunks[index])
             on_progress(done)
-    finally:
+    except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()  # a pool that still ends while the interpreter does prints a traceback
     return [linted for chunk in results for linted in chunk]
 
 
