@@ -343,6 +343,8 @@ def _instead(node: Node, key: str) -> str:
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.isprintable():
         return ""
     text = _shortened(node.text)
+    if not key and text.endswith((".yaml", ".yml", ".nbc")):
+        return "this is the name of a file: give its content, or in Python `pathlib.Path(…)`"
     instead = {
         "tool": f"write `tool: {{kind: {text}, …}}`, with the inputs beside `kind`",
         "in": f'write `in: "{{{{ {text} }}}}"` if it is an expression, else a list',

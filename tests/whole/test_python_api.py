@@ -51,6 +51,11 @@ def test_a_playbook_with_errors_is_refused_with_places() -> None:
         analyse("a: [")
 
 
+def test_a_file_name_as_text_is_explained() -> None:
+    (finding,) = lint("flows/etl.yaml")
+    assert "pathlib.Path" in finding.help
+
+
 def test_a_bundle_runs_as_bytes_as_a_file_and_as_it_is(tmp_path: Path) -> None:
     bundle = api.compile(ONE)
     bundle.save(tmp_path / "one.nbc")
