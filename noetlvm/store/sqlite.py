@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -647,9 +647,17 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     version = schema_version(connection, path)
     if not version:
-        raise StoreError(f"{path} is empty; `noetlvm run` writes the first execution to it")
+        raise StoreError(f"{path} is empty{_other_name(path) or '; `noetlvm run` writes the first execution to it'}")
     require_known(version, path)
     return version
+
+
+def _other_name(path: Path) -> str:
+    """Return what to do about a file with several names: SQLite's log of changes stands beside the writer's."""
+    with suppress(OSError):
+        if (links := path.stat().st_nlink) > 1:
+            return f": it is one of {links} hard links of a file, so give the name that its writer uses"
+    return ""
 
 
 def _limit(limit: int | None) -> int:
@@ -673,5 +681,5 @@ def _explanation(path: Path, error: sqlite3.Error | OSError | OverflowError) -> 
         return DamagedError(f"{path}: a row is in the way that another program wrote ({error}); {REMEDY}")
     if isinstance(error, OSError):
         return StoreError(f"{error.filename or path}: {error.strerror or error}{_ANOTHER}")
-    remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
+    remedy = _other_name(path) or _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
     return StoreError(f"{path}: {error}{remedy}")

@@ -119,6 +119,14 @@ def test_a_database_with_two_hard_links_is_not_written_to(path: Path) -> None:
         SqliteStore(path)
 
 
+def test_a_reader_by_a_hard_link_is_sent_to_the_name_that_is_written_to(path: Path) -> None:
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0)
+        path.with_name("other.db").hardlink_to(path)
+        with pytest.raises(StoreError, match="one of 2 hard links"):
+            SqliteReader(path.with_name("other.db"))
+
+
 @pytest.mark.parametrize("is_replaced", [True, False])
 def test_nothing_is_written_once_the_file_was_removed_or_replaced(path: Path, is_replaced: bool) -> None:
     with closing(SqliteStore(path)) as store:
