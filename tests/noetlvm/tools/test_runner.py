@@ -75,7 +75,8 @@ def test_a_missing_driver_is_an_error_that_says_what_to_install(
     run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, module: str, inputs: dict[str, Any]
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, f"noetlvm.tools.{kind}_client", raising=False)
+    for loaded in [name for name in sys.modules if name.startswith(f"noetlvm.tools.{kind}_")]:
+        monkeypatch.delitem(sys.modules, loaded)
     error = run(kind, inputs)["error"]
     assert error["kind"] == "dependency"
     assert f"pip install 'noetlc[{kind}]'" in error["message"]
