@@ -208,22 +208,6 @@ def _decoded(data: bytes) -> Any:
         raise ValueError(f"the message cannot be decoded: {error}") from None
 
 
-@worker_router.put(
-    "/results/{key}",
-    status_code=204,
-    response_class=Response,
-    responses=documented(422),
-    openapi_extra={"requestBody": {"required": True, "content": {RESULT: {"schema": {"type": "string"}}}}},
-)
-async def put_result(request: Request, key: ResultKey, _caller: Annotated[Caller, requires("worker")]) -> Response:
-    """Store a result under the SHA-256 of its bytes, before the report that refers to it."""
-    data = await request.body()
-    if sha256(data).hexdigest() != key:
-        raise ProblemError(422, "the bytes do not have the checksum that is their key")
-    driver_of(request).results.put([(key, data)])
-    return Response(status_code=204)
-
-
 @worker_router.get(
     "/results/{key}",
     response_class=Response,

@@ -165,7 +165,6 @@ ROUTES = [
     ("POST", "/api/v1/tokens", "admin"),
     ("DELETE", "/api/v1/tokens/x", "admin"),
     ("POST", "/api/v1/executions/x/retry", "run"),
-    ("PUT", f"/api/v1/results/{'0' * 64}", "worker"),
 ]
 
 
