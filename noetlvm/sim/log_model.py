@@ -5,6 +5,7 @@ It uses no code of the machine. What an event must be follows from the playbook 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -521,11 +522,7 @@ class _LogModel:
             expected["rate"] = [spec["rate"]["max"], spec["rate"]["per"]]
         found = {name: data[name] for name in data if name not in ("items", "total", "width")}
         self._expect(found == expected, "content", f"the loop is {found} instead of {expected}")
-        items = (
-            self._workload[level["in"].split()[1].removeprefix("workload.")]
-            if isinstance(level["in"], str)
-            else level["in"]
-        )
+        items = self._workload[re.findall(r"\w+", level["in"])[1]] if isinstance(level["in"], str) else level["in"]
         self._expect(data["items"] == items, "iterations", f"the loop goes over {data['items']} instead of {items}")
         self._expect(data["total"] == len(items), "iterations", f"{data['total']} iterations of {len(items)} items")
 
