@@ -7,6 +7,7 @@ evaluate them by itself.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -32,6 +33,11 @@ _STEPS_MAX = 5
 _FAN_OUTS_MAX = 2
 _RATE_SHARE = 0.25
 _WORKBOOK_SHARE = 0.25
+_UNGUARDED_SHARE = 0.15
+_POOL_SHARE = 0.1
+_DELAY_SHARE = 0.4
+POOL = "special"
+"""A pool that not every worker claims from."""
 SHARED = "shared"
 """Name of the task of a workbook."""
 
@@ -53,7 +59,21 @@ def random_playbooks(random: Random) -> list[Document]:
         _limit_rates(document, more)
         if more.random() < _WORKBOOK_SHARE:
             _share_tasks(document, more)
+        _place_and_delay(document, Random(f"place {more.random()}"))
     return made
+
+
+def _place_and_delay(document: Document, random: Random) -> None:
+    """Give some steps a pool and rounds of sugar a delay; let arcs without a guard follow successes only."""
+    if random.random() < _UNGUARDED_SHARE:
+        document["executor"]["spec"]["unguarded_arcs"] = "success"
+    for step in document["workflow"]:
+        if "tool" in step and random.random() < _POOL_SHARE:
+            step.setdefault("spec", {})["pool"] = POOL
+        for entry in step.get("tool", []):
+            for sugar in (entry[name] for name in ("while", "until") if name in entry):
+                if random.random() < _DELAY_SHARE:
+                    sugar["delay"] = random.choice((1, 9))
 
 
 def _calls_child(main: Document) -> bool:
@@ -113,13 +133,17 @@ def tasks_in(step: Document) -> Iterator[tuple[str, Document]]:
 
 
 def _tasks_in(tasks: list[Document]) -> Iterator[tuple[str, Document]]:
+    rounds: Counter[str] = Counter()
     for entry in tasks:
         ((label, task),) = entry.items()
         if label == "choose":
             for branch in task:
                 yield from _tasks_in(branch["else"]["then"] if "else" in branch else branch["then"])
         elif label in ("while", "until"):
+            rounds[label] += 1
             yield from _tasks_in(task["do"])
+            if "delay" in task:  # the compiler makes a task of it
+                yield f"{label}_{rounds[label]}.wait", {"kind": "noop"}
         else:
             yield label, task
 

@@ -16,6 +16,7 @@ from noetlvm.server.recovery import is_orphan
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
+from noetlvm.sim.playbooks import POOL
 from noetlvm.sim.ports import FaultyStore, SimulatedClock, SimulatedTools, resolve_secrets
 from noetlvm.store.interface import Action, Store, StoreError
 
@@ -204,7 +205,7 @@ class SimulatedWorker:
             self,
             self._tools,
             id=f"worker-{self.number}-{self._generation}",
-            pools=(DEFAULT_POOL,),
+            pools=(DEFAULT_POOL, POOL) if self.number == 0 else (DEFAULT_POOL,),
             slots=around.random.choice((1, 1, 2, 4)),
             clock=self.clock,
             jitter=around.random.random,

@@ -126,6 +126,19 @@ def test_random_playbooks_are_valid_and_compile_to_the_same_bytes_unchecked() ->
         assert compile_valid(texts) == compile_texts(texts)
 
 
+FEATURES = (
+    '"admit"', '"on_deny": "drop"', '"iterator": "n2"', '"reducers"', '"rate"', '"best_effort"',
+    '"exec": "local"', '"do": "retry"', '"do": "jump"', '"do": "skip"', '"do": "break"', '"do": "fail"', '"set_ctx"',
+    '"set_iter"', '"kind": "playbook"', '"timeout_s"', '"deadline_s"', '"choose"', '"while"', '"until"', '"delay": 9',
+    '"workbook"', '"keychain"', '"final_step"', '"no_next_is_error"', '"unguarded_arcs"', '"pool"', '"inclusive"',
+)  # fmt: skip
+
+
+def test_random_playbooks_have_every_feature() -> None:
+    made = [" ".join(texts_of(Scenario.of(seed))) for seed in range(400)]
+    assert [feature for feature in FEATURES if sum(feature in text for text in made) < len(made) / 100] == []
+
+
 def test_seeds_run_for_a_time() -> None:
     results = list(run_seeds(0, None, jobs=1, seconds=0.001))
     assert [result.seed for result in results] == list(range(len(results)))
