@@ -25,13 +25,8 @@ _LONG = "tests/noetlvm/engine/test_resume.py::test_a_long_execution_is_restored_
 TESTS = (
     "tests/noetlvm/machine",
     "tests/whole/conformance/test_run_cases.py",
-    "tests/noetlvm/engine/test_children.py",
-    "tests/noetlvm/engine/test_engine.py",
-    "tests/noetlvm/engine/test_event_limit.py",
-    "tests/noetlvm/engine/test_resume.py",
     "tests/noetlvm/engine/test_retry.py",
-    "tests/noetlvm/keychain/test_redaction.py",
-    "tests/noetlvm/replay",
+    "tests/noetlvm/engine/test_resume.py",
     "tests/noetlvm/service/test_placement.py",
     # Slow, above all where every line is traced:
     f"--deselect={_SCHEDULES}",
