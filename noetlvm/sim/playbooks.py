@@ -54,7 +54,7 @@ def random_playbooks(random: Random) -> list[Document]:
     main = _Playbook(random, MAIN, random.randint(1, _STEPS_MAX), has_children=True, has_secret=has_secret).document()
     # From numbers of their own: all else of a seed stays what it was before there were these.
     more = Random(f"more {random.random()}")
-    made = [main, child] if _calls_child(main) else [main]
+    made = [main, child] if calls_child(main) else [main]
     for document in made:
         _limit_rates(document, more)
         if more.random() < _WORKBOOK_SHARE:
@@ -76,7 +76,8 @@ def _place_and_delay(document: Document, random: Random) -> None:
                     sugar["delay"] = random.choice((1, 9))
 
 
-def _calls_child(main: Document) -> bool:
+def calls_child(main: Document) -> bool:
+    """Return whether a playbook runs another one as a child."""
     return any(task.get("kind") == "playbook" for step in main["workflow"] for _, task in tasks_in(step))
 
 

@@ -64,6 +64,7 @@ def test_a_planted_bug_is_found_and_shrinks_to_a_small_scenario() -> None:
     assert {one.invariant for one in violations} <= {one.invariant for one in failing.violations}
     assert len(small.faults) <= min(4, len(whole.faults))
     assert sum(len(one["workflow"]) for one in small.playbooks) <= sum(len(one["workflow"]) for one in whole.playbooks)
+    assert not any("workbook" in one or "keychain" in one for one in small.playbooks)
     text = failure_text(failing)
     assert f"reproduce: noetlvm sim --seeds {failing.seed}..{failing.seed}" in text.splitlines()
 
