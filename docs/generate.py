@@ -581,9 +581,11 @@ soon as playbooks or schedules are generated differently.
 A part that breaks an invariant ends with that seed, which the report lists; the next part begins behind it.
 
 ## Mutants
-`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the seed, the conformance case or
-the test that catches it. A mutant whose text is no longer in the source fails the test. A bug that never ends is
-caught by the number of callbacks that a simulation may have.
+`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the conformance case or the test
+that catches it. Most are also found by the seeds 0 to 24; `UNSEEN` in `test_mutants.py` lists the others. A mutant
+whose text is no longer in the source fails the test. A bug that never ends is caught by the number of callbacks that a
+simulation may have. `tests/whole/sim/test_checker.py` damages logs of simulations, in runs, iterations, nested
+iterations and children, and expects the checker to reject each of them.
 
 """
 
