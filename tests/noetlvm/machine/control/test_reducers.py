@@ -75,3 +75,8 @@ def test_deep_merge_replaces_lists_and_leaves_its_arguments_alone() -> None:
     under = {"a": {"x": 1}, "l": [1, 2]}
     assert deep_merge(under, {"a": {"y": 2}, "l": [3]}) == {"a": {"x": 1, "y": 2}, "l": [3]}
     assert under == {"a": {"x": 1}, "l": [1, 2]}
+
+
+@pytest.mark.parametrize(("under", "over"), [({"a": 1}, 2), (2, {"a": 1})])
+def test_a_mapping_and_anything_else_do_not_merge(under: object, over: object) -> None:
+    assert deep_merge({"key": under}, {"key": over}) == {"key": over}
