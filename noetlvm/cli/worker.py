@@ -39,6 +39,7 @@ def worker(
     Example: NOETLVM_TOKEN=… noetlvm worker --server http://127.0.0.1:8080 --slots 8
     """
     import asyncio
+    import contextlib
     import signal
     import uuid
     from collections.abc import Callable
@@ -77,8 +78,14 @@ def worker(
             loop.add_signal_handler(number, remote.drain)
         await remote.run()
 
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ModuleNotFoundError):  # uvloop is not for every system
+        from uvloop import new_event_loop
+
+        loop_factory = new_event_loop
     try:
-        asyncio.run(run())
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(run())
     except RefusedError as error:
         raise CommandError(str(error)) from None
     return SUCCESS

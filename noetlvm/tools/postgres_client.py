@@ -247,14 +247,18 @@ class PoolLimits(NamedTuple):
     @classmethod
     def of(cls, given: Any) -> PoolLimits:
         """Read `spec.pool`. Raises InputError."""
-        for name, value in (given or {}).items():
+        if not given:
+            return _USUAL_POOL
+        for name, value in given.items():
             if name not in cls._fields:
                 raise InputError(f"`spec.pool` has no `{name}`; it takes {', '.join(f'`{n}`' for n in cls._fields)}")
             if name != "name" and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
                 raise InputError(f"`spec.pool.{name}` is {value!r}; give a number")
-        limits = cls(**(given or {}))
+        limits = cls(**given)
         return limits._replace(max_size=max(1, limits.max_size))
 
+
+_USUAL_POOL = PoolLimits()
 
 _SPARE_SECONDS = 5.0
 """How long more connections than `min_size` stay open: the next tasks of a loop need them at once."""

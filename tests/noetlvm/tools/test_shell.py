@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -11,11 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
-from noetlvm.tools.call import Outcome
+from noetlvm.tools import shell
+from noetlvm.tools.call import Outcome, Resources, ToolCall
 
 Run = Callable[..., Outcome]
+
+
+@pytest.mark.parametrize("run_loop", [asyncio.run, uvloop.run])
+def test_a_command_may_end_before_its_input_is_written(run_loop: Callable[..., list[Outcome]]) -> None:
+    """A worker runs on uvloop, which refuses to write to a process that has ended."""
+
+    async def many() -> list[Outcome]:
+        return [await shell.run(ToolCall("shell", {"command": "exit 3"}, {}, "key"), Resources()) for _ in range(20)]
+
+    assert {outcome["error"]["message"] for outcome in run_loop(many())} == {"exit code 3"}
 
 
 def test_a_list_is_run_as_it_is_and_a_text_by_sh(run: Run) -> None:
