@@ -1,6 +1,8 @@
 """Does with a bare client what a loop of tasks does, in a fresh process, and prints what that cost as JSON.
 
-Usage: python -m bench.bare_client http|postgres ADDRESS CALLS AT_ONCE
+`http-tool` and `postgres-tool` do the same with our tools, without an engine around them.
+
+Usage: python -m bench.bare_client http|postgres|http-tool|postgres-tool ADDRESS CALLS AT_ONCE
 """
 
 from __future__ import annotations
@@ -45,6 +47,36 @@ async def postgres(address: str, calls: int, at_once: int) -> Cost:
     return cost
 
 
+async def http_tool(address: str, calls: int, at_once: int) -> Cost:
+    """Send GETs with `kind: http`."""
+    return await _with_tool("http", {"url": address}, calls, at_once)
+
+
+async def postgres_tool(address: str, calls: int, at_once: int) -> Cost:
+    """Run queries with `kind: postgres`."""
+    inputs = {"auth": "db", "command": "SELECT %(n)s::int AS n", "params": {"n": 1}}
+    return await _with_tool("postgres", inputs, calls, at_once, {"db": address})
+
+
+async def _with_tool(
+    kind: str, inputs: dict[str, Any], calls: int, at_once: int, keychain: dict[str, Any] | None = None
+) -> Cost:
+    from noetlvm.tools.call import ToolCall
+    from noetlvm.tools.runner import ToolRunner
+
+    runner = ToolRunner()
+
+    async def call(_worker: int) -> None:
+        outcome = await runner.run(ToolCall(kind, inputs, {}, "key", keychain=keychain or {}))
+        if outcome["status"] != "ok":
+            raise RuntimeError(outcome["error"]["message"])
+
+    await asyncio.gather(*(call(worker) for worker in range(at_once)))
+    cost = await _measured(call, calls, at_once)
+    await runner.close()
+    return cost
+
+
 async def _measured(call: Callable[[int], Awaitable[None]], calls: int, at_once: int) -> Cost:
     left = iter(range(calls))
 
@@ -57,7 +89,12 @@ async def _measured(call: Callable[[int], Awaitable[None]], calls: int, at_once:
     return Cost(time.perf_counter() - began, time.process_time() - cpu)
 
 
-_CLIENTS: dict[str, Callable[..., Any]] = {"http": http, "postgres": postgres}
+_CLIENTS: dict[str, Callable[..., Any]] = {
+    "http": http,
+    "postgres": postgres,
+    "http-tool": http_tool,
+    "postgres-tool": postgres_tool,
+}
 
 
 def _main() -> None:
