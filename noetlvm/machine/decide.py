@@ -332,7 +332,7 @@ def _needed(
         yield StartChild(run, iteration, thread.child)
         return
     step = net.steps[state.runs[run].step]
-    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.not_before, again)
+    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.opens, again)
 
 
 def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:

@@ -244,7 +244,7 @@ def _iteration_started(state: State, event: Event) -> None:
 
 def _task_started(state: State, event: Event) -> None:
     thread = state.runs[event.run].threads[event.iteration]
-    thread.started, thread.suspended = True, False
+    thread.started = True
     thread.reported = (event.task, event.attempt, False)
     child = event.data.get("child")
     if child:
@@ -261,8 +261,8 @@ def _leave(state: State, event: Event, thread: Thread) -> None:
 
 def _child(state: State, event: Event, wanted: dict[str, Any]) -> Child:
     run_id = task_run_id(state.execution_id, event.run, event.iteration, event.task)
-    start, timeout = event.data.get("ts"), wanted.get("timeout")
-    due = start + timeout if start is not None and timeout is not None else None
+    timeout = wanted.get("timeout")
+    due = None if timeout is None else state.now + timeout
     key, workload = f"{run_id}.{event.attempt}", wanted.get("workload") or {}
     return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label, wanted.get("return_step", ""))
 
@@ -277,7 +277,7 @@ def _child_finished(state: State, event: Event) -> None:
 def _task_done(state: State, event: Event) -> None:
     run, data = state.runs[event.run], event.data
     thread = run.threads[event.iteration]
-    thread.started, thread.suspended = True, False
+    thread.started = True
     thread.reported = (event.task, event.attempt, True)
     if thread.child:
         thread.child = thread.answer = None
@@ -287,10 +287,9 @@ def _task_done(state: State, event: Event) -> None:
     frame = thread.frame
     frame.pc, frame.task, frame.label, frame.attempt = data["pc"], event.task, event.label, event.attempt
     outcome = data["outcome"]
-    frame.waiting, frame.since = None, None
+    frame.waiting = None
     if data["do"] == "retry":
-        # A task whose inputs could not be rendered called nothing, so its outcome has no time.
-        frame.waiting, frame.since = data.get("wait_s", 0), outcome.get("meta", {}).get("ts", state.now)
+        frame.waiting = data.get("wait_s", 0)
     elif data["do"] in ("continue", "jump", "break"):
         frame.prev, frame.masked = outcome.get("result"), data.get("masked", False)
         if "bound" in data:
@@ -303,8 +302,9 @@ def _task_done(state: State, event: Event) -> None:
         _store_patch(run, event.iteration, data["ctx"])
         thread.view = View({**thread.view.ctx, **data["ctx"]}, thread.view.results)
     if data.get("suspended"):
+        # By the time of the log: the clock of a worker may be another.
         _leave(state, event, thread)
-        thread.suspended = True
+        thread.opens, frame.waiting = state.now + data.get("wait_s", 0), 0
 
 
 # ---- loops

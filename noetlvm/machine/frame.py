@@ -85,7 +85,7 @@ class Frame:
         self._rounds_moved = False
         self._idle = 0
         """Instructions since the last effect."""
-        self._wait = Wait(saved.waiting, saved.since) if saved.waiting else None
+        self._wait = Wait(saved.waiting) if saved.waiting else None
 
     # ---- for the driver
 

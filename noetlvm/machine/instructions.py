@@ -44,8 +44,6 @@ class Wait(NamedTuple):
     """Let time pass before the next attempt."""
 
     seconds: float
-    since: Any = None
-    """When the wait began, from the outcome before it; None: it begins now."""
 
 
 class Ended(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 7
+LAYOUT = 8
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_LISTED = 100
@@ -61,8 +61,8 @@ class FrameState:
     An attempt that only started is not part of it: the next worker runs it again, under the same numbers.
     """
 
-    __slots__ = ("attempt", "iter", "label", "labels", "masked", "pc", "prev", "rounds", "since", "task", "waiting")
-    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "since", "masked", "labels")
+    __slots__ = ("attempt", "iter", "label", "labels", "masked", "pc", "prev", "rounds", "task", "waiting")
+    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "masked", "labels")
 
     def __init__(self) -> None:
         self.pc = 0
@@ -76,9 +76,7 @@ class FrameState:
         self.attempt = 0
         """Its last attempt."""
         self.waiting: float | None = None
-        """Seconds to wait before its next attempt; None: no retry is due."""
-        self.since: Any = None
-        """When that wait began: `meta.ts` of the outcome, or when that was recorded."""
+        """Seconds that a worker waits before its next attempt; None: no retry is due."""
         self.masked = False
         """A secret was removed from `prev`."""
         self.labels: dict[str, Any] = {}
@@ -93,11 +91,6 @@ class FrameState:
         for name, value in zip(cls._FIELDS, data, strict=False):
             setattr(made, name, value)
         return made
-
-    @property
-    def due(self) -> float:
-        """Time of the next attempt; 0: now."""
-        return self.since + self.waiting if self.waiting else 0.0
 
 
 class Child(NamedTuple):
@@ -119,7 +112,7 @@ class Child(NamedTuple):
 class Thread:
     """An open pipeline: of a step run, or of one iteration."""
 
-    __slots__ = ("answer", "child", "frame", "lease", "opens", "reported", "started", "suspended", "view")
+    __slots__ = ("answer", "child", "frame", "lease", "opens", "reported", "started", "view")
 
     def __init__(self, view: View, lease: int, opens: float) -> None:
         self.view = view
@@ -127,7 +120,7 @@ class Thread:
         self.lease = lease
         """Number under which a worker may report. It grows whenever a worker loses or leaves the thread."""
         self.opens = opens
-        """When it may begin, by the rate of its loop (S53); 0: at once."""
+        """When it may begin, by the rate of its loop (S53), or go on after a wait that is the server's; 0: at once."""
         self.frame = FrameState()
         self.started = False
         """A worker has reported something."""
@@ -136,25 +129,18 @@ class Thread:
         self.child: Child | None = None
         self.answer: dict[str, Any] | None = None
         """Outcome of that child."""
-        self.suspended = False
-        """The worker left during a retry's wait; the command is opened again after it."""
 
     @property
     def offer(self) -> Offer:
         return self.lease, self.child.key if self.child and self.answer is None else ""
 
-    @property
-    def not_before(self) -> float:
-        return self.frame.due if self.suspended else self.opens
-
     def to_data(self, shared: _Shared) -> list[Any]:
         child = list(self.child) if self.child else None
-        flags = [self.started, self.suspended]
         return [
             shared.view(self.view),
             self.lease,
             self.frame.to_data(),
-            flags,
+            self.started,
             list(self.reported),
             child,
             self.answer,
@@ -163,10 +149,10 @@ class Thread:
 
     @classmethod
     def from_data(cls, data: list[Any], mappings: list[dict[str, Any]]) -> Self:
-        view, lease, frame, (started, suspended), (task, attempt, has_ended), child, answer, opens = data
+        view, lease, frame, started, (task, attempt, has_ended), child, answer, opens = data
         made = cls(_view(view, mappings), lease, opens)
         made.frame = FrameState.from_data(frame)
-        made.started, made.suspended, made.reported = started, suspended, (task, attempt, has_ended)
+        made.started, made.reported = started, (task, attempt, has_ended)
         made.child, made.answer = Child(*child) if child else None, answer
         return made
 

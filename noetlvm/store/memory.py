@@ -6,7 +6,6 @@ It holds what SQLite holds, encoded in the same way, so that a run that works he
 from __future__ import annotations
 
 import threading
-import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from noetlvm.store.interface import (
     StoreError,
 )
 from noetlvm.store.rows import EncodedAppend, cursor_gone, encoded_batch, require_open
+from noetlvm.store.wall_clock import WallClock
 
 
 @dataclass(slots=True)
@@ -55,12 +55,13 @@ class MemoryStore:
         self._tokens: dict[str, StoredToken] = {}
         self._writing = threading.RLock()
         self._is_closed = False
+        self._clock = WallClock()
 
     def close(self) -> None:
         self._is_closed = True
 
     def now(self) -> float:
-        return time.time()
+        return self._clock.now()
 
     # ---- log
 

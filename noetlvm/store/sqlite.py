@@ -45,6 +45,7 @@ from noetlvm.store.rows import (
     read_token,
     require_open,
 )
+from noetlvm.store.wall_clock import WallClock
 from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, use
 
 if TYPE_CHECKING:
@@ -361,6 +362,8 @@ class SqliteStore(_TokenRows, SqliteReader):
         self._sums = LastSums()
         self._writing = threading.RLock()
         self._is_closed = False
+        self._clock: WallClock | None = None
+        """Made when it is first read: an engine has its own."""
         with _explained(path):
             path.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             self._lock = WriterLock(path)
@@ -388,7 +391,18 @@ class SqliteStore(_TokenRows, SqliteReader):
             self._lock.release()
 
     def now(self) -> float:
-        return time.time()
+        if self._clock is None:
+            self._clock = WallClock()
+            self._clock.catch_up(self._last_time())
+        return self._clock.now()
+
+    def _last_time(self) -> float:
+        """Return when the last event of what has not ended was recorded."""
+        last = 0.0
+        for row in self.unfinished(PAGE_ROWS):
+            with suppress(StoreError):  # an event that cannot be read does not stop the others
+                last = max([last, *(recorded.timestamp for recorded in self.events(row.execution_id, row.seq - 1))])
+        return last
 
     # ---- log
 

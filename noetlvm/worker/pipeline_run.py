@@ -25,15 +25,12 @@ from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Work
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.record import Record
+from noetlvm.store.wall_clock import WallClock
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error
 from noetlvm.tools.inputs import InputError, prepared
 
 if TYPE_CHECKING:
     import asyncio
-
-
-JUMP_SECONDS = 5.0
-"""By how much the wall clock may differ from monotonic time before that is reported."""
 
 
 class Clock(Protocol):
@@ -52,38 +49,8 @@ class Clock(Protocol):
         """Called when only this many tasks of the event loop are left, sleeping ones included."""
 
 
-class SystemClock:
-    """The clock of the machine: its wall clock at the start, and monotonic time since.
-
-    A wall clock that is set while the process runs changes no wait and no limit; `jump` reports it.
-    """
-
-    def __init__(self) -> None:
-        self._start = time.time() - time.monotonic()
-        self._jumped = 0.0
-
-    def now(self) -> float:
-        return self._start + time.monotonic()
-
-    def jump(self) -> float:
-        """Return by how many seconds the wall clock was set since the last call; 0: by less than the tolerance."""
-        away = time.time() - self.now()
-        if abs(away - self._jumped) < JUMP_SECONDS:
-            return 0.0
-        jumped, self._jumped = away - self._jumped, away
-        return jumped
-
-    def catch_up(self, recorded: float) -> float:
-        """Let time continue from the last recorded event if the wall clock is behind it; return by how much it was.
-
-        Else a wait that began before the clock was set back would last until it has caught up.
-        """
-        behind = recorded - self.now()
-        if behind < JUMP_SECONDS:
-            return 0.0
-        self._start += behind
-        self._jumped -= behind
-        return behind
+class SystemClock(WallClock):
+    """The clock of the machine: time that a wall clock which is set does not change."""
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -279,11 +246,8 @@ class PipelineRun:
         self._report(partial(self._slept, wait))
 
     async def _slept(self, wait: Wait) -> None:
-        clock = self._ports.clock
-        since = clock.now() if wait.since is None else wait.since
-        left = min(since + wait.seconds - clock.now(), wait.seconds)
-        if left > 0:
-            await clock.sleep(left)
+        if wait.seconds > 0:
+            await self._ports.clock.sleep(wait.seconds)
 
     def _call(self, call: CallTool) -> Effect | None:
         if call.kind == PLAYBOOK:

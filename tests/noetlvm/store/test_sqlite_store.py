@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -56,6 +57,20 @@ def test_what_is_committed_is_there_when_the_file_is_opened_again(path: Path) ->
     with closing(SqliteStore(path)) as store:
         add(store, execution(), 3)
     assert read(path) == [1, 2, 3, 4]
+
+
+def test_a_wall_clock_that_is_set_back_does_not_set_back_the_time_of_the_store(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while it is open, nor before it is opened again: timers and leases would wait until it has caught up."""
+    recorded = event(1).timestamp
+    with closing(SqliteStore(path)) as store:
+        add(store, execution(), 0)
+        before = store.now()
+        monkeypatch.setattr(time, "time", lambda: recorded - 86_400)
+        assert before <= store.now() < before + 3_600
+    with closing(SqliteStore(path)) as store:
+        assert recorded <= store.now() < recorded + 3_600
 
 
 def test_a_second_writer_is_refused_and_told_who_writes(path: Path) -> None:

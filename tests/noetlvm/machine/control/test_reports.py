@@ -97,7 +97,7 @@ def test_a_frame_is_restored_from_its_tasks() -> None:
     drive.control.report(*command[:3], [task_done(retry | {"iter": {"hot": True}}, task=2)])
     saved = drive.control.work(command).frame
     assert (saved.pc, saved.prev, saved.iter, saved.rounds) == (6, 1, {"page": 1, "hot": True}, [2])
-    assert (saved.task, saved.attempt, saved.waiting, saved.since) == (2, 1, 2.5, 5)
+    assert (saved.task, saved.attempt, saved.waiting) == (2, 1, 2.5)
     drive.control.report(
         *command[:3], [task_done(OK | {"do": "skip", "outcome": {"status": "ok", "result": 9}}, task=2, attempt=2)]
     )

@@ -148,11 +148,11 @@ def test_a_frame_leaves_its_saved_state_alone() -> None:
     assert saved.to_data() == before
 
 
-def test_an_interrupted_wait_says_when_it_began() -> None:
+def test_an_interrupted_wait_begins_again() -> None:
     saved = FrameState()
-    saved.pc, saved.task, saved.label, saved.attempt, saved.waiting, saved.since = 3, 1, "fetch", 1, 30, "noon"
+    saved.pc, saved.task, saved.label, saved.attempt, saved.waiting = 3, 1, "fetch", 1, 30
     frame = begun(compiled(), Offload(), {}, saved)
-    assert frame.advance() == Wait(30, "noon")
+    assert frame.advance() == Wait(30)
     call = frame.advance()
     assert isinstance(call, CallTool)
     assert (call.task, call.label, call.attempt) == (1, "fetch", 2)
