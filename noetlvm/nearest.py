@@ -11,12 +11,12 @@ def nearest(word: str, known: Iterable[str], *, slips: int | None = None) -> str
     best, best_distance = "", limit + 1
     lowered = word.lower()
     letters = set(lowered)
-    for candidate in sorted(known):
+    for candidate in known:
         # Each slip changes one letter, so a candidate that lacks more letters than that is too far.
         if abs(len(candidate) - len(word)) > limit or len(letters.difference(candidate.lower())) > limit:
             continue
-        distance = _distance(lowered, candidate.lower(), limit)
-        if distance < best_distance:
+        distance = _distance(lowered, candidate.lower(), min(limit, best_distance))
+        if distance < best_distance or (distance == best_distance <= limit and candidate < best):
             best, best_distance = candidate, distance
     return best
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import nsmallest
 
 from noetlc.analysis.inputs import rewrite
 from noetlc.analysis.model import TaskView, thens
 from noetlc.rules.rule import Finding, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.nearest import nearest
+
+LISTED = 20
+"""Labels that the help shows: with all of them, many mistakes in a long pipeline would fill a report."""
 
 
 class UnknownJumpTarget(Rule):
@@ -43,7 +47,8 @@ class UnknownJumpTarget(Rule):
 
     def _unknown(self, model: Model, view: TaskView, target: Scalar, labels: set[str], owner: str) -> Finding:
         meant = nearest(target.text, labels)
-        listed = ", ".join(f"`{label}`" for label in sorted(labels))
+        listed = ", ".join(f"`{label}`" for label in nsmallest(LISTED, labels))
+        listed += f" and {len(labels) - LISTED:,} more" if len(labels) > LISTED else ""
         help = f"did you mean `{meant}`?" if meant else f"the labels of `{owner}` are {listed}"
         if target.text in model.steps_by_name:
             help = "a jump cannot leave its step: route to another step with an arc of `next`"

@@ -38,7 +38,7 @@ class UnusedCredential(Rule):
         used = _used(model) if model.credentials else None
         if used is None:
             return
-        used |= {nearest(name, model.credentials) for name in used}  # P110 suggests that one
+        used |= {nearest(name, model.credentials) for name in used - model.credentials.keys()}  # P110 suggests that one
         for name, credential in model.credentials.items():
             if name not in used and credential.name:
                 yield self.finding(

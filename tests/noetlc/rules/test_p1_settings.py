@@ -70,3 +70,10 @@ def test_moving_an_input_out_of_spec_is_safe_because_the_compiler_does_it_too(ki
 
 
 _VALUES = {"string": '"{{ workload.x }}"', "object": "{a: 1}", "array": "[1]", "integer": "1", "boolean": "true"}
+
+
+def test_the_help_for_an_unknown_label_lists_a_bounded_number_of_labels() -> None:
+    labels = "".join(f"    - task_of_the_pipeline_{number}: {{kind: noop}}\n" for number in range(500))
+    rules = "{policy: {rules: [{else: {then: {do: jump, to: x}}}]}}"
+    (finding,) = lint(f"- step: a\n  tool:\n{labels}    - last: {{kind: noop, spec: {rules}}}\n", "P104")
+    assert finding.help.endswith(" and 481 more")
