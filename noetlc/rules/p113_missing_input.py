@@ -67,7 +67,7 @@ class MissingInput(Rule):
 
 
 def _is_blank(value: Node) -> bool:
-    """True for a text without a word in it, and a list of such texts."""
+    """True for blank text, and a list of such texts."""
     if isinstance(value, Sequence):
         return all(map(_is_blank, value.items))
     return isinstance(value, Scalar) and isinstance(value.value, str) and not value.text.strip(" \t\r\n;")

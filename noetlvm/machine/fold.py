@@ -505,7 +505,7 @@ def _close(state: State, number: int, run: Run) -> None:
 
 
 def _drop_pending(state: State, number: int, but_of: Run | None = None) -> None:
-    """Start and end no loops of a run any more, except those of it that go on."""
+    """Start and end no loops of a run any more, except those that continue."""
     for pending in (state.unstarted, state.complete):
         for key in [key for key in pending if key[0] == number]:
             if but_of is None or not goes_on(but_of, key[1]):

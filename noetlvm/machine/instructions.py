@@ -100,7 +100,7 @@ def _enter(pipeline: LoadedPipeline, at: int, label: str) -> Perform:
 
     def enter(frame: Frame) -> Effect | None:
         if frame.task >= limit:
-            message = f"the pipeline ran {limit:,} tasks, as many as `limits.max_transitions` allows, and goes on"
+            message = f"the pipeline ran {limit:,} tasks, as many as `limits.max_transitions` allows, and has not ended"
             return frame.give_up(failure("fuel", message), at)
         frame.enter(label)
         frame.pc = after

@@ -11,6 +11,8 @@ from noetlvm.results.interface import Collected, ResultMissingError, checked, re
 
 
 class MemoryResults:
+    """Results in a dictionary, for the threads of one process."""
+
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
         self._put_at: dict[str, float] = {}

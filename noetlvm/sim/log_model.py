@@ -440,7 +440,7 @@ class _LogModel:
         self._expect(
             once, "attempts", f"task run {event.task}, attempt {event.attempt} ends, the last is {thread.last}"
         )
-        self._expect(not thread.waits_for, "children", f"it goes on before its child {thread.waits_for} has ended")
+        self._expect(not thread.waits_for, "children", f"it continues before its child {thread.waits_for} has ended")
         self._expect(do in _DONE, "content", f"`do: {do}`")
         answer = thread.answer
         own = answer is None or (outcome["status"], outcome.get("result")) == (answer["status"], answer["result"])

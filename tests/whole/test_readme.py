@@ -1,4 +1,4 @@
-"""The README is executed: what it shows is what the commands print. `pytest --update` writes it anew."""
+"""The README is executed: what it shows is what the commands print. `pytest --update` rewrites it."""
 
 from __future__ import annotations
 

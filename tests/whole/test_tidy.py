@@ -20,10 +20,11 @@ THIN = frozenset({"noetlc/rules", "noetlc/cli", "noetlvm/cli", "noetlvm/tools"})
 """Packages of one file a rule, a command or a tool kind, however short."""
 
 STORYTELLING = re.compile(
-    r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts)(?![a-z])",
+    r"(?<![A-Za-z])(told|tells?|telling|heard|hears?|met|asked|asks?|kept|somebody|whoever|whereabouts"
+    r"|anew|for ever|in good order|go(?:es)? on(?! to)|slips? of the pen)(?![a-z])",
     re.IGNORECASE,
 )
-"""Words that hide the technical term: record, report, receive, request, acknowledge, store, caller."""
+"""Words that hide the technical term: record, report, receive, request, acknowledge, store, continue, graceful."""
 
 _DUNDER = frozenset({"__init__.py", "__main__.py"})
 
@@ -69,6 +70,17 @@ def test_comments_docstrings_and_names_use_technical_terms(package: str) -> None
 def test_pages_use_technical_terms(page: str) -> None:
     lines = enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1)
     found = [f"{page}:{number}: {match[0]!r}" for number, line in lines if (match := STORYTELLING.search(line))]
+    assert not found, "\n".join(found)
+
+
+def test_names_and_docstrings_of_tests_use_technical_terms() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}: {match[0]!r} in {getattr(node, 'name', 'the module')}"
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module)
+        for match in STORYTELLING.finditer(f"{getattr(node, 'name', '')} {ast.get_docstring(node) or ''}")
+    ]
     assert not found, "\n".join(found)
 
 

@@ -54,7 +54,7 @@ def place_cells(cells: Cells, rows: Sequence[Sequence[int]]) -> Coordinates:
 def _straight(cells: Cells, neighbours: Sequence[list[int]]) -> list[list[int]]:
     """Return the neighbours that draw each cell: a box stands in line with the boxes of the next row that it leads to.
 
-    Lines that go on past that row, such as those to a step that handles every failure, would bend a long row of steps.
+    Lines that continue past that row, such as those to a step that handles every failure, would bend long rows.
     """
     boxes = cells.boxes
     found = []

@@ -25,7 +25,7 @@ def read(text: str) -> Map:
 
 
 def rebuild(node: Draft) -> None:
-    """Have every collection written anew from its parts."""
+    """Have every collection rewritten from its parts."""
     if not isinstance(node, Leaf):
         node._original = None
         for part in node.parts:
@@ -53,7 +53,7 @@ def test_a_renamed_key_keeps_its_comments_and_its_value() -> None:
     assert DocumentWriter(text).write(root) == text.replace("b: [x", "new: [x")
 
 
-def test_a_moved_block_is_indented_anew_with_its_comments() -> None:
+def test_a_moved_block_is_reindented_with_its_comments() -> None:
     text = "outer:\n  kept: 0\n  # why\n  inner:\n    - one # first\n    - |\n      two\n      lines\n"
     root = read(text)
     outer = root.map("outer")

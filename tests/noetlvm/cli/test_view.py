@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: lines for each thing worth one, or a table that says the same."""
+"""What a run shows while it runs: lines for notable events, or a table with the same content."""
 
 from __future__ import annotations
 

@@ -73,16 +73,16 @@ class Session:
         self.results: ResultStore = MemoryResults()
         self.tools = PlayedTools(play)
         self.clock: Clock = clock or FakeClock()
-        self.heard: list[Recorded] = []
+        self.received: list[Recorded] = []
 
     def engine(self, **options: Any) -> Engine:
-        return Engine(self.store, self.results, self.tools, clock=self.clock, observers=(self._hear,), **options)
+        return Engine(self.store, self.results, self.tools, clock=self.clock, observers=(self._receive,), **options)
 
-    def _hear(self, _execution: Execution, recorded: Sequence[Recorded]) -> None:
-        self.heard += recorded
+    def _receive(self, _execution: Execution, recorded: Sequence[Recorded]) -> None:
+        self.received += recorded
 
     def run(self, *texts: str, payload: dict[str, Any] | None = None, **options: Any) -> Ending:
-        """Run a playbook to its end, and check that its log tells the same."""
+        """Run a playbook to its end, and check that its log gives the same."""
 
         async def go() -> Ending:
             engine = self.engine(**options)

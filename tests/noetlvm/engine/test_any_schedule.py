@@ -106,12 +106,12 @@ def test_whatever_happened_is_decided_again(seed: int) -> None:
 
     async def go() -> Ending:
         execution_id = engine.start(bundle_of(steps_of(chance)), {})
-        asked = (
+        requested = (
             asyncio.create_task(control(chance.choice(["resume", "cancel"]), execution_id)) if is_controlled else None
         )
         await engine.run(listens=is_controlled)
-        if asked:
-            asked.cancel()
+        if requested:
+            requested.cancel()
         return engine.ending(execution_id)
 
     engine = session.engine(max_parallel=chance.choice([1, 2, 8]))

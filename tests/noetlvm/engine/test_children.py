@@ -82,17 +82,17 @@ def test_a_playbook_that_is_not_in_the_bundle_comes_from_the_catalogue(version: 
     for number, word in enumerate(("first", "second")):
         bundle = bundle_of(CHILD.replace('["{{ workload.who }}"]', f"[{word}]"))
         session.store.register("child", bundle.id, bundle.data, float(number))
-    asked = PARENT if version is None else PARENT.replace("path: child,", f"path: child, version: {version},")
-    ending = session.run(asked)
+    requested = PARENT if version is None else PARENT.replace("path: child,", f"path: child, version: {version},")
+    ending = session.run(requested)
     assert ending.result == (result and f"success-{result}")
     if result is None:
         assert f"no playbook `child` of version {version} is registered" in ending.failures[0]["error"]["message"]
 
 
 @pytest.mark.parametrize(("version", "status"), [("2", "success"), ("3", "failed")])
-def test_another_version_than_asked_for_is_not_run(version: str, status: str) -> None:
-    asked = PARENT.replace("path: child,", f'path: child, version: "{version}",')
-    assert Session(echo).run(asked, CHILD).status == status
+def test_another_version_than_requested_is_not_run(version: str, status: str) -> None:
+    requested = PARENT.replace("path: child,", f'path: child, version: "{version}",')
+    assert Session(echo).run(requested, CHILD).status == status
 
 
 def test_a_large_workload_reaches_the_child_whole() -> None:
@@ -157,7 +157,7 @@ def test_cancelling_a_parent_cancels_its_child() -> None:
     assert session.names(parent)[-1] == "playbook.processed"
 
 
-def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_resumed() -> None:
+def test_a_child_whose_cancellation_a_crash_prevented_is_cancelled_when_it_is_resumed() -> None:
     session = Session()
 
     async def go() -> None:
@@ -177,10 +177,10 @@ def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_
         if any(one.event.name == "execution.cancelled" for one in recorded):
             raise ConnectionAbortedError("the power is gone")
 
-    observe, session._hear = session._hear, crash  # type: ignore[method-assign]
+    observe, session._receive = session._receive, crash  # type: ignore[method-assign]
     with pytest.raises(ConnectionAbortedError):
         asyncio.run(go())
-    session._hear = observe  # type: ignore[method-assign]
+    session._receive = observe  # type: ignore[method-assign]
     (child,) = session.store.unfinished()
     calls = len(session.tools.calls)
     assert session.resume(child.execution_id).status == "cancelled"
@@ -188,7 +188,7 @@ def test_a_child_that_a_crash_kept_from_being_cancelled_is_cancelled_when_it_is_
 
 
 def test_a_child_that_takes_too_long_is_given_up() -> None:
-    asked = PARENT.replace("path: child,", "path: child, spec: { timeout: 50 },")
+    requested = PARENT.replace("path: child,", "path: child, spec: { timeout: 50 },")
     slow = CHILD.replace(
         'command: ["{{ workload.who }}"]',
         """command: [slow], spec: { policy: { rules: [
@@ -201,7 +201,7 @@ def test_a_child_that_takes_too_long_is_given_up() -> None:
 
     session = Session(play)
     before = session.clock.now()
-    ending = session.run(asked, slow)
+    ending = session.run(requested, slow)
     assert ending.failures[0]["error"]["kind"] == "timeout"
     assert session.clock.now() - before == 50
     (child,) = session.store.executions(parent=ending.execution_id)
@@ -246,13 +246,13 @@ def test_children_that_were_started_before_a_crash_count() -> None:
 
     chain = ITSELF.replace("[1, 2, 3]", "[1]")
     session = Session()
-    heard = 0
+    received = 0
 
     def die(_row: Execution, recorded: Sequence[Recorded]) -> None:
-        nonlocal heard
-        heard += len(recorded)
-        if heard > 25:
-            heard = 0
+        nonlocal received
+        received += len(recorded)
+        if received > 25:
+            received = 0
             raise Crash
 
     async def go(execution_id: str | None) -> str | None:

@@ -67,7 +67,7 @@ def test_two_processes_make_different_identifiers_in_the_same_millisecond() -> N
     assert made[0][:14] == made[1][:14]
 
 
-def test_a_child_has_the_same_identifier_whenever_it_is_asked_for() -> None:
+def test_a_child_has_the_same_identifier_whenever_it_is_requested() -> None:
     assert child_id("e/1#2.1") == child_id("e/1#2.1") != child_id("e/1#2.2")
 
 

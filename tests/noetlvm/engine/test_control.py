@@ -1,4 +1,4 @@
-"""Pause, resume and cancel, asked for here or by another process (S36)."""
+"""Pause, resume and cancel, requested here or by another process (S36)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.noetlvm.engine.test_engine import CHAIN
 
 
 def _run_with(session: Session, during_first: str, *, listens: bool = False) -> Ending:
-    """Run the chain; while its first task runs, ask for something."""
+    """Run the chain; while its first task runs, send a request."""
 
     async def go() -> Ending:
         engine = session.engine()
 
         async def play(call: ToolCall) -> Outcome:
             if call.label == "one" and call.attempt == 1:
-                await _ask(engine, session, execution_id, during_first, listens)
+                await _request(engine, session, execution_id, during_first, listens)
             return ok(call.label)
 
         session.tools.play = play
@@ -31,7 +31,7 @@ def _run_with(session: Session, during_first: str, *, listens: bool = False) -> 
     return asyncio.run(go())
 
 
-async def _ask(engine: Engine, session: Session, execution_id: str, action: str, listens: bool) -> None:
+async def _request(engine: Engine, session: Session, execution_id: str, action: str, listens: bool) -> None:
     assert action in ("cancel", "pause")
     wanted = "cancel" if action == "cancel" else "pause"
     if not listens:
@@ -39,7 +39,7 @@ async def _ask(engine: Engine, session: Session, execution_id: str, action: str,
         await asyncio.sleep(0.01)
         return
     session.store.request(execution_id, wanted)  # type: ignore[arg-type]
-    while not any(one.event.name.startswith("execution.") for one in session.heard):
+    while not any(one.event.name.startswith("execution.") for one in session.received):
         await asyncio.sleep(0.01)
 
 
@@ -65,7 +65,7 @@ def test_a_cancelled_execution_stops_its_tools() -> None:
     assert session.names(ending.execution_id)[-2:] == ["workflow.finished", "playbook.processed"]
 
 
-def test_another_process_is_heard() -> None:
+def test_a_request_of_another_process_is_received() -> None:
     session = Session()
     ending = _run_with(session, "cancel", listens=True)
     assert ending.status == "cancelled"

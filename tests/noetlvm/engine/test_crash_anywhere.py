@@ -154,7 +154,7 @@ def played(seed: int) -> Any:
     return play
 
 
-def told(ending: Ending) -> tuple[Any, ...]:
+def reported(ending: Ending) -> tuple[Any, ...]:
     return ending.status, ending.ctx, ending.result, ending.failures
 
 
@@ -179,6 +179,6 @@ def test_it_ends_as_without_a_crash(texts: tuple[str, ...], is_written: bool) ->
         session.store = session.store.repaired()
         left = [row for row in session.store.unfinished() if not row.parent]
         if left:
-            assert told(session.resume(left[0].execution_id)) == told(whole)
+            assert reported(session.resume(left[0].execution_id)) == reported(whole)
             assert not session.store.unfinished()
     assert crashes > 5

@@ -145,13 +145,13 @@ def test_no_tool_begins_before_everything_that_led_to_it_is_committed(last: str,
     assert known == expected[last]
 
 
-def test_observers_hear_of_nothing_that_could_be_lost(patient: None) -> None:
+def test_observers_receive_nothing_that_could_be_lost(patient: None) -> None:
     session, store = counting("relaxed")
-    heard: list[Recorded] = []
+    received: list[Recorded] = []
 
     def observe(row: Execution, recorded: Sequence[Recorded]) -> None:
-        heard.extend(recorded)
-        assert list(store.events(row.execution_id)) == heard
+        received.extend(recorded)
+        assert list(store.events(row.execution_id)) == received
         assert store.execution(row.execution_id) == row
 
     async def go() -> Ending:
@@ -161,7 +161,7 @@ def test_observers_hear_of_nothing_that_could_be_lost(patient: None) -> None:
         return engine.ending(execution_id)
 
     ending = asyncio.run(go())
-    assert [recorded.seq for recorded in heard] == list(range(1, ending.event_count + 1))
+    assert [recorded.seq for recorded in received] == list(range(1, ending.event_count + 1))
 
 
 def test_a_run_that_is_cancelled_has_committed_all_that_it_decided(patient: None) -> None:

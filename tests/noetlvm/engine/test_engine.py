@@ -1,4 +1,4 @@
-"""The engine performs what the machine asks for, in order, durably, and no more of it at once than it may."""
+"""The engine performs the machine's effects in order, durably, and no more of them at once than it may."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def test_a_tool_begins_only_when_everything_before_it_is_durable() -> None:
     assert known == [[], ["one"], ["one", "two"]]
 
 
-def test_every_event_is_heard_once_it_is_durable() -> None:
+def test_every_event_is_received_once_it_is_durable() -> None:
     session = Session()
     ending = session.run(CHAIN)
-    assert session.heard == list(session.store.events(ending.execution_id))
+    assert session.received == list(session.store.events(ending.execution_id))
 
 
 def test_a_loop_runs_no_more_at_once_than_its_width() -> None:
@@ -192,8 +192,8 @@ def test_a_pipeline_of_instant_tasks_lets_others_have_their_turn() -> None:
     session = Session()
     ending = session.run(text)
     assert ending.ctx == {"n": 2000}
-    times_told = [one.event for one in session.heard if one.event.name == "step.started"]
-    assert len(times_told) == 1
+    started = [one.event for one in session.received if one.event.name == "step.started"]
+    assert len(started) == 1
 
 
 def test_a_large_result_goes_by_reference_and_is_read_back_in_a_later_step() -> None:
@@ -364,7 +364,7 @@ def test_iterations_that_wait_for_their_first_tool_when_their_loop_fails_do_not_
     assert ending.status == "failed"
     called = len(session.tools.calls)
     assert called <= 2 * width  # one that waits may have its turn before the failure is durable
-    cancelled = [one.event for one in session.heard if one.event.data.get("cancelled")]
+    cancelled = [one.event for one in session.received if one.event.data.get("cancelled")]
     assert len(cancelled) == 10 - called
 
 

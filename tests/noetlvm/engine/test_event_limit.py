@@ -31,10 +31,10 @@ def test_a_message_that_quotes_something_long_is_cut(text: str) -> None:
     session = Session()
     ending = session.run(text, payload={"long": LONG})
     assert ending.status == "failed"
-    assert all(len(encode(one.event.data)) <= EVENT_BYTES_MAX for one in session.heard)
+    assert all(len(encode(one.event.data)) <= EVENT_BYTES_MAX for one in session.received)
 
 
-def test_a_tool_that_tells_too_much_fails_its_task() -> None:
+def test_a_tool_that_returns_too_much_fails_its_task() -> None:
     async def play(_call: ToolCall) -> Outcome:
         return error(LONG, "a word that is no word")
 
@@ -42,7 +42,7 @@ def test_a_tool_that_tells_too_much_fails_its_task() -> None:
     ending = session.run("- { step: start, tool: { kind: shell, command: [work] } }")
     assert ending.status == "failed"
     assert ending.failures[0]["error"]["kind"] == "limit"
-    (done,) = [one.event for one in session.heard if one.event.name == "task.done"]
+    (done,) = [one.event for one in session.received if one.event.name == "task.done"]
     assert (done.data["outcome"]["status"], done.data["outcome"]["error"]["kind"]) == ("error", "limit")
 
 
@@ -80,17 +80,17 @@ def test_cancelling_more_children_than_one_event_can_name() -> None:
     session.tools.play = play
     make = session.engine
 
-    def kept(**options: Any) -> Any:
+    def left(**options: Any) -> Any:
         engines.append(make(**options))
         return engines[-1]
 
-    session.engine = kept  # type: ignore[method-assign]
+    session.engine = left  # type: ignore[method-assign]
     assert session.run(text, child).status == "cancelled"
     assert not session.store.unfinished()
 
 
 @pytest.mark.parametrize("timeout", ["soon", "5 s", -1, True, [1], 10**400, "9" * 400])
-def test_a_child_is_not_asked_for_with_a_timeout_that_is_none(timeout: Any) -> None:
+def test_a_child_is_not_requested_with_a_timeout_that_is_none(timeout: Any) -> None:
     text = '- { step: start, tool: { kind: playbook, path: child, spec: { timeout: "{{ workload.timeout }}" } } }'
     ending = Session().run(text, payload={"timeout": timeout})
     assert ending.failures[0]["error"]["kind"] == "input"

@@ -1,4 +1,4 @@
-"""An execution that was left goes on where it was: what has been reported is not run again, and nothing fires twice."""
+"""An execution that was left continues where it was: what has been reported is not run again, and nothing fires twice."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_wait_goes_on_from_when_it_began() -> None:
         engine = session.engine()
         execution_id = engine.start(bundle_of(RETRY), {})
         running = asyncio.create_task(engine.run(listens=True))
-        while not any(one.event.name == "task.done" for one in session.heard):
+        while not any(one.event.name == "task.done" for one in session.received):
             await asyncio.sleep(0)
         engine.stop()
         await running
@@ -144,7 +144,7 @@ def test_stopping_now_cancels_the_tool_that_runs() -> None:
     assert "task.done" not in session.names(left.execution_id)
 
 
-def test_resuming_what_has_ended_tells_its_ending() -> None:
+def test_resuming_what_has_ended_reports_its_ending() -> None:
     session = Session()
     ending = session.run(CHAIN)
     events = session.names(ending.execution_id)

@@ -110,9 +110,9 @@ def test_the_new_log_begins_with_the_old_one_and_names_it() -> None:
 
 def test_observers_get_the_new_events_only() -> None:
     session, first = failed(Flaky("load"))
-    session.heard.clear()
+    session.received.clear()
     retried(session, first.execution_id)
-    assert session.heard[0].event.name == "execution.retried"
+    assert session.received[0].event.name == "execution.retried"
 
 
 def test_a_retry_that_fails_is_retried_again() -> None:

@@ -53,7 +53,7 @@ def test_a_tool_that_runs_too_long_is_stopped() -> None:
     ending = session.run(SLOW)
     assert (ending.status, stopped) == ("success", ["slow"])
     assert labels(session.tools.calls) == ["slow", "after"]
-    at = {one.event.name: one.timestamp for one in reversed(session.heard)}
+    at = {one.event.name: one.timestamp for one in reversed(session.received)}
     assert at["step.failed"] - at["step.started"] == 5
 
 
@@ -88,7 +88,7 @@ def test_a_step_in_time_is_not_held_up_by_its_limit() -> None:
 
 
 class TickingClock(FakeClock):
-    """Never tells the same time twice."""
+    """Never returns the same time twice."""
 
     def now(self) -> float:
         self.advance(0.001)

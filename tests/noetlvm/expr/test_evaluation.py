@@ -233,7 +233,7 @@ class TestErrors:
         assert caught.value.at == 3
 
     def test_a_message_speaks_of_values_not_of_python(self) -> None:
-        assert error_of("{{ 1 + 'a' }}").message == "`+` does not go with a whole number and text"
+        assert error_of("{{ 1 + 'a' }}").message == "`+` is not defined for a whole number and text"
 
 
 class TestLimits:

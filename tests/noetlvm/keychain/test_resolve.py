@@ -115,7 +115,7 @@ def test_an_option_that_cannot_be_read_is_refused(option: str) -> None:
 
 
 def test_two_options_for_one_entry_are_refused() -> None:
-    assert "twice" in refusal(TOKEN, "a=env:A", "a=env:B")
+    assert "two sources" in refusal(TOKEN, "a=env:A", "a=env:B")
 
 
 def test_a_secret_written_as_an_option_is_not_repeated() -> None:

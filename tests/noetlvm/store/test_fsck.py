@@ -162,7 +162,7 @@ def test_the_log_of_a_bundle_that_is_no_data_cannot_be_decided_again(path: Path)
         reader.bundle(bundle_id(BUNDLE))
 
 
-def test_an_index_that_differs_from_its_table_is_built_anew(path: Path) -> None:
+def test_an_index_that_differs_from_its_table_is_rebuilt(path: Path) -> None:
     schema = "SELECT sql FROM sqlite_master WHERE name = 'children'"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         (made,) = connection.execute(schema).fetchone()

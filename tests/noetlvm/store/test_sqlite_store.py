@@ -73,7 +73,7 @@ def test_a_wall_clock_that_is_set_back_does_not_set_back_the_time_of_the_store(
         assert recorded <= store.now() < recorded + 3_600
 
 
-def test_a_second_writer_is_refused_and_told_who_writes(path: Path) -> None:
+def test_the_refusal_of_a_second_writer_names_the_first(path: Path) -> None:
     with closing(SqliteStore(path)), pytest.raises(LockedError, match=r"in use by process \d+; wait for it"):
         SqliteStore(path)
     SqliteStore(path).close()
@@ -349,10 +349,10 @@ def test_the_events_of_a_step_take_little_of_the_file(tmp_path: Path) -> None:
     identifier = "0190a6c0-8f7e-7cc3-98c4-dc0c0c07398f"
     sizes = {}
     for steps in (1, 1_001):
-        told = [Event(name, data if name == "task.done" else {}, run) for run in range(steps) for name in names]
+        reported = [Event(name, data if name == "task.done" else {}, run) for run in range(steps) for name in names]
         path = tmp_path / f"{steps}.db"
         with closing(SqliteStore(path, "relaxed")) as store:
-            recorded = [Recorded(seq, identifier, 1_700_000_000.5, event) for seq, event in enumerate(told, 1)]
+            recorded = [Recorded(seq, identifier, 1_700_000_000.5, event) for seq, event in enumerate(reported, 1)]
             store.write([append(execution(), 0, recorded)])
         sizes[steps] = path.stat().st_size
     assert (sizes[1_001] - sizes[1]) / 1_000 < 1_500

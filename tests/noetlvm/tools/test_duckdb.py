@@ -105,7 +105,7 @@ def test_an_interrupted_command_leaves_nothing_for_the_event_loop_to_print(
     assert caplog.records == []
 
 
-def test_columns_of_one_name_are_told_apart(run: Run) -> None:
+def test_columns_of_one_name_get_different_names(run: Run) -> None:
     outcome = run("duckdb", {"command": "SELECT 1 AS id, 2 AS id"})
     assert outcome["result"] == {"rows": [{"id": 1, "id_2": 2}], "columns": ["id", "id_2"], "row_count": 1}
 

@@ -24,7 +24,7 @@ KEY = "01J-execution/3#1"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers as the path asks, and with what it was sent."""
+    """Answers as the path specifies, and with what it was sent."""
 
     protocol_version = "HTTP/1.1"
     released = threading.Event()
@@ -306,7 +306,7 @@ def test_cookies_of_one_task_are_not_sent_by_the_next(run_all: Callable[..., lis
     assert "cookie" not in second["result"]["data"]["headers"]
 
 
-def test_redirects_are_followed_only_where_asked(run: Run, server: str) -> None:
+def test_redirects_are_followed_only_where_requested(run: Run, server: str) -> None:
     inputs = {"url": f"{server}/to/{server}/echo"}
     assert run("http", inputs)["result"]["status"] == 302
     assert run("http", inputs, {"follow_redirects": True})["result"]["data"]["path"] == "/echo"
@@ -336,7 +336,7 @@ def test_a_server_that_drips_is_left_in_the_end(run: Run, server: str, monkeypat
     assert "1 s" in patient["message"]
 
 
-def test_a_port_that_there_is_not_is_told_as_such(run: Run, server: str) -> None:
+def test_an_invalid_port_is_reported(run: Run, server: str) -> None:
     for url in ("http://127.0.0.1:99999/", f"{server}/to/http://127.0.0.1:99999/"):
         error = run("http", {"url": url}, {"follow_redirects": True})["error"]
         assert (error["kind"], error["retryable"]) == ("http", False)

@@ -168,7 +168,7 @@ def test_the_end_of_a_response_is_found(run_all: RunAll, method: str, answer: by
     ],
     ids=["upgrade", "transfer coding", "trailer", "chunk extension", "interim responses", "two framings"],
 )
-def test_a_response_that_was_not_asked_for_is_refused(run: Run, answer: bytes, words: str) -> None:
+def test_a_response_that_was_not_requested_is_refused(run: Run, answer: bytes, words: str) -> None:
     with serving(answer) as server:
         assert words in run(*get(server))["error"]["message"]
 

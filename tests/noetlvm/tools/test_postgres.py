@@ -238,7 +238,7 @@ def test_fields_of_a_keychain_entry_say_where_to_connect(run: Run, dsn: str) -> 
     assert run("postgres", {"command": "SELECT 1 AS one"}, None, entry)["result"]["rows"] == [{"one": 1}]
 
 
-def test_columns_of_one_name_are_told_apart(sql: Sql) -> None:
+def test_columns_of_one_name_get_different_names(sql: Sql) -> None:
     result = sql("SELECT 1 AS id, 2 AS id, 3 AS id_2, 4 AS id")["result"]
     assert result["columns"] == ["id", "id_3", "id_2", "id_4"]
     assert list(result["rows"][0].values()) == [1, 2, 3, 4]

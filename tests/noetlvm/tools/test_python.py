@@ -75,21 +75,21 @@ def test_whatever_is_raised_is_an_outcome(run: Run, code: str, exception: str) -
         ("result = []\nresult.append(result)", "RecursionError"),
     ],
 )
-def test_a_result_that_is_no_data_is_told_where(run: Run, code: str, place: str) -> None:
+def test_a_result_that_is_not_data_is_reported_with_its_position(run: Run, code: str, place: str) -> None:
     outcome = run("python", {"code": code})
     assert outcome["status"] == "error"
     assert place in outcome["error"]["message"]
 
 
-def test_what_is_printed_is_kept_up_to_a_limit(run: Run) -> None:
+def test_what_is_printed_is_stored_up_to_a_limit(run: Run) -> None:
     assert run("python", {"code": "print('hello'); result = 1"})["py"]["stdout"] == "hello\n"
-    for size, kept in ((PRINTED_BYTES_MAX, PRINTED_BYTES_MAX), (PRINTED_BYTES_MAX * 3, PRINTED_BYTES_MAX)):
+    for size, stored in ((PRINTED_BYTES_MAX, PRINTED_BYTES_MAX), (PRINTED_BYTES_MAX * 3, PRINTED_BYTES_MAX)):
         outcome = run("python", {"code": f"print('x' * 7, end=' ' * ({size} - 7)); result = 1"})
         assert outcome["result"] == 1
-        assert len(outcome["py"]["stdout"]) == kept
+        assert len(outcome["py"]["stdout"]) == stored
 
 
-def test_a_word_that_the_limit_cuts_in_two_is_not_kept(run: Run) -> None:
+def test_a_word_that_the_limit_cuts_in_two_is_not_stored(run: Run) -> None:
     """Half of a secret may be too little to be recognized as one."""
     code = f"print('x' * {PRINTED_BYTES_MAX - 5}, 'cAnary7f3e9d2b41aa'); result = 1"
     assert run("python", {"code": code})["py"]["stdout"] == "x" * (PRINTED_BYTES_MAX - 5) + " "
@@ -107,7 +107,7 @@ def test_a_syntax_error_says_its_line_once(run: Run) -> None:
     assert message == "SyntaxError: invalid syntax (line 2 of `code`)"
 
 
-def test_a_number_that_is_too_long_is_told_as_such(run: Run) -> None:
+def test_a_number_that_is_too_long_is_reported_as_such(run: Run) -> None:
     message = run("python", {"code": "result = {'n': [10 ** 5000]}"})["error"]["message"]
     assert message == "ValueError: `result.n[0]` has too many digits; give it as text"
 
@@ -222,14 +222,14 @@ def test_what_code_starts_ends_with_it(run: Run) -> None:
     code = """
 import os, time
 def main():
-    hears, says = os.pipe()
+    reading, writing = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.write(says, str(os.getpid()).encode())
+            os.write(writing, str(os.getpid()).encode())
             time.sleep(60)
         os._exit(0)
-    return int(os.read(hears, 20))
+    return int(os.read(reading, 20))
 """
     outcome = run("python", {"code": code})
     assert outcome["status"] == "ok"

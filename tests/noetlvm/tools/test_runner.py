@@ -86,7 +86,7 @@ def test_a_missing_driver_is_an_error_that_says_what_to_install(
 def test_a_tool_that_raises_makes_an_error_outcome(
     run: Run, monkeypatch: pytest.MonkeyPatch, raised: Exception
 ) -> None:
-    async def fail(_call: ToolCall, _kept: Resources) -> Outcome:
+    async def fail(_call: ToolCall, _stored: Resources) -> Outcome:
         raise raised
 
     monkeypatch.setattr(shell, "run", fail)
@@ -109,7 +109,7 @@ def test_a_tool_that_raises_makes_an_error_outcome(
 def test_a_tool_that_gives_no_outcome_makes_an_error_outcome(
     run: Run, monkeypatch: pytest.MonkeyPatch, given: Any, kind: str, message: str
 ) -> None:
-    async def give(_call: ToolCall, _kept: Resources) -> Outcome:
+    async def give(_call: ToolCall, _stored: Resources) -> Outcome:
         found: Outcome = given
         return found
 
@@ -120,7 +120,7 @@ def test_a_tool_that_gives_no_outcome_makes_an_error_outcome(
 
 
 def test_a_tool_that_gives_only_a_status_has_no_result(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def give(_call: ToolCall, _kept: Resources) -> Outcome:
+    async def give(_call: ToolCall, _stored: Resources) -> Outcome:
         return {"status": "ok"}
 
     monkeypatch.setattr(shell, "run", give)
@@ -144,7 +144,7 @@ def test_a_stored_result_that_is_lost_is_an_error(run: Run) -> None:
     assert (error["kind"], error["message"]) == ("stored", "it is gone")
 
 
-def test_everything_kept_is_closed_even_if_one_thing_cannot_be() -> None:
+def test_everything_open_is_closed_even_if_one_thing_cannot_be() -> None:
     closed = []
 
     class Thing:
@@ -157,10 +157,10 @@ def test_everything_kept_is_closed_even_if_one_thing_cannot_be() -> None:
                 raise OSError("stuck")
 
     async def use() -> None:
-        kept = Resources()
-        assert kept.get("a", lambda: Thing("a")) is kept.get("a", lambda: Thing("other"))
-        kept.get("b", lambda: Thing("b"))
-        await kept.close()
+        left = Resources()
+        assert left.get("a", lambda: Thing("a")) is left.get("a", lambda: Thing("other"))
+        left.get("b", lambda: Thing("b"))
+        await left.close()
 
     asyncio.run(use())
     assert sorted(closed) == ["a", "b"]

@@ -132,7 +132,7 @@ def is_running(pid: int) -> bool:
 
 
 def assert_gone(pid: int) -> None:
-    """Assert that a process is dead, or dies soon: a signal takes a moment to be heard."""
+    """Assert that a process is dead, or dies soon: a signal is not delivered immediately."""
     for _ in range(500):
         if not pid or not is_running(pid):
             return

@@ -85,7 +85,7 @@ def test_a_wake_up_reaches_the_subscribers_of_its_topic_with_its_identifier(conn
     asyncio.run(asyncio.wait_for(go(), 120))
 
 
-def test_somebody_of_a_group_gets_each_wake_up(connect: Connect) -> None:
+def test_one_subscriber_of_a_group_gets_each_wake_up(connect: Connect) -> None:
     async def go() -> None:
         sender, members = await connect(), [await connect() for _ in range(3)]
         got: list[list[str]] = [[], [], []]

@@ -361,7 +361,7 @@ def ends_as_failed(_pipeline: Any, at: int, *_operands: object) -> Any:
 
 
 def attempts_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that is entered anew does not begin at attempt 1."""
+    """A task that is entered again does not begin at attempt 1."""
     enter = Frame.enter
 
     def enter_again(self: Frame, label: str) -> None:

@@ -1,4 +1,4 @@
-"""Child executions: asked for by a task, started by the server, waited for without a worker (S43)."""
+"""Child executions: requested by a task, started by the server, waited for without a worker (S43)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def waiting(**more: Any) -> Drive:
     return drive
 
 
-def test_a_child_is_asked_for_once_under_a_stable_key() -> None:
+def test_a_child_is_requested_once_under_a_stable_key() -> None:
     drive = waiting()
     ((run, iteration, child),) = drive.control.take_children()
     assert (run, iteration, child.key, child.path, child.workload) == (1, "", "x/1#1.1", "other/one", {"n": 1})
@@ -42,8 +42,8 @@ def test_the_childs_outcome_comes_back_as_an_answer() -> None:
     drive.take(drive.control.child_finished(1, "", "x/1#1.1", DONE))
     (command,) = drive.ready
     assert drive.control.work(command).answer == DONE
-    told = drive.perform(command)
-    assert told[0].name == "task.done"
+    reported = drive.perform(command)
+    assert reported[0].name == "task.done"
     assert drive.state.status == "success"
 
 
@@ -54,7 +54,7 @@ def test_an_outcome_that_nobody_waits_for_changes_nothing() -> None:
     assert drive.ready == []
 
 
-def test_after_a_restart_the_child_is_asked_for_again() -> None:
+def test_after_a_restart_the_child_is_requested_again() -> None:
     drive = waiting()
     restored = drive.restart()
     assert restored.ready == []
@@ -110,7 +110,7 @@ def test_depth_is_bounded() -> None:
     assert len(drive.control.take_children()) == 1
 
 
-def test_a_retry_asks_for_another_child() -> None:
+def test_a_retry_requests_another_child() -> None:
     drive = waiting()
     retry = {"outcome": {"status": "error", "error": {}}, "do": "retry", "pc": 1}
     drive.take(drive.control.child_finished(1, "", "x/1#1.1", DONE))
@@ -176,9 +176,9 @@ LOCAL = MANY.replace("mode: parallel", "mode: parallel, policy: { exec: local }"
 
 def test_a_lost_lease_of_a_unit_takes_no_lease_back_that_a_waiting_thread_has_already() -> None:
     drive = Drive(LOCAL).start()
-    asks, other = drive.ready
-    drive.take(drive.control.report(*asks[:3], asking()))
-    drive.take(drive.control.child_finished(1, asks.iteration, "x/1/0#1.1", DONE))
+    requesting, other = drive.ready
+    drive.take(drive.control.report(*requesting[:3], asking()))
+    drive.take(drive.control.child_finished(1, requesting.iteration, "x/1/0#1.1", DONE))
     assert [command.lease for command in drive.ready] == [1, 1, 2]
     drive.take(drive.control.expire(*other[:3]))
     assert sorted((command.iteration, command.lease) for command in drive.ready[3:]) == [("0", 3), ("1", 3)]

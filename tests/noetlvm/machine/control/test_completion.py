@@ -54,8 +54,8 @@ def test_final_step_runs_once_after_everything_else_and_nothing_follows_it() -> 
 def test_a_refused_request_leaves_its_reason_and_starts_nothing() -> None:
     drive = Drive(HEADER + STEPS)
     error = {"kind": "keychain", "retryable": False, "message": "no `token`", "details": {}}
-    told = drive.control.refuse(Request("x", "b", {}), error)
-    assert [event.name for event in told] == [
+    reported = drive.control.refuse(Request("x", "b", {}), error)
+    assert [event.name for event in reported] == [
         "playbook.execution.requested",
         "playbook.request.evaluated",
         "playbook.processed",
@@ -65,7 +65,7 @@ def test_a_refused_request_leaves_its_reason_and_starts_nothing() -> None:
     assert drive.take([]) == []
 
 
-def test_only_so_many_failures_are_kept_but_all_are_counted() -> None:
+def test_failures_are_listed_up_to_a_limit_and_all_are_counted() -> None:
     text = """
     - step: start
       next: { arcs: [{ step: a }] }

@@ -13,12 +13,17 @@ CHAIN = """
 def test_while_paused_reports_are_taken_and_nothing_new_is_given_out() -> None:
     drive = Drive(CHAIN).start()
     drive.take(drive.control.pause())
-    told = drive.perform(drive.ready.pop())
-    assert [event.name for event in told] == ["step.started", "task.done", "step.done"]
+    reported = drive.perform(drive.ready.pop())
+    assert [event.name for event in reported] == ["step.started", "task.done", "step.done"]
     assert drive.ready == []
     assert drive.control.pause() == []
-    told = drive.take(drive.control.resume())
-    assert [event.name for event in told] == ["execution.resumed", "next.evaluated", "token.enqueued", "step.scheduled"]
+    reported = drive.take(drive.control.resume())
+    assert [event.name for event in reported] == [
+        "execution.resumed",
+        "next.evaluated",
+        "token.enqueued",
+        "step.scheduled",
+    ]
     assert len(drive.ready) == 1
     assert drive.control.resume() == []
 
@@ -40,8 +45,8 @@ def test_a_cancelled_execution_ends_at_once_and_takes_no_more_reports() -> None:
     drive = Drive(CHAIN).start()
     command = drive.ready.pop()
     work = drive.control.work(command)
-    told = drive.take(drive.control.cancel())
-    assert [event.name for event in told] == ["execution.cancelled", "workflow.finished", "playbook.processed"]
+    reported = drive.take(drive.control.cancel())
+    assert [event.name for event in reported] == ["execution.cancelled", "workflow.finished", "playbook.processed"]
     assert drive.state.status == "cancelled"
     assert drive.control.report(*command[:3], ok()(work)) == []
     for late in (drive.control.cancel, drive.control.pause, drive.control.resume, drive.control.settle):

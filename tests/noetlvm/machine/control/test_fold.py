@@ -43,9 +43,9 @@ def test_every_prefix_of_a_log_folds_to_a_state_that_can_be_stored() -> None:
 
 
 def test_events_carry_what_the_catalogue_says() -> None:
-    told = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": bad()}).run().events
-    told += Drive(LOOP).run().events
-    for event in told:
+    reported = Drive(LOOP, {"start": ok(1, ctx={"a": 1}), "all": bad()}).run().events
+    reported += Drive(LOOP).run().events
+    for event in reported:
         payload = EVENTS[event.name].payload
         assert set(event.data) <= {field.name for field in payload}, event
         assert {field.name for field in payload if not field.optional} <= set(event.data), event

@@ -1,4 +1,4 @@
-"""Results of a loop that goes on: put aside once they are large together, and all there at the end (S29)."""
+"""Results of a running loop: moved to the store once they are large together, and all there at the end (S29)."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ def test_one_event_puts_only_so_many_aside() -> None:
     size = LOOP_RESULTS_BYTES // count + 1
     drive = Drive(LOOP, ok("x" * size), control=Hand)
     drive.run({"n": count + 1})
-    told = [event.data for event in drive.events if "stored" in event.data]
-    assert max(len(data["stored"]["at"]) for data in told) == LOOP_RESULTS_STORED
-    assert all(len(encode(data)) <= EVENT_BYTES_MAX for data in told)
+    reported = [event.data for event in drive.events if "stored" in event.data]
+    assert max(len(data["stored"]["at"]) for data in reported) == LOOP_RESULTS_STORED
+    assert all(len(encode(data)) <= EVENT_BYTES_MAX for data in reported)
     assert len(results(drive)) == count + 1
 
 

@@ -104,13 +104,13 @@ def test_sequential_iterations_see_the_patches_of_those_before() -> None:
 def test_parallel_iterations_see_the_ctx_of_the_loops_start_and_their_own_patches() -> None:
     drive = Drive(loop_step("[1, 2]", "{ mode: parallel, policy: { reducers: { k: append } } }")).start()
     first, second = drive.ready
-    told = ok(None, ctx={"k": 1})(drive.control.work(first))
-    drive.take(drive.control.report(*first[:3], told[:1]))
+    reported = ok(None, ctx={"k": 1})(drive.control.work(first))
+    drive.take(drive.control.report(*first[:3], reported[:1]))
     assert drive.control.work(first).ctx == {"k": 1}
     assert drive.control.work(second).ctx == {}
     assert drive.state.ctx == {}
     for command in (second, first):
-        drive.take(drive.control.report(*command[:3], told[1:]))
+        drive.take(drive.control.report(*command[:3], reported[1:]))
     assert drive.state.ctx == {"k": [1]}
     assert drive.names().count("ctx.patched") == 1
 
@@ -142,10 +142,10 @@ def test_fail_fast_opens_nothing_more_and_waits_for_what_runs() -> None:
 def test_fail_fast_cancels_what_has_not_started() -> None:
     drive = Drive(loop_step("[1, 2, 3, 4]", "{ mode: parallel, max_in_flight: 3 }"), bad("boom"))
     drive.start()
-    told = drive.perform(drive.ready[0])
+    reported = drive.perform(drive.ready[0])
     assert drive.control.take_stopped() == [(1, "1"), (1, "2")]
-    assert [event.name for event in told][4:8] == ["loop.iteration.failed"] * 2 + ["step.failed", "next.evaluated"]
-    assert told[4].data["cancelled"]
+    assert [event.name for event in reported][4:8] == ["loop.iteration.failed"] * 2 + ["step.failed", "next.evaluated"]
+    assert reported[4].data["cancelled"]
     assert drive.last("step.failed").data["loop"] == {"total": 4, "ok": 0, "failed": 1}
 
 

@@ -1,4 +1,4 @@
-"""Reports: accepted once, from the current lease only, and enough to go on from (S15, S35)."""
+"""Reports: accepted once, from the current lease only, and enough to continue from (S15, S35)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_report_of_no_open_thread_changes_nothing(key: tuple[int, str, int]) -
 
 
 @pytest.mark.parametrize("name", ["loop.done", "next.evaluated", "playbook.processed", "ctx.patched", "no.such"])
-def test_a_worker_cannot_tell_what_is_the_servers(name: str) -> None:
+def test_a_worker_cannot_report_what_is_the_servers(name: str) -> None:
     drive = Drive(ONE).start()
     (command,) = drive.ready
     assert drive.control.report(*command[:3], [Event(name, {"patch": {"a": 1}})]) == []
@@ -79,14 +79,14 @@ def test_a_worker_cannot_end_a_step_from_within_an_iteration() -> None:
 
 def test_what_a_report_says_of_other_threads_counts_for_its_own() -> None:
     drive = Drive(LOOP).start()
-    told = drive.control.report(*drive.ready[0][:3], [task_done(OK)._replace(run=7, iteration="2")])
-    assert {(event.run, event.iteration) for event in told} == {(1, ""), (1, "0")}
+    reported = drive.control.report(*drive.ready[0][:3], [task_done(OK)._replace(run=7, iteration="2")])
+    assert {(event.run, event.iteration) for event in reported} == {(1, ""), (1, "0")}
 
 
 def test_an_iteration_that_goes_on_after_its_first_report_has_begun() -> None:
     drive = Drive(LOOP).start()
-    told = drive.control.report(*drive.ready[0][:3], [task_done(OK)])
-    assert [event.name for event in told] == ["step.started", "loop.iteration.started", "task.done"]
+    reported = drive.control.report(*drive.ready[0][:3], [task_done(OK)])
+    assert [event.name for event in reported] == ["step.started", "loop.iteration.started", "task.done"]
 
 
 def test_a_frame_is_restored_from_its_tasks() -> None:
@@ -128,8 +128,8 @@ def test_a_restored_execution_goes_on_where_it_was() -> None:
 def test_an_empty_pipeline_can_end_without_a_task() -> None:
     drive = Drive(ONE).start()
     (command,) = drive.ready
-    told = drive.take(drive.control.report(*command[:3], [ending(drive.control.work(command), result=None)]))
-    assert [event.name for event in told][:2] == ["step.started", "step.done"]
+    reported = drive.take(drive.control.report(*command[:3], [ending(drive.control.work(command), result=None)]))
+    assert [event.name for event in reported][:2] == ["step.started", "step.done"]
 
 
 def test_a_ctx_that_grows_too_large_fails_the_step() -> None:
@@ -138,8 +138,8 @@ def test_a_ctx_that_grows_too_large_fails_the_step() -> None:
     text = "x" * 60_000
     for task in range(1, 30):
         patch = {f"k{task}": text, f"i{task}": 0}
-        told = drive.control.report(*command[:3], [task_done(OK | {"ctx": patch}, task=task)])
-        drive.events += told
+        reported = drive.control.report(*command[:3], [task_done(OK | {"ctx": patch}, task=task)])
+        drive.events += reported
         if drive.state.is_over:
             break
     error = drive.last("step.failed").data["error"]
@@ -153,9 +153,9 @@ def test_writing_more_keys_to_ctx_than_an_event_holds_fails_the_step() -> None:
     drive = Drive(ONE).start()
     (command,) = drive.ready
     patch = {f"a_rather_long_key_{number}": number for number in range(4_000)}
-    told = drive.control.report(*command[:3], [task_done(OK | {"ctx": patch}), task_done(OK, task=2)])
-    assert [event.name for event in told][:4] == ["step.started", "task.done", "step.failed", "next.evaluated"]
-    assert told[2].data["error"]["kind"] == "limit"
+    reported = drive.control.report(*command[:3], [task_done(OK | {"ctx": patch}), task_done(OK, task=2)])
+    assert [event.name for event in reported][:4] == ["step.started", "task.done", "step.failed", "next.evaluated"]
+    assert reported[2].data["error"]["kind"] == "limit"
 
 
 def _filled(data: dict[str, Any], over: int) -> dict[str, Any]:
@@ -168,19 +168,19 @@ def _filled(data: dict[str, Any], over: int) -> dict[str, Any]:
 @pytest.mark.parametrize("over", [0, 1])
 def test_what_no_event_can_hold_fails_its_task_and_its_thread(text: str, over: int) -> None:
     drive = Drive(text).start()
-    told = drive.take(drive.control.report(*drive.ready[0][:3], [task_done(_filled(OK, over))]))
-    (done,) = [event for event in told if event.name == "task.done"]
+    reported = drive.take(drive.control.report(*drive.ready[0][:3], [task_done(_filled(OK, over))]))
+    (done,) = [event for event in reported if event.name == "task.done"]
     assert (done.data["do"], "error" in done.data["outcome"]) == (("fail", True) if over else ("continue", False))
-    assert any(event.name in ("step.failed", "loop.iteration.failed") for event in told) == bool(over)
+    assert any(event.name in ("step.failed", "loop.iteration.failed") for event in reported) == bool(over)
 
 
 @pytest.mark.parametrize("name", ["task.started", "step.done", "step.failed"])
 @pytest.mark.parametrize("over", [0, 1])
-def test_whatever_a_worker_tells_is_no_larger_than_an_event(name: str, over: int) -> None:
+def test_whatever_a_worker_reports_is_no_larger_than_an_event(name: str, over: int) -> None:
     drive = Drive(ONE).start()
     task = 1 if name == "task.started" else 0
-    told = Event(name, _filled({"error": {"kind": "boom"}}, over), task=task, attempt=task)
-    drive.take(drive.control.report(*drive.ready[0][:3], [told]))
+    reported = Event(name, _filled({"error": {"kind": "boom"}}, over), task=task, attempt=task)
+    drive.take(drive.control.report(*drive.ready[0][:3], [reported]))
     assert all(len(encode(event.data)) <= EVENT_BYTES_MAX for event in drive.events)
     assert ("limit" in [failure["error"]["kind"] for failure in drive.state.failures]) == bool(over)
 
@@ -196,8 +196,8 @@ def test_what_a_worker_reports_is_about_its_own_iteration_whatever_it_says() -> 
         "- { step: start, loop: { in: [1, 2], iterator: n, spec: { mode: parallel } }, tool: { kind: noop } }"
     ).start()
     first = drive.ready[0]
-    told = [event._replace(run=1, iteration="1") for event in ok()(drive.control.work(first))]
-    drive.take(drive.control.report(*first[:3], told))
+    reported = [event._replace(run=1, iteration="1") for event in ok()(drive.control.work(first))]
+    drive.take(drive.control.report(*first[:3], reported))
     assert {event.iteration for event in drive.events if event.task or event.name == "loop.iteration.done"} == {"0"}
 
 

@@ -1,4 +1,4 @@
-"""Whatever was durable when a process died, the execution that goes on from it ends as it would have (S35)."""
+"""Whatever was durable when a process died, the execution that continues from it ends as it would have (S35)."""
 
 from __future__ import annotations
 

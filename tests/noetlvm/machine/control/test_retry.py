@@ -29,7 +29,7 @@ def plan_of(drive: Drive) -> RetryPlan:
 
 
 def retried(drive: Drive, id: str) -> tuple[Drive, Retry]:
-    """Return the execution that goes on with the log of a failed one, and the input that started it."""
+    """Return the execution that continues the log of a failed one, and the input that started it."""
     plan = plan_of(drive)
     given = plan.retry(id, "bundle")
     again = Drive(drive.net, drive.play, control=Hand)

@@ -86,7 +86,7 @@ def test_a_failure_is_handled_only_by_an_arc_that_reads_the_event(arcs: str, sta
     assert drive.state.status == status
 
 
-def test_an_unhandled_failure_is_told_once() -> None:
+def test_an_unhandled_failure_is_reported_once() -> None:
     drive = Drive(routed("{ step: a }"), {"start": bad("boom"), "a": ok()}).run()
     assert drive.state.failure_count == 1
     assert drive.state.failures[0]["step"] == "start"

@@ -29,7 +29,7 @@ def at(drive: Drive, now: float) -> Hand:
 
 
 def begun(text: str, now: float = 100.0) -> tuple[Drive, Command]:
-    """Return an execution whose first pipeline has told of a task."""
+    """Return an execution whose first pipeline has reported a task."""
     drive = Drive(text)
     at(drive, now)
     command = drive.start().ready[0]

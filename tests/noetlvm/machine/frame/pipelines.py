@@ -51,8 +51,8 @@ def ok(result: Any = None, **more: Any) -> dict[str, Any]:
 
 def error(kind: str = "http", retryable: bool = True, **more: Any) -> dict[str, Any]:
     """Return an outcome that did not."""
-    told = {"kind": kind, "retryable": retryable, "message": "it failed", "details": {}}
-    return {"status": "error", "error": told, **more}
+    reported = {"kind": kind, "retryable": retryable, "message": "it failed", "details": {}}
+    return {"status": "error", "error": reported, **more}
 
 
 @dataclass

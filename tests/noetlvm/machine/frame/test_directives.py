@@ -72,7 +72,7 @@ def test_a_failed_task_shows_its_rendered_inputs() -> None:
     assert ran.events[0].data["inputs"] == {"code": "x", "args": {"id": 7}}
 
 
-def test_inputs_that_may_hold_secrets_are_shown_only_where_somebody_redacts() -> None:
+def test_inputs_that_may_hold_secrets_are_shown_only_where_secrets_are_redacted() -> None:
     pipeline = pipeline_of("- fetch: { kind: python, code: x }")
     ran = run(pipeline, error(), within=scope(keychain={"token": "hunter2"}))
     assert "inputs" not in ran.events[0].data
@@ -229,7 +229,7 @@ def test_later_tasks_see_what_was_written() -> None:
     assert ran.calls[-1].inputs["args"] == {"a": 1, "b": 2, "i": 0}
 
 
-def test_a_patch_with_a_retry_is_told_with_it() -> None:
+def test_a_patch_with_a_retry_is_reported_with_it() -> None:
     rule = f'{{ {ON_ERROR}, then: {{ do: retry, set_ctx: {{ seen: "{{{{ outcome.error.kind }}}}" }} }} }}'
     ran = run(pipeline_of(rules(rule)), error("busy"), ok())
     assert [event.data.get("ctx") for event in ran.events[:2]] == [{"seen": "busy"}, None]
@@ -267,7 +267,7 @@ def test_a_task_sees_its_label_and_attempt() -> None:
     ]
 
 
-def test_the_outcome_has_its_attempt_and_what_the_tool_told() -> None:
+def test_the_outcome_has_its_attempt_and_what_the_tool_reported() -> None:
     rule = (
         'else: { then: { do: break, set_ctx: { meta: "{{ outcome.meta }}", status: "{{ outcome.http.status }}", '
         'error: "{{ outcome.error is undefined }}" } } }'

@@ -56,8 +56,8 @@ def test_expressions_are_functions_and_their_errors_have_places() -> None:
     assert arc.guard is not None
     with pytest.raises(ExpressionError) as failed:
         arc.guard(names, Fuel())
-    told = arc.guard.failure(failed.value)
-    assert told["details"] == {"expression": "start/arc.1/when", "place": "playbook.yaml:20:36"}
+    reported = arc.guard.failure(failed.value)
+    assert reported["details"] == {"expression": "start/arc.1/when", "place": "playbook.yaml:20:36"}
     assert book.locate("start/arc.1/when", failed.value.at) == "playbook.yaml:20:36"
 
 

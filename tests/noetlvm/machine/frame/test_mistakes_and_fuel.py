@@ -54,8 +54,8 @@ def test_a_rule_that_fails_itself_fails_the_task(rule: str) -> None:
     assert ran.directives == ["fail"]
     assert ran.error["kind"] == "template"
     assert ran.error["retryable"] is False
-    told = ran.events[0].data["outcome"]
-    assert (told["status"], told["result"]) == ("error", 1)
+    reported = ran.events[0].data["outcome"]
+    assert (reported["status"], reported["result"]) == ("error", 1)
 
 
 def test_a_failing_rule_before_the_call_fails_the_task_unrun() -> None:

@@ -80,14 +80,14 @@ def test_bottomless_data_is_refused() -> None:
         encode(endless)
 
 
-def test_a_reference_comes_back_and_tells_all_about_itself() -> None:
+def test_a_reference_is_described_completely() -> None:
     reference = Offload().shrink(BIG)
     assert decode(encode({"a": reference})) == {"a": reference}
-    told = reference.to_data()
-    assert set(told) == {"store", "key", "checksum", "size", "schema_hint"}
-    assert told["checksum"] == "sha256:" + told["key"]
-    assert told["size"] == len(encode(BIG))
-    assert told["schema_hint"] == f"text of {len(BIG)}"
+    reported = reference.to_data()
+    assert set(reported) == {"store", "key", "checksum", "size", "schema_hint"}
+    assert reported["checksum"] == "sha256:" + reported["key"]
+    assert reported["size"] == len(encode(BIG))
+    assert reported["schema_hint"] == f"text of {len(BIG)}"
 
 
 # ---- shrinking
@@ -165,7 +165,7 @@ def test_secrets_are_taken_out_before_anything_is_stored() -> None:
 # ---- reading back
 
 
-def test_what_was_stored_is_read_back_once_and_kept() -> None:
+def test_what_was_stored_is_read_back_once_and_cached() -> None:
     store = Store()
     reference = stored({"rows": [BIG]}, store)
     offload = Offload(fetch=store.fetch)
@@ -248,11 +248,11 @@ def test_an_event_carries_references_and_the_pipeline_the_values() -> None:
     assert ran.calls[1].inputs["args"] == {"n": len(BIG), "m": len(BIG)}
 
 
-def test_the_result_of_a_pipeline_is_told_by_reference() -> None:
+def test_the_result_of_a_pipeline_is_reported_by_reference() -> None:
     ran = run(pipeline_of("- { kind: noop }"), ok(BIG))
-    told = ran.events[-1].data["result"]
-    assert type(told) is Reference
-    assert ran.ended == ("done", told, None)
+    reported = ran.events[-1].data["result"]
+    assert type(reported) is Reference
+    assert ran.ended == ("done", reported, None)
 
 
 def test_no_event_is_over_its_limit() -> None:

@@ -1,4 +1,4 @@
-"""A frame restored from the log goes on as the first one would have; checked mode does what the fast one does."""
+"""A frame restored from the log continues as the first one would have; checked mode does what the fast one does."""
 
 from __future__ import annotations
 
@@ -158,12 +158,12 @@ def test_an_interrupted_wait_begins_again() -> None:
     assert (call.task, call.label, call.attempt) == (1, "fetch", 2)
 
 
-def test_a_call_without_an_outcome_is_asked_for_again() -> None:
+def test_a_call_without_an_outcome_is_requested_again() -> None:
     frame = begun(compiled(), Offload(), {}, FrameState())
     assert frame.advance() == frame.advance()
 
 
-def test_the_beginning_of_an_attempt_can_be_told() -> None:
+def test_the_beginning_of_an_attempt_can_be_reported() -> None:
     frame = begun(compiled(), Offload(), {}, FrameState())
     frame.advance()
     assert frame.started(ts=5) == Event("task.started", {"ts": 5}, 1, "0", 1, "fetch", 1)
