@@ -1,4 +1,4 @@
-"""An execution that was left continues where it was: what has been reported is not run again, and nothing fires twice."""
+"""An execution that was left continues where it was: what was reported is not run again, and nothing fires twice."""
 
 from __future__ import annotations
 

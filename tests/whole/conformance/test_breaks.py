@@ -19,7 +19,7 @@ from noetlvm.machine.messages import WorkerReport
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.settling import Settling
 from noetlvm.record import changed
-from noetlvm.server import server
+from noetlvm.server import children, server
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing import __main__ as protocol
 from noetlvm.testing import script
@@ -147,7 +147,7 @@ ON_CASES: dict[str, tuple[str, Break]] = {
     "S61-3": ("outer-iterations-begin", outer_beginnings_are_lost),
     "S61-4": ("request-refused", replaced(protocol, "invalid_playbook", lambda *_: {"kind": "validation"})),
     "S62-1": ("net-fuel-runs-out", replaced(loaded, "Limits", type("NoLimits", (), {"of": lambda _: Limits()}))),
-    "formal-4.1-02": ("child-of-another-version", replaced(server, "refusal", lambda *_: {})),
+    "formal-4.1-02": ("child-of-another-version", replaced(children, "_refusal", lambda *_: {})),
     "formal-4.2-03": ("step-gate-pipeline-router", replaced(decide, "_needed", lambda *_: ())),
     "formal-4.2-04": ("denial-is-recorded-once", replaced(settling, "denial", lambda *_: {})),
     "formal-4.3-01": ("lease-late-report", late_reports_count),
