@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from noetlc.canon.canonicalize import CanonicalPlaybook, canonicalize
 from noetlc.canon.errors import ExpansionError
@@ -48,13 +47,6 @@ _LIMITS = frozenset({"M005", "M015", "V008", "V009", "V023", "V024", "V087"})
 """Verifier codes that a too large playbook can cause. Any other code is a bug of the compiler."""
 
 _WHOLE_FILE = Span(0, 0)
-
-
-class PlaybookFile(NamedTuple):
-    """A file as it was read."""
-
-    path: str
-    data: bytes
 
 
 class Compiled(Record):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.lint.check import check_bytes
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.syntax import ast
@@ -153,7 +153,7 @@ def codes(place: str, text: str) -> set[str]:
 
 def effect(place: str, text: str) -> Any:
     """Return all that a run reads of a playbook; settings that nothing reads are not in it."""
-    result = compile_playbooks([PlaybookFile("keys.yaml", written(place, text))])
+    result = compile_playbooks([("keys.yaml", written(place, text))])
     if result.program is None:
         return codes(place, text)
     (code,) = result.program.playbooks

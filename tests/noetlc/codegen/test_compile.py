@@ -12,7 +12,7 @@ import pytest
 
 from noetlc.assembly.assembler import assemble
 from noetlc.assembly.disassembler import disassemble
-from noetlc.compile import Compiled, PlaybookFile, compile_playbooks, file_names
+from noetlc.compile import Compiled, compile_playbooks, file_names
 from noetlc.rules.catalogue import whole_playbook
 from noetlc.syntax.playbook_printer import print_playbook
 from noetlvm.bytecode.codec.container import bundle_id, strip
@@ -24,9 +24,7 @@ PLAYBOOKS = sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "conformance")
 
 
 def compiled(*texts: str) -> Compiled:
-    return compile_playbooks(
-        [PlaybookFile(f"file_{n}.yaml", whole_playbook(text).encode()) for n, text in enumerate(texts)]
-    )
+    return compile_playbooks([(f"file_{n}.yaml", whole_playbook(text).encode()) for n, text in enumerate(texts)])
 
 
 def program(*texts: str) -> Program:
@@ -124,12 +122,8 @@ def test_the_first_playbook_is_the_main_one_and_the_others_go_by_path() -> None:
 
 def test_the_order_of_the_other_files_makes_no_difference() -> None:
     main, one, two = called("main", child="b"), called("b"), called("z")
-    first = compile_playbooks(
-        [PlaybookFile(name, text.encode()) for name, text in [("m", main), ("1", one), ("2", two)]]
-    )
-    second = compile_playbooks(
-        [PlaybookFile(name, text.encode()) for name, text in [("m", main), ("2", two), ("1", one)]]
-    )
+    first = compile_playbooks([(name, text.encode()) for name, text in [("m", main), ("1", one), ("2", two)]])
+    second = compile_playbooks([(name, text.encode()) for name, text in [("m", main), ("2", two), ("1", one)]])
     assert first.data == second.data
 
 
@@ -156,13 +150,13 @@ def test_a_step_to_return_must_be_one_of_the_child(step: str, found: list[str]) 
 
 @pytest.mark.parametrize("file", PLAYBOOKS, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_what_lints_without_errors_compiles_and_so_does_its_canonical_form_to_the_same_id(file: Path) -> None:
-    made = compile_playbooks([PlaybookFile(file.name, file.read_bytes())])
+    made = compile_playbooks([(file.name, file.read_bytes())])
     if made.program is None:
         assert any(finding.severity == "error" for finding in made.files[0].findings)
         return
     assert encode(assemble(disassemble(made.program))) == made.data
     canonical = print_playbook(made.canonical[0].playbook)
-    again = compile_playbooks([PlaybookFile("canonical.yaml", canonical.encode())])
+    again = compile_playbooks([("canonical.yaml", canonical.encode())])
     assert bundle_id(again.data) == bundle_id(made.data)
 
 
@@ -170,9 +164,9 @@ def test_the_same_bytes_in_every_process_hash_seed_and_folder(tmp_path: Path) ->
     file = tmp_path / "flow.yaml"
     file.write_text(whole_playbook(STEPS), encoding="utf-8")
     script = (
-        "import sys; from pathlib import Path; from noetlc.compile import PlaybookFile, compile_playbooks;"
+        "import sys; from pathlib import Path; from noetlc.compile import compile_playbooks;"
         "path = sys.argv[1];"
-        "sys.stdout.buffer.write(compile_playbooks([PlaybookFile(path, Path(path).read_bytes())]).data)"
+        "sys.stdout.buffer.write(compile_playbooks([(path, Path(path).read_bytes())]).data)"
     )
     ways = [("1", tmp_path, "flow.yaml"), ("2", ROOT, str(file)), ("3", tmp_path.parent, f"{tmp_path.name}/flow.yaml")]
     made = {
@@ -196,7 +190,7 @@ def test_a_comment_or_moved_lines_change_only_the_debug_section() -> None:
         .replace("workflow:", "# a remark\n\nworkflow:")
         .replace("kind: noop", "kind:   noop # why")
     )
-    moved = compile_playbooks([PlaybookFile("file_0.yaml", text.encode())])
+    moved = compile_playbooks([("file_0.yaml", text.encode())])
     assert moved.data != plain.data
     assert strip(moved.data) == strip(plain.data)
     assert bundle_id(moved.data) == bundle_id(plain.data)

@@ -11,7 +11,7 @@ import pytest
 
 from noetlc.assembly.assembler import assemble
 from noetlc.assembly.disassembler import disassemble
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlvm.bytecode.codec.encoder import encode
 
 CASES = sorted((Path(__file__).parents[3] / "conformance" / "compile").glob("*.yaml"))
@@ -23,12 +23,12 @@ def test_there_are_cases() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_the_code_is_as_written_down(case: Path) -> None:
-    compiled = compile_playbooks([PlaybookFile(case.name, case.read_bytes())])
+    compiled = compile_playbooks([(case.name, case.read_bytes())])
     assert compiled.program is not None
     assert disassemble(compiled.program) == case.with_suffix(".asm").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_its_text_makes_the_same_bundle_again(case: Path) -> None:
-    compiled = compile_playbooks([PlaybookFile(case.name, case.read_bytes())])
+    compiled = compile_playbooks([(case.name, case.read_bytes())])
     assert encode(assemble(case.with_suffix(".asm").read_text(encoding="utf-8"))) == compiled.data

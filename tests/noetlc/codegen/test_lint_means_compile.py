@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from bench.generate_playbooks import playbook
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.finding import Severity
 from noetlc.rules.catalogue import all_rules, whole_playbook
 
@@ -32,7 +32,7 @@ def written() -> tuple[str, ...]:
 def errors_of_the_compiler(text: str) -> set[str] | None:
     """Return the errors that only the compiler finds; None where lint finds some."""
     data = text.encode("utf-8", "surrogateescape")
-    made = compile_playbooks([PlaybookFile("playbook.yaml", data)])
+    made = compile_playbooks([("playbook.yaml", data)])
     errors = {finding.code for finding in made.files[0].findings if finding.severity is Severity.ERROR}
     assert (made.program is None) is bool(errors)
     return errors if all(code.startswith("C") for code in errors) else None

@@ -40,10 +40,10 @@ def playbook(tmp_path: Path) -> str:
 
 
 def bundle(playbook: str) -> str:
-    from noetlc.compile import PlaybookFile, compile_playbooks
+    from noetlc.compile import compile_playbooks
 
     file = Path(playbook).with_suffix(".nbc")
-    file.write_bytes(compile_playbooks([PlaybookFile(playbook, Path(playbook).read_bytes())]).data)
+    file.write_bytes(compile_playbooks([(playbook, Path(playbook).read_bytes())]).data)
     return str(file)
 
 

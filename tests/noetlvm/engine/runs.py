@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
@@ -27,9 +27,7 @@ Play = Callable[[ToolCall], Awaitable[Outcome]]
 
 
 def bundle_of(*texts: str) -> Bundle:
-    files = [
-        PlaybookFile(f"playbook_{number}.yaml", whole_playbook(text).encode()) for number, text in enumerate(texts)
-    ]
+    files = [(f"playbook_{number}.yaml", whole_playbook(text).encode()) for number, text in enumerate(texts)]
     compiled = compile_playbooks(files)
     assert compiled.program is not None, [finding.message for file in compiled.files for finding in file.findings]
     return Bundle.of(compiled.data)

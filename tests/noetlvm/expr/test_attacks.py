@@ -16,7 +16,7 @@ import pytest
 
 from noetlc.codegen.expressions import lower_template
 from noetlc.codegen.stack_code import LoweringError
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlc.finding import Severity
 from noetlc.lint.check import check_bytes
 from noetlc.syntax.template_parser import parse_template
@@ -107,7 +107,7 @@ def test_lint_and_compiler_survive_it_and_refuse_what_has_no_code(row: dict[str,
     data = playbook_of(row)
     found = check_bytes("attack.yaml", data)
     errors = [finding for finding in found.findings if finding.severity is Severity.ERROR]
-    compiled = compile_playbooks([PlaybookFile("attack.yaml", data)])
+    compiled = compile_playbooks([("attack.yaml", data)])
     if row["expected"] == "refused":
         assert errors
     if errors:

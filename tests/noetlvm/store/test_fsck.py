@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.data.references import Reference
 from noetlvm.store.fsck import Damage
@@ -26,7 +26,7 @@ workflow:
   - step: start
     tool: { kind: noop }
 """
-BUNDLE = compile_playbooks([PlaybookFile("small.yaml", PLAYBOOK)]).data
+BUNDLE = compile_playbooks([("small.yaml", PLAYBOOK)]).data
 REFERENCE = Reference("results", "ab" * 32, 70_000, "list of 9")
 
 

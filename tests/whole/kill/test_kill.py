@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlvm.cli.replay import replay
 from noetlvm.data.event import Event
 from noetlvm.server.recovery import folded
@@ -136,7 +136,7 @@ class Place:
     """A folder with a bundle, a database and the file that tasks write to."""
 
     def __init__(self, folder: Path, durability: str = "full") -> None:
-        files = [PlaybookFile("killed.yaml", PLAYBOOK.encode()), PlaybookFile("child.yaml", CHILD.encode())]
+        files = [("killed.yaml", PLAYBOOK.encode()), ("child.yaml", CHILD.encode())]
         compiled = compile_playbooks(files)
         assert compiled.program is not None
         folder.mkdir()

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from noetlc.compile import Compiled, PlaybookFile, compile_playbooks
+from noetlc.compile import Compiled, compile_playbooks
 from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.event import Event
 from noetlvm.machine.decide import decide, offers, work_for
@@ -41,7 +41,7 @@ Play = Callable[[Work], "list[Event]"]
 
 def compiled(text: str) -> Compiled:
     """Return the bundle of a playbook, given whole or as a list of steps."""
-    made = compile_playbooks([PlaybookFile("playbook.yaml", whole_playbook(text).encode())])
+    made = compile_playbooks([("playbook.yaml", whole_playbook(text).encode())])
     assert made.program is not None, [finding for file in made.files for finding in file.findings]
     return made
 

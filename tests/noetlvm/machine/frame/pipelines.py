@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from noetlc.compile import PlaybookFile, compile_playbooks
+from noetlc.compile import compile_playbooks
 from noetlvm.data.event import Event
 from noetlvm.machine.frame import Frame
 from noetlvm.machine.instructions import CallTool, Ended, Wait
@@ -20,7 +20,7 @@ HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: t
 
 def program_of(text: str, *, checked: bool = False) -> LoadedProgram:
     """Return a compiled playbook, given without its head."""
-    compiled = compile_playbooks([PlaybookFile("playbook.yaml", (HEAD + text).encode())])
+    compiled = compile_playbooks([("playbook.yaml", (HEAD + text).encode())])
     findings = [finding.message for file in compiled.files for finding in file.findings]
     assert compiled.data, findings
     return load_program(compiled.data, checked=checked)
