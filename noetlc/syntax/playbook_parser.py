@@ -185,7 +185,7 @@ MAY_BE_EMPTY = frozenset({"args", "desc", "executor", "keychain", "next", "spec"
 
 
 def _is_empty(node: Node) -> bool:
-    return not node.items if isinstance(node, Sequence) else isinstance(node, Scalar) and node.value is None
+    return isinstance(node, Scalar) and node.value is None
 
 
 def describe(node: Node) -> str:

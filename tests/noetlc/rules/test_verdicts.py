@@ -203,7 +203,8 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         task("kind: shell, command: [ls], spec: {policy: {rules: [{when: '{{ args.a }}', then: {do: break}}]}}"),
         ["warning P314"],
     ),
-    "keys without a value": (playbook(EMPTY, "keychain:\nworkload:\nexecutor:\nworkbook: []\n"), []),
+    "keys without a value": (playbook(EMPTY, "keychain:\nworkload:\nexecutor:\nworkbook:\n"), []),
+    "an empty list is not a mapping": (playbook(EMPTY, "workbook: []\n"), ["error P107"]),
     "a required input without a value": (task("kind: http, url: "), ["error P115"]),
     "a guard without a value": (
         playbook("  - step: start\n    next: {arcs: [{step: b, when: }]}\n  - step: b\n    tool: {kind: noop}\n"),
