@@ -319,7 +319,7 @@ _ROWS = (
             error=_ERROR,
             task="?Label of the task that failed.",
             at="?Where the rule or the task that failed was written.",
-            cancelled="?It never began, because another iteration had failed; it counts as neither.",
+            cancelled="?Another iteration failed before this one began, or its own loop ended; it counts as neither.",
             fatal="?The step fails whatever its failure mode: its `ctx` writes cannot be merged.",
         ),
     ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
-from noetlvm.machine.fold import Journal, goes_on, parallel_around, visible
+from noetlvm.machine.fold import Journal, goes_on, indices, parallel_around, split, visible
 from noetlvm.machine.instructions import LimitError, failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import (
@@ -304,6 +304,9 @@ class Settling:
             return
         iteration, error = run.failure
         data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}
+        for path in _open_loops(run):
+            stopped = failure("cancelled", f"iteration {iteration} failed before this one ended")
+            self.journal.emit("loop.iteration.failed", {"error": stopped, "cancelled": True}, number, path)
         self.journal.emit("step.failed", data, number)
 
     def time_out(self, number: int) -> None:
@@ -344,6 +347,12 @@ class Settling:
         status = final_status(self._state)
         self.journal.emit("workflow.finished", {"status": status})
         self.journal.emit("playbook.processed", {"status": status, "failures": self._state.failure_count})
+
+
+def _open_loops(run: Run) -> list[str]:
+    """Return the iterations that contain a loop and have not ended, inner ones first (S61)."""
+    paths = [path for path in run.loops if path and split(path)[1] not in run.loops[split(path)[0]].failures]
+    return sorted(paths, key=lambda path: (-level_of(path), indices(path)))
 
 
 def _counts(loop: LoopRun) -> dict[str, int]:

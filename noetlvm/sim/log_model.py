@@ -559,7 +559,8 @@ class _LogModel:
         self._expect(path not in run.ended, "iterations", f"iteration {path} ends twice")
         self._header(run, path)
         is_cancelled = event.data.get("cancelled", False)
-        self._expect((path in run.started) != is_cancelled, "iterations", f"iteration {path} was never started")
+        fits = (path in run.started) != is_cancelled or path in run.loops
+        self._expect(fits, "iterations", f"iteration {path} was never started, or is cancelled after its start")
         if path in run.started:
             run.open[path.rpartition(".")[0]] -= 1
         run.ended[path] = event
@@ -632,8 +633,8 @@ class _LogModel:
             is_fatal = not run.step.is_tolerant or error["kind"] in _FROM_OUTSIDE
             self._expect(is_fatal, "iterations", "a failed iteration ends a loop that is `best_effort`")
             self._expect(cause.data.get("error") == error, "iterations", f"{error} is not that of its iteration")
-            leaves = {path for path in run.started - run.ended.keys() if path not in run.loops}
-            self._expect(not leaves, "iterations", f"iterations {sorted(leaves)} have not ended")
+            left = run.started - run.ended.keys()
+            self._expect(not left, "iterations", f"iterations {sorted(left)} have not ended")
             self._loop_counts(run, data["loop"])
         else:
             self._expect(error["kind"] in _FROM_OUTSIDE, "iterations", f"{error} comes from no iteration")

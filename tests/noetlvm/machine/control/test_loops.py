@@ -247,6 +247,19 @@ def test_a_failure_in_a_nested_loop_stops_every_level() -> None:
     assert "0.1" not in {event.iteration for event in drive.events}
 
 
+@pytest.mark.parametrize("failure", ["fail_fast", "best_effort"])
+def test_every_iteration_that_started_ends_once_also_when_its_loop_fails(failure: str) -> None:
+    """Also those that contain a loop (S61), and one whose writes could not be merged."""
+    text = nested("parallel", "parallel", failure).replace("{ rooms: append }", "{ other: append }")
+    cities = {"cities": [{"hotels": [1]}, {"hotels": [2, 3]}, {"hotels": [4, 5]}, {"hotels": [6, 7]}]}
+    for seed in range(20):
+        names = [(event.name, event.iteration) for event in Drive(text, writes("rooms")).run(cities, seed).events]
+        started = [path for name, path in names if name == "loop.iteration.started"]
+        ended = [path for name, path in names if name in ("loop.iteration.done", "loop.iteration.failed")]
+        assert sorted(started) == sorted(path for path in ended if path in started)
+        assert "0" in started
+
+
 @pytest.mark.parametrize("outer", [PARALLEL, "{ mode: parallel, max_in_flight: 2 }", "{ mode: sequential }"])
 @pytest.mark.parametrize("inner", [PARALLEL, "{ mode: parallel, max_in_flight: 2 }", "{ mode: sequential }"])
 def test_no_schedule_changes_which_failure_fails_a_loop(outer: str, inner: str) -> None:
