@@ -290,7 +290,7 @@ class Settling:
         if path:
             self.journal.emit("loop.iteration.failed", {"error": error} | more, number, path)
         else:
-            self.journal.emit("step.failed", {"error": error}, number)
+            self.journal.emit("step.failed", {"error": error} | _loop_so_far(self._state.runs[number]), number)
 
     def _fail_run(self, number: int, run: Run) -> None:
         """Fail a loop step: later iterations that have not started are cancelled, all others are waited for (S27).
@@ -303,7 +303,7 @@ class Settling:
         if run.failure is None or not self._is_idle(number, run):
             return
         iteration, error = run.failure
-        data = {"error": error, "failed_iteration": iteration, "loop": _counts_so_far(run)}
+        data = {"error": error, "failed_iteration": iteration} | _loop_so_far(run)
         for path in _open_loops(run):
             stopped = failure("cancelled", f"iteration {iteration} failed before this one ended")
             self.journal.emit("loop.iteration.failed", {"error": stopped, "cancelled": True}, number, path)
@@ -316,9 +316,7 @@ class Settling:
             "error": self._net.steps[run.step].limits.error(self._state, run),
             "cancelled": [path for path in run.threads if path],
         }
-        if run.loops:
-            data["loop"] = _counts_so_far(run)
-        self.journal.emit("step.failed", data, number)
+        self.journal.emit("step.failed", data | _loop_so_far(run), number)
 
     # ---- the end
 
@@ -359,11 +357,13 @@ def _counts(loop: LoopRun) -> dict[str, int]:
     return {"total": loop.ok + loop.failed, "ok": loop.ok, "failed": loop.failed}
 
 
-def _counts_so_far(run: Run) -> dict[str, int]:
-    """Count over the loops that are still open: each holds what has ended in it."""
+def _loop_so_far(run: Run) -> dict[str, Any]:
+    """Return `loop` of a run that fails: counts over its open loops, each of which holds what has ended in it."""
+    if not run.loops:
+        return {}
     ok = sum(loop.ok for loop in run.loops.values())
     failed = sum(loop.failed for loop in run.loops.values())
     outermost = run.loops.get("")
     # How many pipelines a nested loop would have run is not known before its inner collections are.
     total = outermost.total if outermost and outermost.leaf else ok + failed
-    return {"total": total, "ok": ok, "failed": failed}
+    return {"loop": {"total": total, "ok": ok, "failed": failed}}

@@ -120,7 +120,7 @@ class Thread:
         self.lease = lease
         """Number under which a worker may report. It grows whenever a worker loses or leaves the thread."""
         self.opens = opens
-        """When it may begin, by the rate of its loop (S53), or go on after a wait that is the server's; 0: at once."""
+        """When it may begin, by the rate of its loop (S53), or continue after a wait of the server's; 0: at once."""
         self.frame = FrameState()
         self.started = False
         """A worker has reported something."""

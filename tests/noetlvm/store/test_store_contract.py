@@ -176,7 +176,7 @@ def test_events_that_do_not_continue_from_the_known_one_are_refused_with_the_who
 
 
 def test_a_row_must_stand_where_its_events_end(store: Store) -> None:
-    with pytest.raises(ValueError, match="says event 7"):
+    with pytest.raises(ValueError, match="has event 7"):
         store.write([append(execution(), 0, events([1]))._replace(execution=execution(seq=7))])
 
 

@@ -117,7 +117,9 @@ def test_parallel_iterations_see_the_ctx_of_the_loops_start_and_their_own_patche
 
 def test_conflicting_writes_fail_the_step_even_with_best_effort() -> None:
     drive = Drive(loop_step("[1, 2]", PARALLEL, "best_effort"), writes("k")).run()
-    assert drive.last("step.failed").data["error"]["kind"] == "ctx_conflict"
+    failed = drive.last("step.failed").data
+    assert failed["error"]["kind"] == "ctx_conflict"
+    assert failed["loop"] == {"total": 2, "ok": 2, "failed": 0}
     assert "ctx.patched" not in drive.names()
     assert drive.state.status == "failed"
 
