@@ -66,8 +66,8 @@ def running_process() -> Process:
     return _OWNER.get()
 
 
-TICKS_MAX = 100_000
-"""Callbacks of a simulation: with more, something runs without end. A long one has some thousands."""
+TICKS_MAX = 1_000_000
+"""Callbacks of a simulation: with more, something runs without end. Most have some thousands, few 100,000."""
 
 
 class _Entry:
