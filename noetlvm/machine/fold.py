@@ -80,8 +80,9 @@ def _cancelled(state: State, _event: Event) -> None:
     for number, run in state.runs.items():
         for path in run.threads:
             _touch(state, number, path, run.threads[path])
-    for pending in (state.tokens, state.runs, state.unstarted, state.complete, state.ended, state.untested):
-        pending.clear()
+    pending = state.tokens, state.runs, state.unstarted, state.complete, state.ended, state.untested, state.children
+    for waiting in pending:
+        waiting.clear()
     state.status = "cancelling"
 
 

@@ -83,6 +83,7 @@ def test_cancelling_the_parent_cancels_the_child() -> None:
     assert drive.take(drive.control.cancel())[0].data == {"children": ["x/1#1.1"]}
     assert drive.control.take_cancelled() == ["x/1#1.1"]
     assert drive.control.take_cancelled() == []
+    assert drive.state.children == {}
     assert drive.control.next_timer() is None
 
 
