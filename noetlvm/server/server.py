@@ -121,6 +121,8 @@ class Server:
         """Those of the batch that is being written: more may come meanwhile."""
         self._waiting: dict[Active, None] = {}
         """Executions with inputs."""
+        self._timed: dict[Active, None] = {}
+        """Executions that have a timer, or had one when timers were last looked for."""
         self._unwritten: dict[Active, None] = {}
         self._conflicted: dict[Active, None] = {}
         """Executions that lost a race and are not read again yet."""
@@ -268,15 +270,22 @@ class Server:
     def collect_due(self) -> None:
         """Give `TimerDue` to the executions whose timer is due."""
         now = self._now()
-        for active in list(self.active.values()):
-            if active.due is not None and active.due <= now:
+        for active, due in self._timers().items():
+            if due <= now:
                 active.due = None
                 self.submit(active, TimerDue())
 
     @property
     def next_due(self) -> float | None:
         """Time of the first timer."""
-        return min((active.due for active in self.active.values() if active.due is not None), default=None)
+        return min(self._timers().values(), default=None)
+
+    def _timers(self) -> dict[Active, float]:
+        """Return the executions in memory that have a timer, and when it is due: most have none."""
+        current = {active: active.due for active in self._timed if self.active.get(active.execution_id) is active}
+        timers = {active: due for active, due in current.items() if due is not None}
+        self._timed = dict.fromkeys(timers)
+        return timers
 
     def _deliver(self, request: ExecutionRequest) -> None:
         """Give a stored request to its execution, if this process has it, or has the parent that sends it."""
@@ -398,6 +407,7 @@ class Server:
 
     def _wake_at(self, active: Active, wake: WakeAt) -> bool:
         active.due = wake.at
+        self._timed[active] = None
         return False
 
     def _request_child(self, active: Active, start: StartChild) -> bool:
