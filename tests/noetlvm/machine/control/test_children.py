@@ -6,6 +6,8 @@ from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import CHILD_DEPTH_MAX
+from noetlvm.machine.fold import apply
+from noetlvm.machine.state import State
 from tests.noetlvm.machine.control.drive import Drive, Hand
 
 PARENT = "- { step: start, tool: { kind: playbook, path: other/one } }"
@@ -83,8 +85,17 @@ def test_cancelling_the_parent_cancels_the_child() -> None:
     assert drive.take(drive.control.cancel())[0].data == {"children": ["x/1#1.1"]}
     assert drive.control.take_cancelled() == ["x/1#1.1"]
     assert drive.control.take_cancelled() == []
-    assert drive.state.children == {}
     assert drive.control.next_timer() is None
+
+
+def test_a_cancelled_log_waits_for_no_child() -> None:
+    """A server that reads it gets the end of the child too, and looks for the thread that waits."""
+    drive = waiting()
+    drive.take(drive.control.cancel())
+    state = State()
+    for event in drive.events:
+        apply(state, event, 0.0)
+    assert state.children == {}
 
 
 def test_a_task_without_a_child_runs_at_any_depth() -> None:
