@@ -512,10 +512,14 @@ class Server:
         active.snapshot_seq = state.seq
         return Snapshot(state.bundle, state.seq, state.to_data())
 
+    def is_ahead(self, active: Active) -> bool:
+        """Return whether an execution has decided what is not written: it may lose a race, and decide otherwise."""
+        return active in self._unwritten or active in self._conflicted
+
     def refresh(self, active: Active) -> None:
         """Read an execution again if another server has moved it on and nothing of it waits here."""
         row = self.store.execution(active.execution_id)
-        waits = active.inbox or any(active in those for those in (self._waiting, self._unwritten, self._conflicted))
+        waits = active.inbox or active in self._waiting or self.is_ahead(active)
         if row is not None and row.seq != active.row.seq and not waits:
             self._read_again(active, row)
 

@@ -320,6 +320,8 @@ class Driver:
         except (NotFoundError, UnresolvedError) as problem:
             _LOG.error("execution %s cannot continue here: %s", execution_id, problem)
             return False
+        if self.server.is_ahead(active):
+            return False  # in the log, this run may belong to another step than here
         work = self._work(active, run, iteration, lease)
         if work is None:
             return False

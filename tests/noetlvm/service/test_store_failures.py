@@ -10,9 +10,10 @@ import pytest
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import OpenWork, Work, from_data
+from noetlvm.machine.messages import OpenWork, Work, WorkerReport, from_data
 from noetlvm.results.memory import MemoryResults
 from noetlvm.server.credentials import no_credentials
+from noetlvm.server.identity import new_ids
 from noetlvm.server.server import CONTROLS, Server
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Hub
@@ -288,3 +289,45 @@ def test_an_assignment_of_a_failed_write_ends_when_a_resumed_execution_offers_th
     assert hub.assign("x", work._replace(again=True), 1.0) == ""
     assert hub.take_assigned(("x", 1, ""), 1) is None
     assert worker.free == 1
+
+
+FORK = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: fork, path: tests/fork }
+workflow:
+  - step: start
+    tool: { kind: shell, command: ["true"] }
+    next:
+      arcs:
+        - { step: good, when: "{{ event.name == 'step.done' }}" }
+        - { step: bad, when: "{{ event.name == 'step.failed' }}" }
+  - { step: good, tool: { kind: shell, command: ["true"] } }
+  - { step: bad, tool: { kind: shell, command: ["true"] } }
+"""
+
+
+def test_a_server_whose_decision_is_not_written_hands_out_no_command_of_another() -> None:
+    """Both servers give the next run the same number, and only one of them is right."""
+
+    async def run() -> None:
+        store = MemoryStore()
+        other = Server(store, MemoryResults(), resolve=no_credentials, now=store.now, ids=new_ids, is_shared=True)
+        driver = Driver(store, MemoryResults(), no_credentials)
+        id = other.start(one_playbook(FORK), {})
+        other.decide_waiting()
+        other.write()
+        done = Event("step.done", {"result": None}, 1)
+        failed = Event("step.failed", {"error": {"kind": "shell", "message": "no"}}, 1)
+        for server, event in ((driver.server, done), (other, failed)):
+            server.submit(server.activate(id), WorkerReport(1, "", 1, [event]))
+            server.decide_waiting()
+        other.write()
+        worker = ConnectedWorker("one", ["default"], 1, lambda: None)
+        driver.claim_for(worker)
+        assert worker.take().commands == []
+        driver.server.write()
+        driver.server.decide_waiting()
+        assert driver.server.activate(id).state.runs[2].step == "bad"
+
+    asyncio.run(run())
