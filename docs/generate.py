@@ -603,8 +603,8 @@ reads fail in 13.7 % and are slow in 14.3 %. With both in every seed, and up to 
 the seeds 0 to 499 of the service and 0 to 299 of the embedded engine break no invariant.
 
 On 18 November 2026, with the checker and the random playbooks of today, the seeds 0 to 23770 of the service break no
-invariant at the commit f690347, in less than eight minutes (`--seeds 0.. --for 8m --jobs 2`). On the way there 2296, 4787
-and 23771 showed three defects, which are corrected and in the corpus.
+invariant at the commit f690347, in less than eight minutes (`--seeds 0.. --for 8m --jobs 2`). On the way there 2296,
+4787 and 23771 showed three defects, which are corrected and in the corpus.
 
 """
 

@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant("thread_does_not_see_its_write", FOLD, "        _overlay(thread, before, state.view, patch)\n", "        pass\n", "case child-by-path-and-version"),
     Mutant("failure_counts_though_handled", FOLD, "if event.data.get(\"handled\"):\n        return", "if False:\n        return", "case route-failure-handled"),
     Mutant("failure_does_not_count", FOLD, "    state.failure_count += 1\n", "", "case admit-entry-never"),
-    Mutant("cancel_leaves_runs", FOLD, "for pending in (state.tokens, state.runs, ", "for pending in (state.tokens, ", "case child-cancelled-with-its-parent"),
+    Mutant("cancel_leaves_runs", FOLD, "pending = state.tokens, state.runs, ", "pending = state.tokens, ", "case child-cancelled-with-its-parent"),
     Mutant("pause_does_not_hold", FOLD, "    state.paused = True\n", "    state.paused = False\n", "case control-pause-holds"),
     Mutant("resume_does_nothing", FOLD, "def _resumed(state: State, _event: Event) -> None:\n    state.paused = False", "def _resumed(state: State, _event: Event) -> None:\n    state.paused = True", "case control-pause-and-resume"),
     Mutant("child_answer_lost", FOLD, "    thread.answer = event.data[\"outcome\"]\n", "    thread.answer = None\n", "case child-by-path-and-version"),
