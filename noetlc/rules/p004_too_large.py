@@ -4,7 +4,7 @@ from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 
 
-class TooLargeError(ProblemRule):
+class TooLarge(ProblemRule):
     severity = Severity.ERROR
     summary = "The document is too large, too deep, or its aliases repeat too much."
     why = (
