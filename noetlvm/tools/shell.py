@@ -187,8 +187,11 @@ def _ended(code: int, stdout: bytes, stderr: bytes) -> Outcome:
 async def _end(process: Process) -> None:
     """Kill the command and every process in its group."""
     _kill_group(process)
-    # A process that left the group may hold the pipes open, and `wait` would wait for them too.
-    process._transport.close()  # type: ignore[attr-defined]  # nothing public closes our ends
+    # A process that left the group may hold the pipes open, and `wait` would wait for them too. Closing the transport
+    # itself would take the exit status from asyncio, which then writes a warning to standard error.
+    transport = process._transport  # type: ignore[attr-defined]  # nothing public closes our ends
+    for descriptor in range(3):
+        transport.get_pipe_transport(descriptor).close()
     await process.wait()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -112,6 +113,16 @@ def test_a_command_cancelled_while_it_starts_is_ended(
     cancel("shell", inputs, lambda: time.monotonic() >= began + delay)
     written = file.read_text() if file.exists() else ""
     assert_gone(int(written or 0))
+
+
+def test_only_asyncio_takes_the_exit_status_of_a_command_that_is_ended(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another takes it first, asyncio writes a warning about an unknown child to standard error."""
+    taken: list[int] = []
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda process: taken.append(process.pid))
+    assert run("shell", {"command": ["sleep", "60"]}, {"timeout": 0.1})["error"]["kind"] == "timeout"
+    assert not taken
 
 
 def test_a_process_that_left_the_group_does_not_hold_up_the_time_limit(run: Run, tmp_path: Path) -> None:
