@@ -1,5 +1,3 @@
-"""P002: the file is not UTF-8 text."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

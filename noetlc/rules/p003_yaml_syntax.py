@@ -1,5 +1,3 @@
-"""P003: the text is not YAML."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

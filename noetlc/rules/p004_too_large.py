@@ -1,5 +1,3 @@
-"""P004: the document is over one of the limits for reading."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

@@ -1,5 +1,3 @@
-"""P005: there is no document in the file."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

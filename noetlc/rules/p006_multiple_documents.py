@@ -1,5 +1,3 @@
-"""P006: a second YAML document in the file."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

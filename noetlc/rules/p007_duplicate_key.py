@@ -1,5 +1,3 @@
-"""P007: a mapping has the same key twice."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

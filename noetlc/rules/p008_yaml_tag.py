@@ -1,5 +1,3 @@
-"""P008: a YAML tag that has no meaning in a playbook."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

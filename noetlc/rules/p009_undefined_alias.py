@@ -1,5 +1,3 @@
-"""P009: an alias without an anchor."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

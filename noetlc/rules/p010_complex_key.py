@@ -1,5 +1,3 @@
-"""P010: a list or a mapping as a key, usually a template without quotes."""
-
 import re
 
 from noetlc.rules.rule import Edit, Fix, Model, ProblemRule, Severity

@@ -1,5 +1,3 @@
-"""P011: a key that YAML reads as a number, a boolean or null."""
-
 from noetlc.rules.rule import Edit, Fix, Model, ProblemRule, Severity
 from noetlc.syntax.span import Problem, ProblemKind
 

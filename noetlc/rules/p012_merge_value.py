@@ -1,5 +1,3 @@
-"""P012: a merge key whose value cannot be merged."""
-
 from noetlc.rules.rule import ProblemRule, Severity
 from noetlc.syntax.span import ProblemKind
 

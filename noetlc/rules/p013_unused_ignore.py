@@ -1,10 +1,4 @@
-"""P013: an ignore comment that suppresses nothing."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 
 
 class UnusedIgnore(Rule):
@@ -20,6 +14,6 @@ class UnusedIgnore(Rule):
     +   tool: {kind: noop}
     """
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         """Find nothing: whether a comment is used is known only after the other rules have run."""
         return iter(())

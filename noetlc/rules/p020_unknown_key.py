@@ -1,5 +1,3 @@
-"""P020: a key that its object does not have."""
-
 from noetlc.rules.rule import Edit, Finding, Fix, Model, ProblemRule, Severity, migration_fix
 from noetlc.syntax import ast
 from noetlc.syntax.ast import yaml_key

@@ -1,5 +1,3 @@
-"""P021: a value of the wrong type."""
-
 from noetlc.rules.rule import Edit, Fix, Model, ProblemRule, Severity
 from noetlc.syntax.span import Problem, ProblemKind
 

@@ -1,11 +1,5 @@
-"""P022: a required key is absent."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import OTHER_NAMES
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.playbook_parser import OBJECTS, REQUIRED, SUGAR, TITLES
@@ -39,7 +33,7 @@ class MissingKey(Rule):
     """
     covers = ("formal §2.1", "formal §2.2", "formal §13", "brief §3.2", "brief §12", "S2", "S44")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         excused = _excused(model)
         for struct in structs(model.playbook):
             title, keys = _REQUIRED.get(type(struct), ("", ()))

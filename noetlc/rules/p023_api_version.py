@@ -1,10 +1,4 @@
-"""P023: an apiVersion that this toolchain does not read."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 
 API_VERSION = "noetl.io/v2"
 
@@ -26,7 +20,7 @@ class ApiVersion(Rule):
     covers = ("formal §2.1", "S2")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         version = model.playbook.api_version
         if version and version.text != API_VERSION:
             fix = Fix(f"write `{API_VERSION}`", (Edit(version.span, API_VERSION),), safe=False)

@@ -1,10 +1,4 @@
-"""P024: a document that is not a playbook."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlvm.nearest import nearest
 
@@ -34,7 +28,7 @@ class DocumentKind(Rule):
     covers = ("formal §2.1", "S2")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         kind = model.playbook.kind
         if kind and is_other_document(model.playbook):
             help = f"a playbook has `kind: {KIND}`; when lint searches a folder, it skips documents of other kinds"

@@ -1,7 +1,3 @@
-"""P025: `vars` at the root of a playbook."""
-
-from __future__ import annotations
-
 from noetlc.analysis.inputs import rename
 from noetlc.rules.rule import ClaimRule, Finding, Model, Severity
 from noetlc.syntax.span import Problem

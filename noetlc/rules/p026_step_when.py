@@ -1,7 +1,3 @@
-"""P026: `when` on a step."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import ClaimRule, Finding, Model, Severity
 from noetlc.syntax.span import Problem
 

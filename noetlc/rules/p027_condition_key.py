@@ -1,7 +1,3 @@
-"""P027: a condition under another word than `when`."""
-
-from __future__ import annotations
-
 from noetlc.analysis.guards import OTHER_NAMES
 from noetlc.analysis.inputs import rename_to_when
 from noetlc.rules.p026_step_when import ADMIT_SHAPE

@@ -1,11 +1,7 @@
-"""P028: a name that expressions cannot read."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.names import LABEL, NAME_CHARS_MAX, ONE_LINE, STEP_NAME, VARIABLE, WORD
 
@@ -26,7 +22,7 @@ class BadName(Rule):
     covers = ("formal §2.2", "S5", "S18", "S40")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for what, name, pattern in _names(model):
             if name is None or not isinstance(name.value, str):
                 continue

@@ -1,10 +1,4 @@
-"""P029: a workflow without steps."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 
 
 class EmptyWorkflow(Rule):
@@ -22,7 +16,7 @@ class EmptyWorkflow(Rule):
     """
     covers = ("formal §2.1", "S4")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         if model.playbook.workflow == () and not any(problem.object == "workflow" for problem in model.problems):
             yield self.finding(
                 model.playbook.key_span("workflow"), "the workflow has no steps", "add a step: `- step: start`"

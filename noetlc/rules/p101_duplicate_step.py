@@ -1,10 +1,4 @@
-"""P101: two steps with one name."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 
 
 class DuplicateStep(Rule):
@@ -23,7 +17,7 @@ class DuplicateStep(Rule):
     covers = ("formal §13",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for step in model.steps:
             if step.step is None or model.steps_by_name[step.step.text] is step:
                 continue

@@ -1,11 +1,5 @@
-"""P102: an arc to a step that does not exist."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import rewrite
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.nearest import nearest
 
@@ -24,7 +18,7 @@ class UnknownStep(Rule):
     """
     covers = ("formal §13",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for step in model.steps:
             for arc in (step.next.arcs or ()) if step.next else ():
                 if arc.step and arc.step.text not in model.steps_by_name:

@@ -1,11 +1,5 @@
-"""P103: two tasks of one pipeline with one label."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import TaskView
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Related, Rule, Severity
 
 
 class DuplicateLabel(Rule):
@@ -25,7 +19,7 @@ class DuplicateLabel(Rule):
     covers = ("brief §12", "S5")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for views in model.tasks_by_owner.values():
             first: dict[str, TaskView] = {}
             for view in views:

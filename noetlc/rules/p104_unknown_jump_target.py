@@ -1,13 +1,8 @@
-"""P104: a jump to a label that the pipeline does not have."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
 from heapq import nsmallest
 
 from noetlc.analysis.inputs import rewrite
 from noetlc.analysis.model import TaskView, thens
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.nearest import nearest
 
@@ -37,7 +32,7 @@ class UnknownJumpTarget(Rule):
     """
     covers = ("brief §6", "brief §12")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for owner, views in model.tasks_by_owner.items():
             labels = {view.label for view in views}
             for view in views:

@@ -1,11 +1,5 @@
-"""P105: a jump into a `choose`, `while` or `until` from outside of it."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import thens
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 
 
 class JumpIntoSugar(Rule):
@@ -30,7 +24,7 @@ class JumpIntoSugar(Rule):
     """
     covers = ("S41",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for views in model.tasks_by_owner.values():
             by_label = {view.label: view for view in reversed(views)}
             for view in views:

@@ -1,11 +1,5 @@
-"""P106: a tool kind that nothing provides."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import rewrite
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ENTRY_POINT_GROUP, PLUGIN_KINDS, find_kind, kind_names, why_unusable
 from noetlvm.nearest import nearest
@@ -31,7 +25,7 @@ class UnknownToolKind(Rule):
     covers = ("formal §2.4", "formal §13")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         if model.allow_unknown_kinds:
             return
         for view in model.tasks:

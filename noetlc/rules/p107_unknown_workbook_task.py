@@ -1,10 +1,4 @@
-"""P107: `kind: workbook` names a task that the workbook does not have."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import ProblemKind
 from noetlvm.nearest import did_you_mean
@@ -31,7 +25,7 @@ class UnknownWorkbookTask(Rule):
 
     claims = frozenset({("playbook", "workbook")})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         yield from self._shape(model)
         workbook = model.playbook.workbook
         if workbook is None and model.is_reported(model.playbook.span, ("playbook", "workbook")):
@@ -51,7 +45,7 @@ class UnknownWorkbookTask(Rule):
                     did_you_mean(task.text, names) or f"the workbook has {known}",
                 )
 
-    def _shape(self, model: Model) -> Iterator[Finding]:
+    def _shape(self, model: Model) -> Findings:
         for problem in model.problems:
             if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in self.claims:
                 help = "write the tasks by name: `workbook: {tasks: {save: {kind: …}}}`"

@@ -1,10 +1,6 @@
-"""P108: workbook tasks that contain each other."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
@@ -31,14 +27,14 @@ class WorkbookCycle(Rule):
     """
     covers = ("S42",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         workbook = model.playbook.workbook
         calls = {task.name.text: list(_calls(task.entries)) for task in (workbook.tasks or ())} if workbook else {}
         done: set[str] = set()
         for name in calls:
             yield from self._follow(name, calls, done)
 
-    def _follow(self, start: str, calls: dict[str, list[Scalar]], done: set[str]) -> Iterator[Finding]:
+    def _follow(self, start: str, calls: dict[str, list[Scalar]], done: set[str]) -> Findings:
         """Walk the calls depth first; a call to a name on the current path closes a cycle."""
         path: list[str] = []
         stack: list[tuple[str, Iterator[Scalar]]] = []

@@ -1,10 +1,4 @@
-"""P109: `entry_step` or `final_step` names a step that does not exist."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.nearest import did_you_mean
 
 
@@ -25,7 +19,7 @@ class UnknownEntryStep(Rule):
     """
     covers = ("S4",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         spec = model.playbook.executor.spec if model.playbook.executor else None
         for key, name in (("entry_step", spec.entry_step), ("final_step", spec.final_step)) if spec else ():
             if name and name.text not in model.steps_by_name:

@@ -1,12 +1,7 @@
-"""P110: a credential is used that the keychain does not declare."""
-
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from noetlc.analysis.credentials import NamedEntry, entries_read, implied_keychain, named_entries
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity, migration_fix
 from noetlc.syntax.span import Span
 from noetlvm.nearest import did_you_mean
 
@@ -37,7 +32,7 @@ class UndeclaredCredential(Rule):
     """
     covers = ("brief §2.2", "step spec §2.1", "S44")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         if any((problem.object, problem.key) == ("playbook", "keychain") for problem in model.problems):
             return  # a keychain that cannot be read is reported as such
         implied = implied_keychain(model.playbook)

@@ -1,10 +1,4 @@
-"""P111: two keychain entries with one name."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 
 
 class DuplicateCredential(Rule):
@@ -25,7 +19,7 @@ class DuplicateCredential(Rule):
     covers = ("S44",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for credential in model.playbook.keychain or ():
             if credential.name is None or model.credentials[credential.name.text] is credential:
                 continue

@@ -1,12 +1,6 @@
-"""P113: a tool is called without an input that it needs."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import inputs, is_unknown, rename, typed_tasks
 from noetlc.analysis.model import TaskView
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import one_of
 from noetlvm.language.tool_kinds import Choice, Input, ToolKind
@@ -25,7 +19,7 @@ class MissingInput(Rule):
     """
     covers = ("formal §2.4", "S6")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view, kind in typed_tasks(model):
             given = {entry.key.text for entry in view.task.extra}
             is_reported = any(is_unknown(kind, entry.key.text) for entry in inputs(view))  # the unknown one is an error
@@ -49,7 +43,7 @@ class MissingInput(Rule):
             )
         return self._finding(view, message, help)
 
-    def _choice(self, view: TaskView, kind: ToolKind, choice: Choice, given: set[str]) -> Iterator[Finding]:
+    def _choice(self, view: TaskView, kind: ToolKind, choice: Choice, given: set[str]) -> Findings:
         found = [name for name in choice.names if name in given]
         names = one_of(f"`{name}`" for name in choice.names)
         if len(found) > 1 and choice.rule != "at least one":

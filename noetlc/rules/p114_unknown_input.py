@@ -1,13 +1,7 @@
-"""P114: an input that the tool does not have."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import inputs, is_unknown, rewrite, typed_tasks
 from noetlc.canon.spelling import RETRY
 from noetlc.rules.p324_misplaced_patch import PATCHES
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, migration_fix
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest
@@ -31,7 +25,7 @@ class UnknownInput(Rule):
     covers = ("S6",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view, kind in typed_tasks(model):
             if kind.open:
                 continue
@@ -68,7 +62,7 @@ class UnknownInput(Rule):
         return self.finding(key.span, message, help, severity=severity, fix=rewrite(key, meant))
 
 
-def _merged(kind: ToolKind, found: list[Finding]) -> Iterator[Finding]:
+def _merged(kind: ToolKind, found: list[Finding]) -> Findings:
     """Yield the errors, and all inputs of a task that are similar to none of its kind as one warning."""
     strange = [finding for finding in found if finding.severity is Severity.WARNING]
     yield from (finding for finding in found if finding.severity is not Severity.WARNING)

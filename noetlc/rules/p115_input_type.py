@@ -1,11 +1,5 @@
-"""P115: an input of the wrong type."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import fits, inputs, typed_tasks
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, plain, scalars
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
@@ -38,7 +32,7 @@ class InputType(Rule):
     covers = ("S6",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view, kind in typed_tasks(model):
             auth = view.task.get_extra("auth")
             if auth is not None and kind.takes_auth and kind.input("auth") is None:
@@ -48,7 +42,7 @@ class InputType(Rule):
                 if declared is not None:
                     yield from self._check(entry, declared)
 
-    def _auth(self, auth: Node) -> Iterator[Finding]:
+    def _auth(self, auth: Node) -> Findings:
         if any(scalar.is_template for scalar in scalars(auth)):
             return
         try:
@@ -57,7 +51,7 @@ class InputType(Rule):
             place = auth.span if isinstance(auth, Scalar) else Span(auth.span.start, auth.span.start + 1)
             yield self.finding(place, f"`auth`: {problem}", "write `auth: <name of a keychain entry>`")
 
-    def _check(self, entry: MappingEntry, declared: Input) -> Iterator[Finding]:
+    def _check(self, entry: MappingEntry, declared: Input) -> Findings:
         value = entry.value
         name = entry.key.text
         if not fits(value, declared.types):

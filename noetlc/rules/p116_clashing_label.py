@@ -1,10 +1,4 @@
-"""P116: a label that a block or a workbook call generates too."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, RefusalRule, Severity
+from noetlc.rules.rule import Findings, Model, RefusalRule, Severity
 
 
 class ClashingLabel(RefusalRule):
@@ -26,7 +20,7 @@ class ClashingLabel(RefusalRule):
     """
     covers = ("S5", "S40")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for views in model.tasks_by_owner.values():
             if len({view.label for view in views}) < len(views):
                 return  # P103 reports labels that were written twice

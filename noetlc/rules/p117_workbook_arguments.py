@@ -1,7 +1,3 @@
-"""P117: arguments that cannot be put into the workbook's task."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import RefusalRule, Severity
 
 

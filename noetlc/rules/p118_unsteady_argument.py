@@ -1,7 +1,3 @@
-"""P118: an argument that may have changed where it is read."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import RefusalRule, Severity
 
 

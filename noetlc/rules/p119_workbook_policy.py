@@ -1,7 +1,3 @@
-"""P119: a policy on a workbook call that applies to no single task."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import RefusalRule, Severity
 
 

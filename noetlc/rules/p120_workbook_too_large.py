@@ -1,7 +1,3 @@
-"""P120: workbook calls that expand beyond the limits."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import RefusalRule, Severity
 
 

@@ -1,11 +1,5 @@
-"""P121: a setting in a task's `spec` that its tool does not have."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import rewrite, typed_tasks
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, migration_fix
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.tool_kinds import ToolKind
 from noetlvm.nearest import nearest
@@ -27,7 +21,7 @@ class UnknownSetting(Rule):
     covers = ("S6", "S38", "S63")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view, kind in typed_tasks(model):
             if kind.runs_on == "compiler" or not kind.settings or not view.task.spec:
                 continue  # the spec of a workbook call is for the tasks that take its place

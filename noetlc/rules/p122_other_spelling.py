@@ -1,10 +1,4 @@
-"""P122: names that have another canonical spelling."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 
 _SHOWN = 3
 
@@ -25,7 +19,7 @@ class OtherSpelling(Rule):
     covers = ("S6",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         found = [item for item in model.respellings if not item.is_misplaced]
         pairs = list(dict.fromkeys((item.written, item.canonical) for item in found))
         if not pairs:

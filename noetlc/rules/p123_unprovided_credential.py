@@ -1,10 +1,4 @@
-"""P123: a keychain entry of a kind that nothing provides."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.keychain_kinds import (
@@ -40,7 +34,7 @@ class UnprovidedCredential(Rule):
     """
     covers = ("S44",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for entry in model.playbook.keychain or ():
             kind, provider = entry.kind, entry.get_extra("provider")
             if kind is None or not isinstance(kind.value, str):

@@ -1,10 +1,4 @@
-"""P201: a template that cannot be read."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Severity, TemplateProblemRule
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Severity, TemplateProblemRule
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_mistakes import go_stretch
 from noetlvm.record import changed
@@ -35,7 +29,7 @@ class ExpressionSyntax(TemplateProblemRule):
     covers = ("formal §3.1", "S12")
     kinds = frozenset({"syntax", "unclosed", "block", "string"})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         of_go = {
             model.place(site, template.problems[0].span): model.place(site, stretch)
             for site, template in model.template_sites

@@ -1,11 +1,5 @@
-"""P202: a filter that does not exist."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.names import applications
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlvm.language.filters import FILTERS, REJECTED_FILTERS
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import TESTS
@@ -32,7 +26,7 @@ class UnknownFilter(Rule):
     covers = ("S12",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for use in applications(reading.names):
                 if use.sort != "filter" or use.signature is not None:

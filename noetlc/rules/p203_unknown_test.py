@@ -1,11 +1,5 @@
-"""P203: a test that does not exist."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.names import applications
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlvm.language.filters import FILTERS
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import REJECTED_TESTS, TESTS
@@ -29,7 +23,7 @@ class UnknownTest(Rule):
     covers = ("S12",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for use in applications(reading.names):
                 if use.sort != "test" or use.signature is not None:

@@ -1,11 +1,5 @@
-"""P204: a filter, test, function or method with arguments that it does not take."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.names import Application, applications
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 
 
 class WrongArguments(Rule):
@@ -24,7 +18,7 @@ class WrongArguments(Rule):
     covers = ("S12",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for use in applications(reading.names):
                 signature = None if use.is_open else use.signature

@@ -1,10 +1,4 @@
-"""P205: a namespace that exists, but not here."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.language.scopes import NAMESPACES, VISIBLE, TemplatePosition
 
 _SERVER_SIDE = frozenset({TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS})
@@ -50,7 +44,7 @@ class NameNotVisible(Rule):
     """
     covers = ("formal §3.2", "step spec §4", "S11")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             site = reading.site
             for use in reading.names.uses:

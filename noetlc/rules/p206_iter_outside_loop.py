@@ -1,13 +1,7 @@
-"""P206: `iter` without a loop, or `iter.parent` without an enclosing one."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
 from noetlc.rules.p305_set_iter_outside_loop import writers_without_loop, written_names
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import TemplatePosition
 
@@ -25,7 +19,7 @@ class IterOutsideLoop(Rule):
     """
     covers = ("formal §3.2", "formal §7.1", "step spec §6.4", "brief §7.4", "S11", "S28")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             site = reading.site
             if not reading.is_visible("iter") or site.owner is None or site.owner.in_workbook:
@@ -34,7 +28,7 @@ class IterOutsideLoop(Rule):
                 if use.name == "iter":
                     yield from self._check(model, site, use)
 
-    def _check(self, model: Model, site: Site, use: NameUse) -> Iterator[Finding]:
+    def _check(self, model: Model, site: Site, use: NameUse) -> Findings:
         depth = site.loop_depth
         if depth == 0:
             writers = writers_without_loop(model, site.owner) if site.owner else []

@@ -1,11 +1,5 @@
-"""P207: a `{% … %}` that playbooks do not have, or where one value is needed."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import Site
-from noetlc.rules.rule import Finding, Model, Severity, TemplateProblemRule
+from noetlc.rules.rule import Findings, Model, Severity, TemplateProblemRule
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import TemplatePosition
@@ -37,7 +31,7 @@ class StatementNotAllowed(TemplateProblemRule):
     covers = ("S8", "S9", "S12")
     kinds = frozenset({"statement"})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         yield from super().check(model)
         for reading in model.readings:
             help = _HELP.get(reading.site.role, "") if _needs_one_value(reading.site) else ""

@@ -1,12 +1,8 @@
-"""P208: a call of something that cannot be called, or access to Python's internals."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
 from noetlc.analysis.names import TemplateNames
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FUNCTIONS
@@ -38,7 +34,7 @@ class CallNotAllowed(Rule):
     covers = ("S12",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for span, message, help in (*_calls(reading.names), *_internals(reading.names)):
                 yield self.finding(model.place(reading.site, span), message, help)

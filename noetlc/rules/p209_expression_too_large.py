@@ -1,7 +1,3 @@
-"""P209: a template beyond the limits."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import Severity, TemplateProblemRule
 
 _DEEP = "(" * 80 + "ctx.total" + ")" * 80

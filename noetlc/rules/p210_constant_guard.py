@@ -1,12 +1,8 @@
-"""P210: a guard that always has the same value."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from noetlc.analysis.guards import decide
 from noetlc.analysis.names import Reading
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
@@ -33,7 +29,7 @@ class ConstantGuard(Rule):
     """
     covers = ("S9",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         customary = {id(guard) for guard in _customary(model)}
         for site in model.sites:
             guard = site.scalar

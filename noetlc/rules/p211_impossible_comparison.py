@@ -1,13 +1,9 @@
-"""P211: a comparison that data can never satisfy."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse, Reading
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.language.events import BOUNDARY
@@ -75,14 +71,14 @@ class ImpossibleComparison(Rule):
     """
     covers = ("formal §5", "formal §8.3", "S21")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for comparison in _comparisons(reading):
                 field = FIELDS.get(".".join(comparison.use.path))
                 if field is not None and reading.is_visible(comparison.use.name):
                     yield from self._check(model, reading, comparison, field)
 
-    def _check(self, model: Model, reading: Reading, comparison: _Comparison, field: Field) -> Iterator[Finding]:
+    def _check(self, model: Model, reading: Reading, comparison: _Comparison, field: Field) -> Findings:
         if any(literal.value is None for literal in comparison.literals):
             return
         path = ".".join(comparison.use.path)

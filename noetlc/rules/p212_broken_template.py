@@ -1,12 +1,8 @@
-"""P212: text that was meant to be a template."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
 from noetlc.analysis.model import Site, patches, thens
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import NAMESPACES, TemplatePosition
@@ -44,7 +40,7 @@ class BrokenTemplate(Rule):
     covers = ("formal §3.1", "S8")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for site in model.sites:
             text = site.scalar.text
             if site.is_guard or site.position is TemplatePosition.STATIC:

@@ -1,12 +1,7 @@
-"""P213: a `when` that is text, and so always true."""
-
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from noetlc.analysis.model import Site
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_parser import parse_template
@@ -41,7 +36,7 @@ class TextGuard(Rule):
     covers = ("formal §3.1", "S8", "S9")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for site in model.sites:
             guard = site.scalar
             if not site.is_guard or not isinstance(guard.value, str):

@@ -1,12 +1,6 @@
-"""P214: a name without its namespace."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.net.source import Precedence, source_net
 from noetlc.rules.p215_unresolved_name import can_have_run
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 
 
 class BareName(Rule):
@@ -29,7 +23,7 @@ class BareName(Rule):
     """
     covers = ("formal §3.3", "S11")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         order: Precedence | None = None
         for reading in model.readings:
             site = reading.site

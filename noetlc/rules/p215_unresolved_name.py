@@ -1,15 +1,9 @@
-"""P215: a name that nothing defines."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
 from noetlc.analysis.taint import declared_input
 from noetlc.canon.spelling import RETRY
 from noetlc.net.source import Precedence, source_net
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, TemplatePosition
 from noetlvm.nearest import did_you_mean
@@ -65,7 +59,7 @@ class UnresolvedName(Rule):
     """
     covers = ("S10", "S11")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         order = Precedence(source_net(model))
         for reading in model.readings:
             site = reading.site
@@ -88,7 +82,7 @@ class UnresolvedName(Rule):
                         severity=Severity.ERROR if is_other and site.position in _GUARDS else None,
                     )
 
-    def _misspelt(self, model: Model, site: Site, use: NameUse) -> Iterator[Finding]:
+    def _misspelt(self, model: Model, site: Site, use: NameUse) -> Findings:
         """Note an optional name that nothing defines and that is close to one: its default always counts."""
         if model.definitions.defines(use.name, site):
             return

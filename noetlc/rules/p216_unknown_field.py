@@ -1,14 +1,12 @@
-"""P216: a field that the value does not have."""
-
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
 from noetlc.analysis.model import Site, TaskView
 from noetlc.analysis.names import Access, NameUse, Reading
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax.nodes import plain
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import FIELDS, FOR_LOOP_FIELDS, NAMESPACES, Shape, TemplatePosition, given_fields
@@ -54,7 +52,7 @@ class UnknownField(Rule):
     """
     covers = ("formal §5", "formal §10.1", "brief §5.2", "S19")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for use in reading.names.uses:
                 if not use.fields:
@@ -81,7 +79,7 @@ class UnknownField(Rule):
             f"read `{path}[0].{field.name}` of one iteration, `{path} | map(attribute='{field.name}') | list` of all",
         )
 
-    def _path(self, model: Model, reading: Reading, use: NameUse) -> Iterator[Finding]:
+    def _path(self, model: Model, reading: Reading, use: NameUse) -> Findings:
         """Follow a path as far as its values are known."""
         site, path = reading.site, use.name
         for field in use.fields:
@@ -102,9 +100,7 @@ class UnknownField(Rule):
                 return
             path = f"{path}.{field.name}"
 
-    def _result_field(
-        self, model: Model, site: Site, use: NameUse, tasks: _ResultTasks, depth: int
-    ) -> Iterator[Finding]:
+    def _result_field(self, model: Model, site: Site, use: NameUse, tasks: _ResultTasks, depth: int) -> Findings:
         """Report a field that no result of these kinds has."""
         kinds, several = tasks
         if len(use.fields) < depth:

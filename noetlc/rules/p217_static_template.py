@@ -1,10 +1,4 @@
-"""P217: a template where nothing is evaluated."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_ast import Data
@@ -40,7 +34,7 @@ class StaticTemplate(Rule):
     covers = ("formal §2.1", "step spec §6.1", "S37", "S44")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         plugins = [entry.span for entry in model.playbook.keychain or () if _is_of_plugin(entry)]
         for site, template in model.template_sites:
             if site.position is not TemplatePosition.STATIC or any(

@@ -1,11 +1,7 @@
-"""P218: a `set` or `for` that writes to something other than a variable."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from noetlc.analysis.names import FOR_LOOP
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 
 
@@ -24,7 +20,7 @@ class AssignmentTarget(Rule):
     """
     covers = ("S12",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for target, in_for in _targets(reading.template.parts, in_for=False):
                 problem = _problem(target, in_for)

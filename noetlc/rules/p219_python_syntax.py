@@ -1,11 +1,5 @@
-"""P219: the source of a `python` task is not Python."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import typed_tasks
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span
@@ -32,7 +26,7 @@ class PythonSyntax(Rule):
     covers = ("S19",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view, kind in typed_tasks(model):
             for entry in view.task.extra:
                 declared, value = kind.input(entry.key.text), entry.value
@@ -40,7 +34,7 @@ class PythonSyntax(Rule):
                 if is_source and isinstance(value, Scalar) and isinstance(value.value, str) and not value.is_template:
                     yield from self._check_source(model, value)
 
-    def _check_source(self, model: Model, source: Scalar) -> Iterator[Finding]:
+    def _check_source(self, model: Model, source: Scalar) -> Findings:
         problem = _syntax_error(source.text)
         if problem is None:
             return

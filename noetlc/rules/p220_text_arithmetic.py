@@ -1,10 +1,4 @@
-"""P220: arithmetic on a workload value whose default is text."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_ast import walk
@@ -29,7 +23,7 @@ class TextArithmetic(Rule):
     """
     covers = ("S8", "S12")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for site, template in model.template_sites:
             for node in walk(template) if "workload" in template.text else ():
                 side = _text_side(model, node)

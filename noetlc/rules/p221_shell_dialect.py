@@ -1,12 +1,8 @@
-"""P221: a command for `sh` in bash syntax."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
 from noetlc.analysis.inputs import typed_tasks
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Node, Scalar, Sequence
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span
@@ -38,7 +34,7 @@ class ShellDialect(Rule):
     +     - ready: {kind: shell, command: 'if [ -f /tmp/ready ]; then echo yes; fi'}
     """
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view, kind in typed_tasks(model):
             for entry in view.task.extra:
                 declared = kind.input(entry.key.text)

@@ -1,10 +1,4 @@
-"""P301: a task policy that is not an object with `rules`."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.span import ProblemKind, Span
 
 _SHAPE = "`policy: { rules: [ { when: …, then: { do: … } }, { else: { then: { do: … } } } ] }`"
@@ -36,7 +30,7 @@ class PolicyShape(Rule):
     covers = ("formal §6.2", "formal §13", "brief §1.4", "brief §12", "step spec §5.4")
     claims = frozenset(_PLACES)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for problem in model.problems:
             if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in _PLACES:
                 yield self.finding(problem.span, problem.message, self._help(model, problem.span, problem.key))

@@ -1,10 +1,4 @@
-"""P302: a policy rule that does not specify what to do."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 
 _HELP = "write `then: { do: continue }`, or another directive: `retry`, `jump`, `break`, `fail`, `skip`"
@@ -35,13 +29,13 @@ class MissingDo(Rule):
     """
     covers = ("formal §6.2", "brief §5.2", "brief §12")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             for rule in view.task.rules:
                 if not model.is_reported(rule.span, *_FAULTS):
                     yield from self._check_rule(rule, view.label)
 
-    def _check_rule(self, rule: ast.PolicyRule, label: str) -> Iterator[Finding]:
+    def _check_rule(self, rule: ast.PolicyRule, label: str) -> Findings:
         holder = rule.else_ or rule
         if holder.then is not None:
             if holder.then.do is None:

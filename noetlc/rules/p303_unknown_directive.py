@@ -1,10 +1,4 @@
-"""P303: a directive that does not exist."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax.span import Problem, ProblemKind
 
 _MEANT = {
@@ -51,7 +45,7 @@ class UnknownDirective(Rule):
     covers = ("formal §6.2", "brief §5.2", "brief §6", "step spec §5.4", "S17")
     claims = frozenset({("then", "do")})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for problem in model.problems:
             if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) == ("then", "do"):
                 yield self._word(problem, model.source.text[problem.span.start : problem.span.end])

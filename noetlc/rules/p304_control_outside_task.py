@@ -1,10 +1,6 @@
-"""P304: control directives where there is no task."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import TITLES
@@ -54,7 +50,7 @@ class ControlOutsideTask(Rule):
         for key in _CONTROL
     )
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
                 yield self.finding(

@@ -1,11 +1,7 @@
-"""P305: `set_iter` in a step without a loop."""
-
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from noetlc.analysis.model import Owner, TaskView, ctx_written, thens
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 
 
@@ -27,7 +23,7 @@ class SetIterOutsideLoop(Rule):
     """
     covers = ("S18", "formal §3.2", "step spec §6.3")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for owner in model.owners:
             step = owner.step
             writers = writers_without_loop(model, owner)

@@ -1,11 +1,5 @@
-"""P306: fields that do not fit the directive beside them."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import thens
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
@@ -36,13 +30,13 @@ class DirectiveFields(Rule):
     """
     covers = ("formal §6.2", "brief §5.2", "brief §6", "step spec §5.4")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             for _, then in thens(view.task):
                 if then.do is not None:
                     yield from self._check_then(model, then, then.do)
 
-    def _check_then(self, model: Model, then: ast.Then, do: Scalar) -> Iterator[Finding]:
+    def _check_then(self, model: Model, then: ast.Then, do: Scalar) -> Findings:
         if do.text == "jump" and then.to is None and not model.is_reported(then.span, ("then", "to")):
             yield self.finding(do.span, "`jump` has no target", "add `to:` with the label of a task")
         for field, directive in _BELONGS_TO.items():

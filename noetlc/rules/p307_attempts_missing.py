@@ -1,12 +1,6 @@
-"""P307: a `retry` that does not specify how often."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.flow import DEFAULT_ATTEMPTS
 from noetlc.analysis.model import thens
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
@@ -33,7 +27,7 @@ class AttemptsMissing(Rule):
     """
     covers = ("S14",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             for _, then in thens(view.task):
                 if then.do is None or then.do.text != "retry" or then.attempts is not None:

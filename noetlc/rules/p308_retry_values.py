@@ -1,12 +1,6 @@
-"""P308: numbers of a `retry` that are out of range."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.flow import waits
 from noetlc.analysis.model import thens
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import ProblemKind
@@ -38,7 +32,7 @@ class RetryValues(Rule):
     covers = ("S14", "formal §6.2", "brief §6")
     claims = frozenset({("then", "attempts"), ("then", "delay")})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for problem in model.problems:
             if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in self.claims:
                 yield self.finding(problem.span, problem.message, problem.help)
@@ -46,7 +40,7 @@ class RetryValues(Rule):
             for _, then in thens(view.task):
                 yield from self._check_then(then)
 
-    def _check_then(self, then: ast.Then) -> Iterator[Finding]:
+    def _check_then(self, then: ast.Then) -> Findings:
         attempts = then.attempts
         if attempts and isinstance(attempts.value, int) and attempts.value < 1:
             message = f"`attempts: {attempts.text}` allows no run: the first run counts"
@@ -57,7 +51,7 @@ class RetryValues(Rule):
         if then.delay and isinstance(then.delay.value, int | float):
             yield from self._check_delay(then, then.delay, then.delay.value)
 
-    def _check_delay(self, then: ast.Then, delay: Scalar, seconds: float) -> Iterator[Finding]:
+    def _check_delay(self, then: ast.Then, delay: Scalar, seconds: float) -> Findings:
         if not seconds >= 0:
             yield self.finding(delay.span, f"`delay: {delay.text}` is not a time to wait", "write seconds, 0 or more")
             return

@@ -1,11 +1,5 @@
-"""P309: a rule or branch that is neither `when` with `then` nor `else`."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import OTHER_NAMES, Choice, FirstMatch, first_match_lists
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity, migration_fix
+from noetlc.rules.rule import Finding, Findings, Model, Related, Rule, Severity, migration_fix
 from noetlc.syntax.span import Problem, ProblemKind, Span
 
 _OF_THEN = {"rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"), "admit_rule": ("allow",)}
@@ -44,7 +38,7 @@ class RuleShape(Rule):
     covers = ("formal §4.2", "formal §6.2", "brief §5.1", "step spec §5.2", "step spec §5.4", "S39")
     claims = frozenset(_MISPLACED)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         by_rule: dict[int, list[Problem]] = {}
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in _MISPLACED:
@@ -66,7 +60,7 @@ class RuleShape(Rule):
             fix=migration_fix(model),
         )
 
-    def _check_choice(self, model: Model, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:
+    def _check_choice(self, model: Model, rules: FirstMatch, choice: Choice) -> Findings:
         start = next(iter(choice.keys.values()), None) or Span(choice.span.start, choice.span.start)
         if choice.else_ is not None:
             yield from self._beside_else(rules, choice)
@@ -79,7 +73,7 @@ class RuleShape(Rule):
         elif choice.then is None and rules.object != "rule" and not _is_reported(model, rules, choice, "then"):
             yield self.finding(start, f"this {rules.title} has no `then`", f"add {_then(rules)}")
 
-    def _beside_else(self, rules: FirstMatch, choice: Choice) -> Iterator[Finding]:
+    def _beside_else(self, rules: FirstMatch, choice: Choice) -> Findings:
         key = "when" if choice.when is not None else "then" if choice.then is not None else ""
         if key:
             yield self.finding(

@@ -1,11 +1,5 @@
-"""P310: rules after an `else`."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import FirstMatch, first_match_lists
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 
 
 class ElseNotLast(Rule):
@@ -29,11 +23,11 @@ class ElseNotLast(Rule):
     """
     covers = ("formal §6.3", "brief §5.2", "S30", "S39")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for rules in first_match_lists(model):
             yield from self._check_list(rules)
 
-    def _check_list(self, rules: FirstMatch) -> Iterator[Finding]:
+    def _check_list(self, rules: FirstMatch) -> Findings:
         for position, choice in enumerate(rules.choices[:-1]):
             if choice.else_ is None:
                 continue

@@ -1,12 +1,6 @@
-"""P311: a task policy without an `else`."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import decide
 from noetlc.rules.p314_swallowed_error import lets_errors_through
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 
 
@@ -33,7 +27,7 @@ class MissingElse(Rule):
     """
     covers = ("brief §12", "formal §6.3")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             policy = view.task.spec.policy if view.task.spec else None
             if policy is None or policy.rules is None or any(map(_takes_the_rest, policy.rules)):

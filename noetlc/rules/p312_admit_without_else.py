@@ -1,11 +1,5 @@
-"""P312: admission rules without an `else`."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import decide
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 
 
@@ -30,7 +24,7 @@ class AdmitWithoutElse(Rule):
     """
     covers = ("S30", "formal §4.2")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for step in model.steps:
             policy = step.spec.policy if step.spec else None
             admit = policy.admit if policy else None

@@ -1,14 +1,8 @@
-"""P314: a policy that ignores an error."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.flow import tool_can_fail
 from noetlc.analysis.formulas import ERROR_OUTCOME
 from noetlc.analysis.guards import decide, names_read
 from noetlc.analysis.model import TaskView, patches
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar, scalars
 
@@ -39,14 +33,14 @@ class SwallowedError(Rule):
     """
     covers = ("formal §6.3", "step spec §5.4", "S13")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             if lets_errors_through(view):
                 yield self._falls_through(view)
             elif _has_policy(view):
                 yield from self._check_policy(view)
 
-    def _check_policy(self, view: TaskView) -> Iterator[Finding]:
+    def _check_policy(self, view: TaskView) -> Findings:
         is_seen = False
         for rule in view.task.rules:
             holds = _takes_errors(rule)
@@ -55,7 +49,7 @@ class SwallowedError(Rule):
                 return
             is_seen = is_seen or (holds is None and "outcome" in names_read(rule.when))
 
-    def _check_taker(self, view: TaskView, rule: ast.PolicyRule, is_seen: bool) -> Iterator[Finding]:
+    def _check_taker(self, view: TaskView, rule: ast.PolicyRule, is_seen: bool) -> Findings:
         """Check the rule that matches every error which no rule before it matched."""
         then = rule.action
         is_seen = is_seen or "outcome" in names_read(rule.when) or _looks_at_error(then)

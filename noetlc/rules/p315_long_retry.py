@@ -1,12 +1,6 @@
-"""P315: retries that can wait for a long time."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.flow import duration, waits
 from noetlc.analysis.model import thens
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 
 _LONG = 600
 
@@ -32,7 +26,7 @@ class LongRetry(Rule):
     """
     covers = ("S14", "brief §6")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             for _, then in thens(view.task):
                 expected = waits(then) if then.do and then.do.text == "retry" else None

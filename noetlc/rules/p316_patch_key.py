@@ -1,11 +1,5 @@
-"""P316: a key of `set_ctx` or `set_iter` that cannot be written."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import Owner, patches, thens
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 from noetlvm.language.names import NAME_CHARS_MAX, is_key
 from noetlvm.language.scopes import given_fields
@@ -34,7 +28,7 @@ class PatchKey(Rule):
     """
     covers = ("S18", "formal §7.1", "step spec §6.3")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             given = _given(view.owner)
             for _, then in thens(view.task):

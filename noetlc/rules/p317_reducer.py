@@ -1,11 +1,5 @@
-"""P317: a reducer that has no effect."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import Owner, loop_mode, patches, thens
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, scalars
 from noetlc.syntax.span import Span
@@ -42,7 +36,7 @@ class Reducer(Rule):
 
     stops_compiler = False
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for owner, views in model.tasks_by_owner.items():
             written: dict[str, list[Node]] = {}
             for view in views:
@@ -57,9 +51,7 @@ class Reducer(Rule):
             for loop in owner.loops:
                 yield from self._check_loop(model, loop, written, is_open)
 
-    def _check_loop(
-        self, model: Model, loop: ast.Loop, written: dict[str, list[Node]], is_open: bool
-    ) -> Iterator[Finding]:
+    def _check_loop(self, model: Model, loop: ast.Loop, written: dict[str, list[Node]], is_open: bool) -> Findings:
         policy = loop.spec.policy if loop.spec else None
         for entry in policy.reducers.extra if policy and policy.reducers else ():
             key = entry.key

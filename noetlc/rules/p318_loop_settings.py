@@ -1,12 +1,6 @@
-"""P318: settings of a loop that are out of range, or that contradict each other."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.credentials import workload_default
 from noetlc.analysis.model import loop_mode
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Related, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlvm.bytecode.limits import LIMIT_MAX
@@ -32,7 +26,7 @@ class LoopSettings(Rule):
     """
     covers = ("S24", "S28", "S53", "formal §2.3", "formal §7.1", "step spec §5.3", "step spec §6.4")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for step in model.steps:
             outer: dict[str, Scalar] = {}
             for loop in step.loops:
@@ -41,7 +35,7 @@ class LoopSettings(Rule):
                 if loop.spec:
                     yield from self._check_spec(model, loop, loop.spec)
 
-    def _check_elements(self, model: Model, loop: ast.Loop) -> Iterator[Finding]:
+    def _check_elements(self, model: Model, loop: ast.Loop) -> Findings:
         """Find a workload default that is not a list. A request may still bring one."""
         source = loop.in_
         if not isinstance(source, Scalar) or not source.is_template:
@@ -52,7 +46,7 @@ class LoopSettings(Rule):
             message = f"the default of `{source.text.strip('{} ')}` is {what}, and a loop needs a list"
             yield self.finding(source.span, message, "write a list in `workload`", severity=Severity.WARNING)
 
-    def _check_iterator(self, loop: ast.Loop, outer: dict[str, Scalar]) -> Iterator[Finding]:
+    def _check_iterator(self, loop: ast.Loop, outer: dict[str, Scalar]) -> Findings:
         name = loop.iterator
         if name is None:
             return
@@ -68,7 +62,7 @@ class LoopSettings(Rule):
                 related=[Related(other.span, "the outer iterator")],
             )
 
-    def _check_spec(self, model: Model, loop: ast.Loop, spec: ast.LoopSpec) -> Iterator[Finding]:
+    def _check_spec(self, model: Model, loop: ast.Loop, spec: ast.LoopSpec) -> Findings:
         policy = spec.policy
         for key in ("mode", "max_in_flight"):
             inner: Scalar | None = getattr(policy, key) if policy else None
@@ -81,7 +75,7 @@ class LoopSettings(Rule):
         if spec.rate:
             yield from self._check_rate(loop, spec.rate)
 
-    def _check_rate(self, loop: ast.Loop, rate: ast.Rate) -> Iterator[Finding]:
+    def _check_rate(self, loop: ast.Loop, rate: ast.Rate) -> Findings:
         most, per = rate.max, rate.per
         if most is not None and isinstance(most.value, int) and not 1 <= most.value <= LIMIT_MAX:
             yield self.finding(most.span, f"`max: {most.text}` is not a count", f"write 1 to {LIMIT_MAX:,}")
@@ -100,7 +94,7 @@ class LoopSettings(Rule):
             related=[Related(first.span, "the other one")],
         )
 
-    def _check_width(self, model: Model, loop: ast.Loop, width: Scalar) -> Iterator[Finding]:
+    def _check_width(self, model: Model, loop: ast.Loop, width: Scalar) -> Findings:
         if isinstance(width.value, int) and width.value < 1:
             message = f"`max_in_flight: {width.text}` lets no iteration run"
             yield self.finding(width.span, message, "write how many iterations may run at once, 1 or more")

@@ -1,10 +1,4 @@
-"""P319: a `max` that is not a number of rounds."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlvm.limits import WAIT_SECONDS_MAX
@@ -29,7 +23,7 @@ class Rounds(Rule):
     """
     covers = ("S39", "S53")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for owner in model.owners:
             for block in ast.nested_blocks(owner.entries):
                 if isinstance(block, ast.Repeat) and block.max is not None:
@@ -37,12 +31,12 @@ class Rounds(Rule):
                 if isinstance(block, ast.Repeat) and block.delay is not None:
                     yield from self._check_delay(block.delay)
 
-    def _check_delay(self, delay: Scalar) -> Iterator[Finding]:
+    def _check_delay(self, delay: Scalar) -> Findings:
         if isinstance(delay.value, int | float) and not 0 <= delay.value <= WAIT_SECONDS_MAX:
             help = f"write seconds, from 0 to {WAIT_SECONDS_MAX:,}"
             yield self.finding(delay.span, f"`delay: {delay.text}` is not a time to wait between rounds", help)
 
-    def _check(self, written: Scalar) -> Iterator[Finding]:
+    def _check(self, written: Scalar) -> Findings:
         from noetlc.canon.errors import ExpansionError
         from noetlc.canon.flow import rounds_of
 

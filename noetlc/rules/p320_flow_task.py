@@ -1,10 +1,4 @@
-"""P320: a task with `spec.flow` that is not a flow task."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 
 
@@ -23,12 +17,12 @@ class FlowTask(Rule):
     """
     covers = ("S39", "S40")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             if view.task.spec and view.task.spec.get_extra("flow") is not None:
                 yield from self._check(view.task)
 
-    def _check(self, task: ast.Task) -> Iterator[Finding]:
+    def _check(self, task: ast.Task) -> Findings:
         from noetlc.canon.errors import ExpansionError
         from noetlc.canon.flow import flow_of
 

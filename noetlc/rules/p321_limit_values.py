@@ -1,10 +1,4 @@
-"""P321: limits of time or work that are out of range."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlvm.limits import INLINE_BYTES, INLINE_BYTES_MIN
@@ -34,7 +28,7 @@ class LimitValues(Rule):
     """
     covers = ("S20", "S46", "step spec §5.1", "step spec §5.2.2")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for step in model.steps:
             if step.lifecycle:
                 yield from self._check_lifecycle(step.lifecycle)
@@ -45,7 +39,7 @@ class LimitValues(Rule):
                 for key, unit in _UNITS.items():
                     yield from self._check_value(key, getattr(limits, key), unit)
 
-    def _check_lifecycle(self, lifecycle: ast.Lifecycle) -> Iterator[Finding]:
+    def _check_lifecycle(self, lifecycle: ast.Lifecycle) -> Findings:
         timeout, deadline = lifecycle.timeout_s, lifecycle.deadline_s
         wrong = [
             *self._check_value("timeout_s", timeout, "seconds"),
@@ -61,11 +55,11 @@ class LimitValues(Rule):
                 severity=Severity.WARNING,
             )
 
-    def _check_value(self, key: str, value: Scalar | None, unit: str) -> Iterator[Finding]:
+    def _check_value(self, key: str, value: Scalar | None, unit: str) -> Findings:
         if value is not None and not 0 < _number(value) < float("inf"):
             yield self.finding(value.span, f"`{key}: {value.text}` is not a limit", f"write {unit}, more than 0")
 
-    def _check_range(self, key: str, value: Scalar | None) -> Iterator[Finding]:
+    def _check_range(self, key: str, value: Scalar | None) -> Findings:
         if value is not None and _number(value) > 0 and not INLINE_BYTES_MIN <= _number(value) <= INLINE_BYTES:
             message = f"`{key}: {value.text}` is out of range"
             yield self.finding(value.span, message, f"write a number from {INLINE_BYTES_MIN:,} to {INLINE_BYTES:,}")

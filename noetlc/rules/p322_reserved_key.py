@@ -1,10 +1,4 @@
-"""P322: a key that the language reserves, without effect."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Scalar, Sequence
 from noetlc.syntax.span import ProblemKind
@@ -71,7 +65,7 @@ class ReservedKey(Rule):
 
     claims = frozenset({("executor", "requires")})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
                 help = "the tools that a playbook needs are known from its tasks; `noetlc inspect` lists them"

@@ -1,13 +1,9 @@
-"""P323: a key of a `spec` that nothing reads."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from noetlc.analysis.placement import RESULT, names_pool
 from noetlc.analysis.routers import NEXT_MODE
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry
 from noetlc.syntax.tree import attributes, structs
@@ -60,7 +56,7 @@ class UnreadSetting(Rule):
     covers = ("S38", "S63")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         kinds = {view.kind: find_kind(view.kind) for view in model.tasks if view.kind}
         settings = {setting.name for kind in kinds.values() if kind for setting in kind.settings}
         is_certain = all(kind is not None and not kind.open for name, kind in kinds.items() if name != "noop")
@@ -76,7 +72,7 @@ class UnreadSetting(Rule):
                 elif own is settings:
                     yield from self._unread_by_kind(entry, _TITLES[type(struct)])
 
-    def _unread_by_kind(self, entry: MappingEntry, title: str) -> Iterator[Finding]:
+    def _unread_by_kind(self, entry: MappingEntry, title: str) -> Findings:
         """Yield the settings under a kind's name in a `spec` further out that the kind does not have."""
         kind = find_kind(entry.key.text)
         if kind is None or kind.open or not kind.settings or not isinstance(entry.value, nodes.Mapping):
@@ -99,7 +95,7 @@ class UnreadSetting(Rule):
         elsewhere: Mapping[str, str],
         settings: set[str],
         is_certain: bool,
-    ) -> Iterator[Finding]:
+    ) -> Findings:
         name, title = entry.key.text, _TITLES[type(struct)]
         known = {ast.yaml_key(attribute) for attribute in attributes(type(struct))} | settings
         meant = nearest(name, sorted(known - struct.keys.keys()))

@@ -1,10 +1,4 @@
-"""P324: `set_ctx` or `set_iter` outside the `then` of a rule."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, migration_fix
 from noetlc.syntax.span import Problem, ProblemKind
 
 PATCHES = ("set_ctx", "set_iter")
@@ -39,7 +33,7 @@ class MisplacedPatch(Rule):
     claims = frozenset((object, key) for object in ("step", "arc") for key in PATCHES)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for problem in model.problems:
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
                 yield self._misplaced(model, problem)

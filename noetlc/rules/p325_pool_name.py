@@ -1,11 +1,5 @@
-"""P325: an invalid name of a worker pool."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.placement import named_pools
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.language.names import has_control
 from noetlvm.language.placement import POOL_CHARS_MAX
 
@@ -28,7 +22,7 @@ class PoolName(Rule):
     """
     covers = ("S22", "S38")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for pool in named_pools(model.playbook, model.steps):
             if pool.is_template:
                 message = "a worker pool is a plain name, and this is a template"

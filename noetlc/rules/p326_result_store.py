@@ -1,12 +1,6 @@
-"""P326: `executor.spec.result` that names no store."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import rewrite
 from noetlc.analysis.placement import entry_of, result_store
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, Node, Scalar
 from noetlvm.language.placement import RESULT_STORES
 from noetlvm.nearest import nearest
@@ -32,7 +26,7 @@ class ResultStoreSetting(Rule):
     """
     covers = ("S46", "brief §2.2")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         store = result_store(model.playbook)
         if store is None:
             return
@@ -49,7 +43,7 @@ class ResultStoreSetting(Rule):
             return
         yield from self._check_options(store, kind)
 
-    def _check_options(self, store: Mapping, kind: Scalar) -> Iterator[Finding]:
+    def _check_options(self, store: Mapping, kind: Scalar) -> Findings:
         known = ("kind", *RESULT_STORES[kind.text])
         for entry in store.entries:
             if entry.key.text not in known:

@@ -1,10 +1,4 @@
-"""P327: an unknown execution profile or runtime version."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.limits import PROFILES, RUNTIME, runtime_objection
 from noetlvm.nearest import did_you_mean
 
@@ -31,7 +25,7 @@ class Runtime(Rule):
     covers = ("brief §2.2", "S63")
     stops_compiler = False
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         executor = model.playbook.executor
         profile = executor.profile if executor else None
         if profile is not None and profile.text not in PROFILES:

@@ -1,10 +1,4 @@
-"""P401: a step that neither does nor routes anything."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.span import ProblemKind, holds_any
 
 
@@ -24,7 +18,7 @@ class EmptyStep(Rule):
     """
     covers = ("formal §2.2", "brief §12", "S3")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         faults = sorted(
             problem.span.start
             for problem in model.problems

@@ -1,11 +1,7 @@
-"""P402: tasks that are never reached."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from noetlc.analysis.flow import Flow, Point
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Related, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span
 
@@ -34,7 +30,7 @@ class UnreachableTask(Rule):
     """
     covers = ("formal §6.4", "brief §6")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for flow in model.flows.values():
             if flow.is_certain:
                 for number, point in enumerate(flow.points):

@@ -1,12 +1,6 @@
-"""P403: a cycle in a pipeline with no way out."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.flow import Flow, Point, Way
 from noetlc.analysis.guards import decide
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 
 
@@ -33,13 +27,13 @@ class EndlessJump(Rule):
     """
     covers = ("S20", "brief §9", "formal §6.4")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for flow in model.flows.values():
             if flow.is_certain:
                 for number in sorted(flow.reachable - flow.can_end):
                     yield from self._check_point(flow, number, flow.points[number])
 
-    def _check_point(self, flow: Flow, number: int, point: Point) -> Iterator[Finding]:
+    def _check_point(self, flow: Flow, number: int, point: Point) -> Findings:
         if isinstance(point.entry, ast.Repeat) and point.entry.word == "while" and _always_holds(point.entry):
             message = "this `while` never ends: its condition always holds, and nothing inside can leave it"
             place = (point.entry.when or point.entry).span
@@ -48,7 +42,7 @@ class EndlessJump(Rule):
             if way.rule and not way.is_retry and 0 <= way.to <= number:
                 yield from self._jump(flow, point, way, way.rule)
 
-    def _jump(self, flow: Flow, point: Point, way: Way, rule: ast.PolicyRule) -> Iterator[Finding]:
+    def _jump(self, flow: Flow, point: Point, way: Way, rule: ast.PolicyRule) -> Findings:
         then = rule.action
         target = flow.points[way.to].view
         if then and then.do and then.do.text == "jump" and target and point.view:

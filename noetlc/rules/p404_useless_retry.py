@@ -1,12 +1,6 @@
-"""P404: a retry that cannot change anything."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import compares_only, decide, names_read
 from noetlc.analysis.model import TaskView
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
@@ -38,7 +32,7 @@ class UselessRetry(Rule):
     """
     covers = ("S14", "brief §6")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for view in model.tasks:
             depends_on_run = False
             for rule in view.task.rules:
@@ -49,7 +43,7 @@ class UselessRetry(Rule):
 
     def _check_retry(
         self, view: TaskView, rule: ast.PolicyRule, then: ast.Then, do: Scalar, depends_on_run: bool
-    ) -> Iterator[Finding]:
+    ) -> Findings:
         if then.attempts and then.attempts.value == 1:
             message = "`attempts: 1` never retries: the first run counts"
             yield self.finding(then.attempts.span, message, "write 2 for one retry, or `do: fail`")

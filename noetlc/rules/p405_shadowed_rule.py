@@ -1,11 +1,5 @@
-"""P405: a rule that an earlier rule shadows."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import Choice, covered, first_match_lists
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 from noetlc.syntax.span import Span
 
 
@@ -33,7 +27,7 @@ class ShadowedRule(Rule):
     """
     covers = ("formal §6.3", "brief §5.2", "S30")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for rules in first_match_lists(model):
             if rules.object == "branch":
                 continue  # P406 reports sugar

@@ -1,11 +1,5 @@
-"""P406: `choose`, `while` or `until` with a part that never runs."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.guards import covered, decide
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span
 
@@ -40,7 +34,7 @@ class DeadSugar(Rule):
     """
     covers = ("S39", "step spec §14")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for flow in model.flows.values():
             for point in flow.points:
                 if isinstance(point.entry, ast.Choose):
@@ -48,7 +42,7 @@ class DeadSugar(Rule):
                 elif isinstance(point.entry, ast.Repeat):
                     yield from self._check_repeat(point.entry)
 
-    def _check_choose(self, model: Model, choose: ast.Choose) -> Iterator[Finding]:
+    def _check_choose(self, model: Model, choose: ast.Choose) -> Findings:
         if not choose.choose and not model.is_reported(choose.span, ("branches", "")):
             message = "this `choose` has no branches"
             yield self.finding(choose.key_span("choose"), message, "add `- when: …` with `then`, or remove it")
@@ -62,7 +56,7 @@ class DeadSugar(Rule):
                     related=[Related(_place(earlier), "this one comes first")],
                 )
 
-    def _check_repeat(self, repeat: ast.Repeat) -> Iterator[Finding]:
+    def _check_repeat(self, repeat: ast.Repeat) -> Findings:
         always = decide(repeat.when) if repeat.when else None
         reported = _CONSTANT.get((repeat.word, always)) if always is not None else None
         if reported and repeat.when:

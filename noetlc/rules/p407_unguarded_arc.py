@@ -1,13 +1,9 @@
-"""P407: an arc that fires after a failure as well as after a success."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from noetlc.analysis.formulas import STEP_FAILED, event_facts
 from noetlc.analysis.guards import decide, names_read
 from noetlc.analysis.model import Owner
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Rule, Severity
+from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span
 
@@ -32,7 +28,7 @@ class UnguardedArc(Rule):
     """
     covers = ("S31", "formal §8.1")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         found = [
             (owner, arc)
             for owner, flow in model.flows.items()

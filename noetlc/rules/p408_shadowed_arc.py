@@ -1,7 +1,3 @@
-"""P408: an arc that an earlier arc shadows."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import NetRule, Severity
 
 

@@ -1,7 +1,3 @@
-"""P410: a step that never runs."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import NetRule, Severity
 
 

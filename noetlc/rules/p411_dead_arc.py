@@ -1,7 +1,3 @@
-"""P411: an arc for an ending that its step never has, or that earlier arcs together shadow."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import NetRule, Severity
 
 

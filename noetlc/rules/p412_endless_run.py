@@ -1,7 +1,3 @@
-"""P412: a cycle of steps with no way out."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import NetRule, Severity
 
 

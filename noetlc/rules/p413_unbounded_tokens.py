@@ -1,7 +1,3 @@
-"""P413: a cycle that leaves a token behind on every round."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import NetRule, Severity
 
 

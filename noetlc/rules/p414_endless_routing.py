@@ -1,7 +1,3 @@
-"""P414: a cycle without an exit on which no step calls a tool."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import NetRule, Severity
 
 

@@ -1,10 +1,4 @@
-"""P415: a playbook that runs itself as a child."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 
 
@@ -26,7 +20,7 @@ class RunsItself(Rule):
     """
     covers = ("S31",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         own = model.playbook.metadata.path if model.playbook.metadata else None
         for view in model.tasks if own else ():
             path = view.task.get_extra("path") if view.kind == "playbook" else None

@@ -1,11 +1,5 @@
-"""P501: `set_ctx` in a parallel loop without a reducer."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import loop_mode, patches, thens
-from noetlc.rules.rule import Finding, Model, Related, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Related, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
@@ -38,7 +32,7 @@ class ParallelCtxWrite(Rule):
     """
     covers = ("formal §7.2", "brief §7.2", "brief §12", "step spec §6.2", "S26")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for owner, views in model.tasks_by_owner.items():
             if not owner.is_parallel:
                 continue

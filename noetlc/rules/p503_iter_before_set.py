@@ -1,13 +1,7 @@
-"""P503: `iter.x` read before the pipeline has set it."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.flow import Flow
 from noetlc.analysis.model import Owner, Site, patches, thens
 from noetlc.analysis.names import Access, NameUse, Reading
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlvm.language.scopes import TemplatePosition, given_fields
 from noetlvm.nearest import did_you_mean
@@ -61,7 +55,7 @@ class IterBeforeSet(Rule):
     """
     covers = ("S10", "formal §7.1", "step spec §6.3")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         known: dict[Owner, _Writes | None] = {}
         handled = _handled(model)
         for reading in model.readings:
@@ -81,7 +75,7 @@ class IterBeforeSet(Rule):
                 if writes and (owner, use.fields[0].name) not in handled:
                     yield from self._check_use(model, reading, use.fields[0], writes)
 
-    def _check_use(self, model: Model, reading: Reading, field: Access, writes: _Writes) -> Iterator[Finding]:
+    def _check_use(self, model: Model, reading: Reading, field: Access, writes: _Writes) -> Findings:
         site, name = reading.site, field.name
         number = writes.numbers.get(id(site.task.task) if site.task else id(site.scalar))
         if name in writes.given or number is None:

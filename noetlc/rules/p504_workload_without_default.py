@@ -1,10 +1,4 @@
-"""P504: `workload.x` that has no default."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.nearest import nearest
 
 
@@ -29,7 +23,7 @@ class WorkloadWithoutDefault(Rule):
     """
     covers = ("formal §3.2", "S37")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         if model.is_reported(model.playbook.span, ("playbook", "workload")):
             return
         reported: set[str] = set()

@@ -1,11 +1,7 @@
-"""P505: a keychain entry that nothing uses."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from noetlc.analysis.credentials import entries_read
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, Node, Scalar, scalars
 from noetlvm.nearest import nearest
 
@@ -34,7 +30,7 @@ class UnusedCredential(Rule):
     """
     covers = ("S44", "brief §2.1", "step spec §2.1")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         used = _used(model) if model.credentials else None
         if used is None:
             return

@@ -1,11 +1,5 @@
-"""P506: `ctx.x` that no task writes."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.nearest import nearest
 
 
@@ -36,7 +30,7 @@ class CtxNeverWritten(Rule):
     """
     covers = ("S10", "formal §4.1", "step spec §6.2")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         if may_write_ctx(model):
             return
         written = model.definitions.ctx

@@ -1,13 +1,7 @@
-"""P510: `ctx.x` that some path to the reader does not write."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import KeyRead, ctx_written, needed
 from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
 
 
@@ -51,7 +45,7 @@ class CtxNotOnEveryPath(Rule):
     """
     covers = ("S10", "formal §4.1")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         if may_write_ctx(model):
             return
         reads = [read for read in needed(model, "ctx") if read.key in model.definitions.ctx]

@@ -1,12 +1,6 @@
-"""P511: `args.x` that some path to the reader does not provide."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import KeyRead, needed
 from noetlc.net.source import SourceNet, Without, source_net
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlvm.nearest import did_you_mean
 
 
@@ -32,7 +26,7 @@ class ArgsNotProvided(Rule):
     """
     covers = ("S10", "S32")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         reads = list(needed(model, "args"))
         found = source_net(model) if reads else None
         if found is None or model.is_reported(model.playbook.span, ("arc", "args")):

@@ -1,7 +1,3 @@
-"""P512: two steps that can run at the same time access one key of `ctx`."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import NetRule, Severity
 
 

@@ -1,11 +1,5 @@
-"""P513: a `set_ctx` key that is never read."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import patches, thens
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.nearest import nearest
 
 _STATES = ("ctx", "vars")
@@ -39,7 +33,7 @@ class UnreadPatch(Rule):
     """
     covers = ("S18", "formal §4.1")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         uses = [use for reading in model.readings for use in reading.names.uses]
         states = [use for use in uses if use.name in _STATES]
         whole = [use for use in states if not use.fields]

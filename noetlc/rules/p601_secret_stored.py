@@ -1,10 +1,4 @@
-"""P601: a secret is written into state that is recorded."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlvm.language.scopes import TemplatePosition
 
 
@@ -37,7 +31,7 @@ class SecretStored(Rule):
     """
     covers = ("S45", "step spec §2.1")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for read in model.secret_reads:
             if read.site.position is not TemplatePosition.TASK_PATCH:
                 continue

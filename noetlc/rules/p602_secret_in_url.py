@@ -1,11 +1,5 @@
-"""P602: a secret is part of a URL."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.taint import becomes_url
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 
 
 class SecretInUrl(Rule):
@@ -33,7 +27,7 @@ class SecretInUrl(Rule):
     """
     covers = ("S45",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for read in model.secret_reads:
             if becomes_url(read.site):
                 yield self.finding(

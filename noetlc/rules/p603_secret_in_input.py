@@ -1,11 +1,5 @@
-"""P603: a secret is given to an input that does not take secrets."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.taint import SecretRead, becomes_url, declared_input
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 
 
 class SecretInInput(Rule):
@@ -34,7 +28,7 @@ class SecretInInput(Rule):
     """
     covers = ("S45",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for read in model.secret_reads:
             declared = declared_input(read.site)
             if declared and not declared.takes_secret and not becomes_url(read.site):

@@ -1,11 +1,5 @@
-"""P604: data is spliced into SQL text."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.taint import Splice, splices
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 
 _PARAMETERS = {"postgres": "%(name)s", "duckdb": "$name"}
 
@@ -35,7 +29,7 @@ class InterpolatedSql(Rule):
     +           params: {customer: "{{ workload.customer }}"}
     """
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for splice in splices(model, "sql"):
             yield self._whole(splice) if splice.is_whole else self._part(splice)
 

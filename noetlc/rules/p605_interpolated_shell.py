@@ -1,13 +1,8 @@
-"""P605: data is spliced into a command that a shell runs."""
-
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from noetlc.analysis.model import Site
 from noetlc.analysis.taint import Splice, splices
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Node, Scalar, Sequence
 
 _SHELL = re.compile(r"(?:.*/)?(?:a|ba|da|k|z)?sh")
@@ -29,7 +24,7 @@ class InterpolatedShell(Rule):
     +     - zip: {kind: shell, command: [gzip, --keep, "{{ iter.file }}"]}
     """
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for splice in splices(model, "shell", _is_script):
             yield self._script(splice) if _is_script(splice.site) else self._text(splice)
 

@@ -1,11 +1,5 @@
-"""P606: data is spliced into Python source."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.taint import splices
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity
 
 
 class InterpolatedCode(Rule):
@@ -27,7 +21,7 @@ class InterpolatedCode(Rule):
     +           result = "Hello, " + person
     """
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for splice in splices(model, "python"):
             what = "is the whole source" if splice.is_whole else "becomes part of the source"
             yield self.finding(

@@ -1,13 +1,9 @@
-"""P607: a credential is written into the playbook. The message never repeats it."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from noetlc.analysis.model import TaskView
-from noetlc.rules.rule import Finding, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span
@@ -105,7 +101,7 @@ class LiteralCredential(Rule):
     covers = ("S44", "brief §2.2", "step spec §2.1")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for key, scalar in _literals(model):
             text = scalar.text
             shape = _SHAPES.search(text) if isinstance(scalar.value, str) else None

@@ -1,12 +1,8 @@
-"""P608: a secret is sent over plain HTTP."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
 from noetlc.analysis.model import TaskView
-from noetlc.rules.rule import Edit, Finding, Fix, Model, Related, Rule, Severity
+from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Related, Rule, Severity
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.scalar_offsets import span_in_file
@@ -36,14 +32,14 @@ class SecretOverHttp(Rule):
     """
     covers = ("S45",)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         senders = {id(read.site.task.task) for read in model.secret_reads if read.site.task and read.site.input}
         for view in model.tasks:
             if id(view.task) in senders or view.task.get_extra("auth") is not None:
                 for url in _urls(view):
                     yield from self._check(model, url)
 
-    def _check(self, model: Model, url: Scalar) -> Iterator[Finding]:
+    def _check(self, model: Model, url: Scalar) -> Findings:
         plain = _PLAIN.match(url.text)
         if plain:
             yield self._finding(model, url, Span(*plain.span(1)), ())

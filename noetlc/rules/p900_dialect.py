@@ -1,11 +1,5 @@
-"""P900: a playbook that is written in another dialect throughout."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.migrate.dialect import TITLES, recognise
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 from noetlc.syntax.nodes import Mapping
 from noetlc.syntax.span import Span
 
@@ -50,7 +44,7 @@ class OtherDialect(Rule):
     covers = ("step spec §13",)
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         recognised = recognise(model.document.root)
         if not recognised.is_foreign:
             return

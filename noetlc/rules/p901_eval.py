@@ -1,11 +1,5 @@
-"""P901: `eval`, the older dialect's task policy."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import old_evals
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 
 
 class Eval(Rule):
@@ -31,7 +25,7 @@ class Eval(Rule):
     covers = ("brief §1.1", "step spec §4", "step spec §13")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for entry in old_evals(model):
             yield self.finding(
                 entry.key.span,

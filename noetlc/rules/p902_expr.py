@@ -1,12 +1,6 @@
-"""P902: `expr`, the older dialect's word for a condition."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import old_evals, rename_to_when
 from noetlc.rules.p026_step_when import ADMIT_SHAPE
-from noetlc.rules.rule import ClaimRule, Finding, Fix, Model, Severity
+from noetlc.rules.rule import ClaimRule, Finding, Findings, Fix, Model, Severity
 from noetlc.syntax.nodes import Mapping, Sequence
 from noetlc.syntax.span import Problem, Span
 
@@ -29,7 +23,7 @@ class Expr(ClaimRule):
     covers = ("brief §1.1", "brief §12", "step spec §4", "step spec §13")
     claims = frozenset((name, "expr") for name in ("step", "arc", "rule", "admit_rule", "branch", "rounds"))
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         yield from super().check(model)
         for entry in old_evals(model):
             for item in entry.value.items if isinstance(entry.value, Sequence) else ():

@@ -1,10 +1,4 @@
-"""P903: `next` as a list, or as a name, instead of a router."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
+from noetlc.rules.rule import ClaimRule, Finding, Findings, Model, Severity, migration_fix
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Problem
 
@@ -29,7 +23,7 @@ class NextList(ClaimRule):
     covers = ("formal §8.1", "brief §3.2", "brief §12", "step spec §5.5", "step spec §13")
     claims = frozenset({("step", "next")})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         problems = list(self.claimed(model))
         entries = _nexts(model.document.root) if problems else {}
         for problem in problems:

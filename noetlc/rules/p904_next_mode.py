@@ -1,11 +1,5 @@
-"""P904: `next_mode` in a step's `spec`."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.routers import NEXT_MODE
-from noetlc.rules.rule import Finding, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 from noetlc.syntax.nodes import Scalar
 
 
@@ -28,7 +22,7 @@ class NextMode(Rule):
     covers = ("brief §3.2", "formal §8.2")
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for step in model.steps:
             for entry in step.spec.extra if step.spec else ():
                 if entry.key.text == NEXT_MODE:

@@ -1,11 +1,5 @@
-"""P905: `pipe`, an older word for a list of tasks."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import old_inputs
-from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
+from noetlc.rules.rule import ClaimRule, Finding, Findings, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem
 
 _HELP = "write the tasks as the list under `tool`, which is always a pipeline"
@@ -25,7 +19,7 @@ class Pipe(ClaimRule):
     covers = ("step spec §7", "step spec §13")
     claims = frozenset({("step", "pipe")})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         yield from super().check(model)
         for entry in old_inputs(model, "pipe"):
             yield self.finding(

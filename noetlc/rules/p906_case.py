@@ -1,7 +1,3 @@
-"""P906: `case` on a step."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem
 

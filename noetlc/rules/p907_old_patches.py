@@ -1,7 +1,3 @@
-"""P907: `set_vars`, `set_shared` and `set_prev`, the older dialect's patches."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem
 

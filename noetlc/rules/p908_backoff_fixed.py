@@ -1,7 +1,3 @@
-"""P908: `backoff: fixed`."""
-
-from __future__ import annotations
-
 from noetlc.rules.rule import ClaimRule, Edit, Finding, Fix, Model, Severity
 from noetlc.syntax.span import Problem
 

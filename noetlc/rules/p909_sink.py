@@ -1,12 +1,6 @@
-"""P909: `sink` or `save`, as a kind of tool or as a block of its own."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.inputs import old_inputs
 from noetlc.migrate.dialect import SINKS
-from noetlc.rules.rule import ClaimRule, Finding, Model, Severity, migration_fix
+from noetlc.rules.rule import ClaimRule, Finding, Findings, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem, Span
 from noetlvm.language.tool_kinds import find_kind
 
@@ -40,7 +34,7 @@ class Sink(ClaimRule):
     covers = ("formal §9.2", "brief §10", "step spec §10", "step spec §13")
     claims = frozenset(("step", word) for word in SINKS)
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         yield from super().check(model)
         for word in SINKS:
             for entry in old_inputs(model, word):

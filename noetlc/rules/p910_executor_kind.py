@@ -1,7 +1,3 @@
-"""P910: `executor.kind`, which is now `executor.profile`."""
-
-from __future__ import annotations
-
 from noetlc.analysis.inputs import rename
 from noetlc.rules.rule import ClaimRule, Finding, Model, Severity
 from noetlc.syntax.nodes import Scalar

@@ -1,12 +1,6 @@
-"""P911: `vars`, the older dialect's state of a step."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from noetlc.analysis.model import Site
 from noetlc.analysis.names import NameUse
-from noetlc.rules.rule import ClaimRule, Edit, Finding, Fix, Model, Severity, migration_fix
+from noetlc.rules.rule import ClaimRule, Edit, Finding, Findings, Fix, Model, Severity, migration_fix
 from noetlc.syntax.span import Problem
 from noetlvm.language.scopes import VISIBLE
 
@@ -26,7 +20,7 @@ class VarsNamespace(ClaimRule):
     covers = ("step spec §2", "S6", "S11")
     claims = frozenset({("step", _VARS)})
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         yield from super().check(model)
         if model.is_reported(model.playbook.span, ("playbook", _VARS), ("step", _VARS)):
             return  # what declares them is reported, and its readers change with it

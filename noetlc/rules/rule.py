@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from noetlc.analysis.model import Model
 from noetlc.finding import Edit, Finding, Fix, Related, Severity
@@ -23,6 +23,7 @@ __all__ = [
     "ClaimRule",
     "Edit",
     "Finding",
+    "Findings",
     "Fix",
     "Model",
     "NetRule",
@@ -34,6 +35,8 @@ __all__ = [
     "TemplateProblemRule",
 ]
 """What a file of a rule imports from here."""
+
+Findings: TypeAlias = Iterator[Finding]
 
 
 class _ExampleSide:
@@ -80,7 +83,7 @@ class Rule:
         code, _, name = cls.__module__.rpartition(".")[2].partition("_")
         cls.code, cls.name = code.upper(), name.replace("_", "-")
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         """Yield what this rule finds in one playbook."""
         raise NotImplementedError
 
@@ -105,7 +108,7 @@ class ProblemRule(Rule):
     other_message: ClassVar[str] = "here"
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         from noetlc.rules.catalogue import claimed_keys
 
         claimed = claimed_keys()
@@ -132,7 +135,7 @@ class ClaimRule(Rule):
 
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for problem in self.claimed(model):
             yield self.word(model, problem)
 
@@ -153,7 +156,7 @@ class NetRule(Rule):
     kind: ClassVar[str]
     """The kind of net finding, as `noetlc graph` calls it."""
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         from noetlc.net.findings import NetFindingKind
         from noetlc.net.source import source_net
 
@@ -198,7 +201,7 @@ def _written_span(model: Model, found: NetFinding) -> Span | None:
 class RefusalRule(Rule):
     """Base of the rules that report the refusals with their code."""
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for refusal in _expansion_errors(model):
             if refusal.code == self.code:
                 yield self.finding(refusal.span, refusal.message, refusal.help)
@@ -227,7 +230,7 @@ class TemplateProblemRule(Rule):
     kinds: ClassVar[frozenset[ProblemName]]
     on_damaged = True
 
-    def check(self, model: Model) -> Iterator[Finding]:
+    def check(self, model: Model) -> Findings:
         for site, template in model.template_sites:
             if site.position is TemplatePosition.STATIC:
                 continue
