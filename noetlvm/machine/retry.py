@@ -37,9 +37,9 @@ class RetryPlan:
         return Retry(execution_id, bundle, self.state.execution_id, tokens, list(self._undone))
 
     @property
-    def has_tokens(self) -> bool:
-        """Return whether there is anything to run again; not so if the request itself was refused."""
-        return bool(self._lost)
+    def has_begun(self) -> bool:
+        """Return whether there is anything to run again, the final step included; not so for a refused request."""
+        return any(self._undone)
 
     def _watch(self, event: Event) -> None:
         """Note what an event does to tokens, before the state drops them."""

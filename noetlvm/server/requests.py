@@ -53,7 +53,7 @@ def prepare_retry(reader: StoreReader, fetch: Callable[[str], bytes], row: Execu
     if bundle.id != row.bundle:
         _require_same_decisions(playbook, log, lambda reference: fetch(reference.key))
     plan = RetryPlan(log)
-    if not plan.has_tokens:
+    if not plan.has_begun:
         raise RefusedRetryError(f"{id} was refused before its first step: correct the request and start it again")
     return PreparedRetry(bundle, playbook, log, plan)
 
