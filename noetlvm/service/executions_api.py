@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import envelope
@@ -22,6 +25,7 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.live import live_events
 from noetlvm.service.models import (
     DEFAULT_PAGE,
+    ContentId,
     Cursor,
     EndingView,
     EventPage,
@@ -34,9 +38,41 @@ from noetlvm.service.models import (
     StartRequest,
 )
 from noetlvm.service.playbooks_api import driver_of
-from noetlvm.service.problems import ProblemError, documented
+from noetlvm.service.problems import ProblemError, documented, worded
 from noetlvm.store.interface import Execution, StoreError
 from noetlvm.testing.log import state_view
+
+
+class _StartRoute(APIRoute):
+    """Starts executions; records a request that names a playbook and whose body cannot be accepted (S61)."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def recorded(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                name = _named(error.body)
+                if name:
+                    refuse = driver_of(request).server.refuse
+                    await run_in_threadpool(refuse, failure("request", worded(error)), name)
+                raise
+
+        return recorded
+
+
+_NAME: TypeAdapter[str] = TypeAdapter(PlaybookPath | ContentId)
+
+
+def _named(body: Any) -> str:
+    """Return the path or the bundle that a body names; an empty text if it names none that could exist."""
+    wanted = (body.get("path") or body.get("bundle")) if isinstance(body, dict) else None
+    try:
+        return _NAME.validate_python(wanted)
+    except ValidationError:
+        return ""
+
 
 executions_router = APIRouter(tags=["executions"])
 
@@ -46,13 +82,6 @@ IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 Status = Literal["running", "paused", "success", "failed", "cancelled"]
 
 
-@executions_router.post(
-    "/executions",
-    status_code=201,
-    dependencies=[requires("run")],
-    response_model=Started,
-    responses=documented(404, 409, 422),
-)
 async def start_execution(request: Request, wanted: StartRequest, idempotency_key: IdempotencyKey = None) -> Response:
     """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
     driver = driver_of(request)
@@ -73,6 +102,18 @@ async def start_execution(request: Request, wanted: StartRequest, idempotency_ke
         raise ProblemError(422, str(error)) from None
     # Its text, and not the model: the framework would validate that again.
     return Response(Started(execution_id=id).model_dump_json(), 201, media_type="application/json")
+
+
+executions_router.add_api_route(
+    "/executions",
+    start_execution,
+    methods=["POST"],
+    status_code=201,
+    dependencies=[requires("run")],
+    response_model=Started,
+    responses=documented(404, 409, 422),
+    route_class_override=_StartRoute,
+)
 
 
 def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:

@@ -88,7 +88,7 @@ def answer_with_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def on_validation(_request: Request, error: RequestValidationError) -> JSONResponse:
-        return problem_response(422, "; ".join(map(_worded, error.errors())))
+        return problem_response(422, worded(error))
 
     @app.exception_handler(StarletteHTTPException)
     async def on_http(_request: Request, error: StarletteHTTPException) -> JSONResponse:
@@ -99,8 +99,12 @@ def answer_with_problems(app: FastAPI) -> None:
         return problem_response(503, str(error), {"Retry-After": "1"})
 
 
-def _worded(found: Mapping[str, Any]) -> str:
+def worded(error: RequestValidationError) -> str:
     """Return what is wrong with a request, and where."""
+    return "; ".join(map(_worded, error.errors()))
+
+
+def _worded(found: Mapping[str, Any]) -> str:
     *place, last = found["loc"]
     if found["type"] == "json_invalid":
         return f"the body is no JSON: {found['ctx']['error']} at character {last}"

@@ -118,6 +118,28 @@ def test_a_request_that_is_refused_leaves_its_diagnostics_in_the_log(service: Se
     ]
 
 
+@pytest.mark.parametrize(
+    ("body", "path", "message"),
+    [
+        ('{"path": "tests/a", "payload": [1]}', "tests/a", "body.payload: Input should be a valid dictionary"),
+        ('{"path": "tests/a", "paylod": {}}', "tests/a", "body has no `paylod`"),
+        ('{"bundle": "ab", "ctx": null}', "ab", "body.ctx: Input should be a valid dictionary"),
+    ],
+)
+def test_a_body_that_names_a_playbook_and_is_refused_is_recorded(
+    service: Service, body: str, path: str, message: str
+) -> None:
+    headers = {"Content-Type": "application/json", **service.as_("run")}
+    assert service.http.post("/api/v1/executions", content=body, headers=headers).status_code == 422
+    assert refusals(service) == [(path, ["request", message])]
+
+
+@pytest.mark.parametrize("scope", ["read", "worker"])
+def test_nothing_is_recorded_for_a_token_that_may_not_start(service: Service, scope: str) -> None:
+    answer = service.http.post("/api/v1/executions", json={"path": "a", "payload": 1}, headers=service.as_(scope))
+    assert (answer.status_code, refusals(service)) == (403, [])
+
+
 def test_equal_starts_with_one_key_are_one_execution(service: Service) -> None:
     register(service)
     with ThreadPoolExecutor(16) as pool:
