@@ -21,93 +21,66 @@ _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = "LBRACE", "RBRACE", "LSQB", "RSQB"
 _PUNCTUATION = frozenset({_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST})
 SUGAR = frozenset({"choose", "while", "until"})
 
-OBJECTS: dict[str, type[ast.Struct]] = {
-    "playbook": ast.Playbook,
-    "metadata": ast.Metadata,
-    "credential": ast.Credential,
-    "executor": ast.Executor,
-    "executor_spec": ast.ExecutorSpec,
-    "executor_policy": ast.ExecutorPolicy,
-    "executor_defaults": ast.ExecutorDefaults,
-    "executor_results": ast.ExecutorResults,
-    "limits": ast.LimitSettings,
-    "workbook": ast.Workbook,
-    "step": ast.Step,
-    "step_spec": ast.StepSpec,
-    "step_policy": ast.StepPolicy,
-    "admit": ast.Admit,
-    "admit_rule": ast.AdmitRule,
-    "admit_else": ast.AdmitElse,
-    "verdict": ast.AdmitThen,
-    "lifecycle": ast.Lifecycle,
-    "failure": ast.Failure,
-    "emit": ast.Emit,
-    "loop": ast.Loop,
-    "loop_spec": ast.LoopSpec,
-    "rate": ast.Rate,
-    "loop_policy": ast.LoopPolicy,
-    "reducers": ast.Reducers,
-    "task": ast.Task,
-    "labelled_task": ast.Task,
-    "branch": ast.Branch,
-    "branch_else": ast.BranchElse,
-    "rounds": ast.Repeat,
-    "task_spec": ast.TaskSpec,
-    "task_policy": ast.TaskPolicy,
-    "rule": ast.PolicyRule,
-    "rule_else": ast.RuleElse,
-    "then": ast.Then,
-    "router": ast.Router,
-    "router_spec": ast.RouterSpec,
-    "router_policy": ast.RouterPolicy,
-    "arc": ast.Arc,
-}
-"""Each object rule of the grammar and the class of its node."""
 
-TITLES: dict[str, str] = {
-    "playbook": "a playbook",
-    "metadata": "`metadata`",
-    "credential": "a keychain entry",
-    "executor": "`executor`",
-    "executor_spec": "`executor.spec`",
-    "executor_policy": "`executor.spec.policy`",
-    "executor_defaults": "`executor.spec.policy.defaults`",
-    "executor_results": "`executor.spec.policy.results`",
-    "limits": "`executor.spec.policy.limits`",
-    "workbook": "`workbook`",
+class GrammarObject(NamedTuple):
+    """An object rule of `grammar/playbook.lark`, the class of its node, and how messages name it."""
+
+    rule: str
+    node: type[ast.Struct]
+    title: str
+    required: tuple[str, ...] = ()
+    """Its required keys, but for those of which a rule of the linter explains more: a `then` without `do`."""
+
+
+_OBJECTS = (
+    GrammarObject("playbook", ast.Playbook, "a playbook", ("apiVersion", "kind", "metadata", "workflow")),
+    GrammarObject("metadata", ast.Metadata, "`metadata`", ("name", "path")),
+    GrammarObject("credential", ast.Credential, "a keychain entry", ("name", "kind")),
+    GrammarObject("executor", ast.Executor, "`executor`"),
+    GrammarObject("executor_spec", ast.ExecutorSpec, "`executor.spec`"),
+    GrammarObject("executor_policy", ast.ExecutorPolicy, "`executor.spec.policy`"),
+    GrammarObject("executor_defaults", ast.ExecutorDefaults, "`executor.spec.policy.defaults`"),
+    GrammarObject("executor_results", ast.ExecutorResults, "`executor.spec.policy.results`"),
+    GrammarObject("limits", ast.LimitSettings, "`executor.spec.policy.limits`"),
+    GrammarObject("workbook", ast.Workbook, "`workbook`"),
+    GrammarObject("step", ast.Step, "a step", ("step",)),
+    GrammarObject("step_spec", ast.StepSpec, "a step's `spec`"),
+    GrammarObject("step_policy", ast.StepPolicy, "a step's `spec.policy`"),
+    GrammarObject("admit", ast.Admit, "`admit`", ("rules",)),
+    GrammarObject("admit_rule", ast.AdmitRule, "an admission rule"),
+    GrammarObject("admit_else", ast.AdmitElse, "the `else` of an admission rule", ("then",)),
+    GrammarObject("verdict", ast.AdmitThen, "the `then` of an admission rule", ("allow",)),
+    GrammarObject("lifecycle", ast.Lifecycle, "`lifecycle`"),
+    GrammarObject("failure", ast.Failure, "`failure`"),
+    GrammarObject("emit", ast.Emit, "`emit`"),
+    GrammarObject("loop", ast.Loop, "a loop", ("in", "iterator")),
+    GrammarObject("loop_spec", ast.LoopSpec, "a loop's `spec`"),
+    GrammarObject("rate", ast.Rate, "a loop's `rate`", ("max",)),
+    GrammarObject("loop_policy", ast.LoopPolicy, "a loop's `spec.policy`"),
+    GrammarObject("reducers", ast.Reducers, "`reducers`"),
+    GrammarObject("task", ast.Task, "a task", ("kind",)),
+    GrammarObject("labelled_task", ast.Task, "a task", ("kind",)),
+    GrammarObject("branch", ast.Branch, "a `choose` branch"),
+    GrammarObject("branch_else", ast.BranchElse, "the `else` of a `choose`", ("then",)),
+    GrammarObject("rounds", ast.Repeat, "a `while` or `until`", ("when", "do")),
+    GrammarObject("task_spec", ast.TaskSpec, "a task's `spec`"),
+    GrammarObject("task_policy", ast.TaskPolicy, "a task's `spec.policy`"),
+    GrammarObject("rule", ast.PolicyRule, "a policy rule"),
+    GrammarObject("rule_else", ast.RuleElse, "the `else` of a policy rule", ("then",)),
+    GrammarObject("then", ast.Then, "the `then` of a policy rule"),
+    GrammarObject("router", ast.Router, "`next`", ("arcs",)),
+    GrammarObject("router_spec", ast.RouterSpec, "`next.spec`"),
+    GrammarObject("router_policy", ast.RouterPolicy, "`next.spec.policy`"),
+    GrammarObject("arc", ast.Arc, "an arc", ("step",)),
+)
+
+OBJECTS = {one.rule: one.node for one in _OBJECTS}
+REQUIRED = {one.rule: one.required for one in _OBJECTS if one.required}
+TITLES = {one.rule: one.title for one in _OBJECTS} | {
     "workbook_tasks": "`workbook.tasks`",
-    "step": "a step",
-    "step_spec": "a step's `spec`",
-    "step_policy": "a step's `spec.policy`",
-    "admit": "`admit`",
-    "admit_rule": "an admission rule",
-    "admit_else": "the `else` of an admission rule",
-    "verdict": "the `then` of an admission rule",
-    "lifecycle": "`lifecycle`",
-    "failure": "`failure`",
-    "emit": "`emit`",
-    "loop": "a loop",
-    "loop_spec": "a loop's `spec`",
-    "rate": "a loop's `rate`",
-    "loop_policy": "a loop's `spec.policy`",
-    "reducers": "`reducers`",
-    "task": "a task",
-    "labelled_task": "a task",
     "choose": "a `choose`",
     "while": "a `while`",
     "until": "an `until`",
-    "branch": "a `choose` branch",
-    "branch_else": "the `else` of a `choose`",
-    "rounds": "a `while` or `until`",
-    "task_spec": "a task's `spec`",
-    "task_policy": "a task's `spec.policy`",
-    "rule": "a policy rule",
-    "rule_else": "the `else` of a policy rule",
-    "then": "the `then` of a policy rule",
-    "router": "`next`",
-    "router_spec": "`next.spec`",
-    "router_policy": "`next.spec.policy`",
-    "arc": "an arc",
     "workflow": "a step",
     "keychain": "a keychain entry",
     "admit_rules": "an admission rule",
@@ -117,27 +90,6 @@ TITLES: dict[str, str] = {
     "arcs": "an arc",
 }
 """The names of objects and list items in messages."""
-
-REQUIRED: dict[str, tuple[str, ...]] = {
-    "playbook": ("apiVersion", "kind", "metadata", "workflow"),
-    "metadata": ("name", "path"),
-    "credential": ("name", "kind"),
-    "step": ("step",),
-    "admit": ("rules",),
-    "admit_else": ("then",),
-    "verdict": ("allow",),
-    "loop": ("in", "iterator"),
-    "task": ("kind",),
-    "labelled_task": ("kind",),
-    "branch_else": ("then",),
-    "rounds": ("when", "do"),
-    "rate": ("max",),
-    "router": ("arcs",),
-    "arc": ("step",),
-    "rule_else": ("then",),
-}
-"""Object rules of `grammar/playbook.lark` and their required keys. Where a rule of the linter explains more about
-an absent key (a policy without `rules`, a `then` without `do`), the key is that rule's and not listed here."""
 
 _TERMINAL_TITLES = {
     "STRING": "a string",
@@ -387,17 +339,10 @@ def _object(cls: type[ast.Struct], children: list[Any]) -> ast.Struct:
         if is_open or cls is ast.Reducers:
             extra.append(MappingEntry(key, value))
         else:
-            values[_attribute(cls, key.text)] = _normal(key.text, value)
+            name = "label" if cls is ast.Task and key.text == "name" else ast.attribute(key.text)
+            is_bare_task = key.text == "tool" and isinstance(value, ast.Task)  # a pipeline of one
+            values[name] = (value,) if is_bare_task else value
     return cls(span=node.span, keys={field.key.text: field.key.span for field in fields}, extra=tuple(extra), **values)
-
-
-def _attribute(cls: type[ast.Struct], key: str) -> str:
-    return "label" if cls is ast.Task and key == "name" else ast.attribute(key)
-
-
-def _normal(key: str, value: Any) -> Any:
-    """A pipeline of one bare task is a list of one."""
-    return (value,) if key == "tool" and isinstance(value, ast.Task) else value
 
 
 def _labelled(children: list[Any]) -> ast.Task:

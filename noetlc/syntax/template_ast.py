@@ -323,24 +323,6 @@ def walk(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(children(current)))
 
 
-def same_tree(left: Node, right: Node) -> bool:
-    """Return whether two trees are equal but for their spans (and, for templates, text and problems)."""
-    waiting: list[tuple[object, object]] = [(left, right)]
-    while waiting:
-        a, b = waiting.pop()
-        if type(a) is not type(b):
-            return False
-        if isinstance(a, Node):
-            waiting.extend((getattr(a, name), getattr(b, name)) for name in _FIELDS[type(a)])
-        elif isinstance(a, tuple) and isinstance(b, tuple):
-            if len(a) != len(b):
-                return False
-            waiting.extend(zip(a, b, strict=True))
-        elif a != b:
-            return False
-    return True
-
-
 _FIELDS: dict[type[Node], tuple[str, ...]] = {
     kind: tuple(name for name in fields_of(kind) if not name.endswith("span"))
     for kind in list(vars().values())

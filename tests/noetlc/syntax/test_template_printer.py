@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from noetlc.syntax import template_ast as ast
 from noetlc.syntax.template_parser import parse_template
-from noetlc.syntax.template_printer import print_template
+from tests.noetlc.syntax.whole_templates import print_template, same_tree
 
 
 @pytest.mark.parametrize(
@@ -42,4 +41,4 @@ from noetlc.syntax.template_printer import print_template
 def test_a_tree_prints_plainly_and_reads_back(text: str, printed: str) -> None:
     template = parse_template(text)
     assert print_template(template) == printed
-    assert ast.same_tree(parse_template(printed), template)
+    assert same_tree(parse_template(printed), template)

@@ -13,8 +13,8 @@ from jinja2 import nodes
 
 from noetlc.syntax import template_ast as ast
 from noetlc.syntax.template_parser import parse_template
-from noetlc.syntax.template_printer import print_template
 from noetlvm.record import fields_of
+from tests.noetlc.syntax.whole_templates import print_template, same_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning")
 
@@ -275,7 +275,7 @@ def test_any_text_gives_a_tree_that_prints_and_reads_back(text: str) -> None:
         assert 0 <= problem.span.start <= problem.span.end <= len(text)
         assert problem.message
         assert problem.help
-    assert ast.same_tree(parse_template(print_template(template)), template)
+    assert same_tree(parse_template(print_template(template)), template)
 
 
 @settings(max_examples=200, deadline=None)
@@ -283,7 +283,7 @@ def test_any_text_gives_a_tree_that_prints_and_reads_back(text: str) -> None:
 def test_printing_and_reading_gives_the_same_tree(text: str) -> None:
     template = parse_template(text)
     again = parse_template(print_template(template))
-    assert ast.same_tree(again, template)
+    assert same_tree(again, template)
     assert template.problems or not again.problems
 
 
@@ -307,7 +307,7 @@ def test_the_text_under_a_span_is_the_expression(text: str) -> None:
         expression = again.expression
         if isinstance(node, ast.Test) and isinstance(expression, ast.Not):
             expression = expression.node  # `is not` stands inside the test's text
-        assert ast.same_tree(expression, node)
+        assert same_tree(expression, node)
 
 
 @settings(max_examples=300, deadline=None)
