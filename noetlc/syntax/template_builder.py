@@ -109,31 +109,13 @@ class TreeBuilder:
         self.next_span = Span(0, 0)
 
     def reduce(self, production: Production, children: Children) -> Any:
-        return _BUILDERS[production.label](self, children)
+        return BUILDERS[production.label](self, children)
 
     # ---- statements
-
-    def on_start(self, children: Children) -> tuple[ast.Part, ...]:
-        return tuple(children)
-
-    def on_body(self, children: Children) -> _Body:
-        return _Body(_span(children) if children else None, tuple(children))
-
-    def on_output(self, children: Children) -> ast.Output:
-        return ast.Output(_span(children), self._bounded(children[1]))
-
-    def on_if_head(self, children: Children) -> _Head:
-        return _Head(_span(children), self._bounded(children[1]))
 
     def on_if_branch(self, children: Children) -> ast.IfBranch:
         head, body = children
         return ast.IfBranch(Span(head.span.start, (body.span or head.span).end), head.test, body.parts)
-
-    def on_else_body(self, children: Children) -> _ElseBody:
-        return _ElseBody(_span(children[:-1]), children[-1].parts)
-
-    def on_end_tag(self, children: Children) -> Span:
-        return _span(children)
 
     def on_if_block(self, children: Children) -> ast.If:
         branches = tuple(child for child in children if isinstance(child, ast.IfBranch))
@@ -146,15 +128,6 @@ class TreeBuilder:
         bounded_test = self._bounded(test) if test else None
         return _ForHead(_span(children), self._bounded(target), self._bounded(iterable), bounded_test, recursive)
 
-    def on_broken_for_head(self, children: Children) -> _ForHead:
-        return _ForHead(_span(children), children[1], children[1], None, False)
-
-    def on_for_test(self, children: Children) -> _ForTest:
-        return _ForTest(children[0].span, children[0])
-
-    def on_recursive(self, children: Children) -> _Recursive:
-        return _Recursive(children[0])
-
     def on_for_block(self, children: Children) -> ast.For:
         head, body = children[:2]
         return ast.For(
@@ -164,17 +137,11 @@ class TreeBuilder:
     def on_set(self, children: Children) -> ast.Set:
         return ast.Set(_span(children), self._bounded(children[1]), self._bounded(children[2]))
 
-    def on_broken_set(self, children: Children) -> ast.Set:
-        return ast.Set(_span(children), children[1], children[1])
-
     def on_set_head(self, children: Children) -> _SetHead:
         chain: ast.Filter | None = None
         for item in children[2:-1]:
             chain = changed(item, node=chain, span=Span(_start(chain or item), item.span.end))
         return _SetHead(_span(children), self._bounded(children[1]), self._bounded_filter(chain))
-
-    def on_set_filter(self, children: Children) -> ast.Filter:
-        return self.on_filter([None, *children])
 
     def on_set_block(self, children: Children) -> ast.SetBlock:
         head, body = children[:2]
@@ -185,18 +152,6 @@ class TreeBuilder:
     def on_conditional(self, children: Children) -> ast.Cond:
         then, test, *otherwise = children
         return ast.Cond(_span(children), test, then, otherwise[0] if otherwise else None)
-
-    def on_disjunction(self, children: Children) -> ast.Or:
-        return ast.Or(_span(children), tuple(children))
-
-    def on_conjunction(self, children: Children) -> ast.And:
-        return ast.And(_span(children), tuple(children))
-
-    def on_concatenation(self, children: Children) -> ast.Concat:
-        return ast.Concat(_span(children), tuple(children))
-
-    def on_not(self, children: Children) -> ast.Not:
-        return ast.Not(_span(children), children[1])
 
     def on_comparison(self, children: Children) -> ast.Compare:
         pairs = zip(children[1::2], children[2::2], strict=True)
@@ -209,12 +164,6 @@ class TreeBuilder:
     def on_binary(self, children: Children) -> ast.Binary:
         left, op, right = children
         return ast.Binary(_span(children), self._word(op), left, right)
-
-    def on_negative(self, children: Children) -> ast.Neg:
-        return ast.Neg(_span(children), children[1])
-
-    def on_positive(self, children: Children) -> ast.Pos:
-        return ast.Pos(_span(children), children[1])
 
     # ---- filters, tests, calls
 
@@ -244,9 +193,6 @@ class TreeBuilder:
                 f"put the test in parentheses: `({self._text[_start(children[0]) : dotted.span.end]}) {word} …`",
             )
         return self.on_test([*children, _Arguments(dotted.span, (), (), None, None)])
-
-    def on_negated(self, children: Children) -> Span:
-        return _span(children)
 
     def on_dotted_name(self, children: Children) -> _Dotted:
         return _Dotted(_span(children), ".".join(self._word(child) for child in children))
@@ -282,16 +228,7 @@ class TreeBuilder:
         name, _, value = children
         return ast.Keyword(_span(children), self._word(name), name, value)
 
-    def on_star(self, children: Children) -> _Star:
-        return _Star(_span(children), children[1])
-
-    def on_double_star(self, children: Children) -> _DoubleStar:
-        return _DoubleStar(_span(children), children[1])
-
     # ---- values
-
-    def on_variable(self, children: Children) -> ast.Name:
-        return ast.Name(children[0], self._word(children[0]), children[0])
 
     def on_getattr(self, children: Children) -> ast.Getattr:
         node, name = children
@@ -325,18 +262,9 @@ class TreeBuilder:
         inner: ast.Expression = children[1]
         return changed(inner, span=_span(children))
 
-    def on_tuple(self, children: Children) -> ast.Tuple:
-        return ast.Tuple(_span(children), _nodes(children))
-
-    def on_list(self, children: Children) -> ast.List:
-        return ast.List(_span(children), _nodes(children))
-
     def on_dict(self, children: Children) -> ast.Dict:
         pairs = tuple(child for child in children if isinstance(child, ast.Pair))
         return ast.Dict(_span(children), pairs)
-
-    def on_pair(self, children: Children) -> ast.Pair:
-        return ast.Pair(_span(children), *children)
 
     def on_string(self, children: Children) -> ast.Expression:
         texts = [self._string_value(span) for span in children]
@@ -351,18 +279,6 @@ class TreeBuilder:
         except ValueError:  # Python reads only so many decimal digits
             self._problem("size", children[0], f"a number of {len(text)} digits is too long", "write a shorter number")
             return ast.Error(children[0])
-
-    def on_float(self, children: Children) -> ast.Const:
-        return ast.Const(children[0], float(self._word(children[0]).replace("_", "")))
-
-    def on_true(self, children: Children) -> ast.Const:
-        return ast.Const(children[0], True)
-
-    def on_false(self, children: Children) -> ast.Const:
-        return ast.Const(children[0], False)
-
-    def on_none(self, children: Children) -> ast.Const:
-        return ast.Const(children[0], None)
 
     # ---- checks
 
@@ -453,7 +369,39 @@ def _is_higher_than(expression: ast.Expression, limit: int) -> bool:
     return True
 
 
-_BUILDERS: dict[str, Callable[[TreeBuilder, Children], Any]] = {
+_PLAIN: dict[str, Callable[[TreeBuilder, Children], Any]] = {
+    "start": lambda _, children: tuple(children),
+    "body": lambda _, children: _Body(_span(children) if children else None, tuple(children)),
+    "output": lambda builder, children: ast.Output(_span(children), builder._bounded(children[1])),
+    "if_head": lambda builder, children: _Head(_span(children), builder._bounded(children[1])),
+    "else_body": lambda _, children: _ElseBody(_span(children[:-1]), children[-1].parts),
+    "end_tag": lambda _, children: _span(children),
+    "broken_for_head": lambda _, children: _ForHead(_span(children), children[1], children[1], None, False),
+    "for_test": lambda _, children: _ForTest(children[0].span, children[0]),
+    "recursive": lambda _, children: _Recursive(children[0]),
+    "broken_set": lambda _, children: ast.Set(_span(children), children[1], children[1]),
+    "set_filter": lambda builder, children: builder.on_filter([None, *children]),
+    "disjunction": lambda _, children: ast.Or(_span(children), tuple(children)),
+    "conjunction": lambda _, children: ast.And(_span(children), tuple(children)),
+    "concatenation": lambda _, children: ast.Concat(_span(children), tuple(children)),
+    "not": lambda _, children: ast.Not(_span(children), children[1]),
+    "negative": lambda _, children: ast.Neg(_span(children), children[1]),
+    "positive": lambda _, children: ast.Pos(_span(children), children[1]),
+    "negated": lambda _, children: _span(children),
+    "star": lambda _, children: _Star(_span(children), children[1]),
+    "double_star": lambda _, children: _DoubleStar(_span(children), children[1]),
+    "variable": lambda builder, children: ast.Name(children[0], builder._word(children[0]), children[0]),
+    "tuple": lambda _, children: ast.Tuple(_span(children), _nodes(children)),
+    "list": lambda _, children: ast.List(_span(children), _nodes(children)),
+    "pair": lambda _, children: ast.Pair(_span(children), *children),
+    "float": lambda builder, children: ast.Const(children[0], float(builder._word(children[0]).replace("_", ""))),
+    "true": lambda _, children: ast.Const(children[0], True),
+    "false": lambda _, children: ast.Const(children[0], False),
+    "none": lambda _, children: ast.Const(children[0], None),
+}
+"""Labels of the grammar whose nodes one expression builds."""
+
+BUILDERS = _PLAIN | {
     name.removeprefix("on_"): method for name, method in vars(TreeBuilder).items() if name.startswith("on_")
 }
-"""Each label of the grammar and the method named after it."""
+"""Each label of the grammar, and what builds its node: a row above, or the method named after it."""

@@ -25,7 +25,7 @@ def test_every_label_of_the_grammar_has_a_builder() -> None:
     productions = load_grammar("expression").productions
     labels = {production.label for production in productions if not production.inlined and not production.passes}
     collapsing = {production.name for production in productions if production.collapses}
-    built = {name.removeprefix("on_") for name in vars(TreeBuilder) if name.startswith("on_")}
+    built = set(BUILDERS)
     assert built <= labels
     assert labels - built <= collapsing
 
