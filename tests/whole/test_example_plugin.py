@@ -101,3 +101,19 @@ def test_a_circuit_that_is_none_is_an_error_of_the_task(installed: list[str], tm
     done = command("noetlvm", installed, tmp_path, "run", "bad.yaml", *options)
     assert done.returncode == 1
     assert "gate 1 is no gate" in done.stdout + done.stderr
+
+
+def test_the_tool_kind_of_the_page_runs(tmp_path: Path) -> None:
+    page = (PLUGIN.parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+    folder = tmp_path / "site" / "greet-0.1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: greet\nVersion: 0.1.0\n")
+    (folder / "entry_points.txt").write_text("[noetlvm.tools]\ngreet = greet_tool:KIND\n")
+    (tmp_path / "site" / "greet_tool.py").write_text(page.partition("```python\n")[2].partition("```")[0])
+    (tmp_path / "greet.yaml").write_text(
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: greet, path: demo/greet }\nworkflow:\n"
+        "  - step: start\n    tool: { kind: greet, name_of: you, timeout: 5 }\n"
+    )
+    options = ("greet.yaml", "--db", "x.db", "--json", "--quiet")
+    done = command("noetlvm", [str(tmp_path / "site")], tmp_path, "run", *options)
+    assert json.loads(done.stdout)["result"] == {"text": "Hello, you!"}
