@@ -53,6 +53,7 @@ def executed(text: str, folder: Path) -> str:
     [
         ("README.md", ["orders.yaml", "hello.yaml", "count.yaml"]),
         ("docs/keychain.md", ["shop.yaml"]),
+        ("docs/graph.md", ["poll.yaml"]),
     ],
 )
 def test_a_page_shows_what_the_commands_print(
@@ -65,6 +66,8 @@ def test_a_page_shows_what_the_commands_print(
     for file, content in saved:
         (tmp_path / file).write_text(content, encoding="utf-8")
     now = executed(text, tmp_path)
+    for example in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        subprocess.run([sys.executable, "-c", example], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, check=True)
     if request.config.getoption("--update"):
         page.write_text(now, encoding="utf-8")
     assert page.read_text(encoding="utf-8") == now
