@@ -81,8 +81,6 @@ class Active:
         self.snapshot_seq = 0
         self.start_key = ""
         """Of a new execution: no other may have it."""
-        self.shared: Sequence[Recorded] = ()
-        """Of a new execution that retries another: the log that both begin with, until it is written."""
         self.awaited: dict[str, tuple[Position, str]] = {}
         """Children by identifier: the thread that waits for each, and its key. A cache."""
         self.effects: list[Effect] = []
@@ -95,6 +93,8 @@ class Active:
         """Drop what waits for a write."""
         self.decided: list[WaitingInput] = []
         """Inputs of the decisions that are not written yet."""
+        self.shared: Sequence[Recorded] = ()
+        """Of a new execution that retries another: the log that both begin with."""
         self.events: list[Event] = []
         self.opened: dict[Position, OpenWork] = {}
         self.closed: dict[Position, int] = {}

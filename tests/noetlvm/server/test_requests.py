@@ -269,3 +269,39 @@ def test_inputs_of_an_execution_that_lost_a_race_are_decided_even_if_it_cannot_b
     decided(second)
     assert answers == [True]
     assert [(row.status, row.seq) for row in store.executions()] == [("cancelled", late.row.seq)]
+
+
+class UnansweringStore(MemoryStore):
+    """Loses the answer to a transaction."""
+
+    loses_answer = False
+
+    def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
+        conflicts = super().write(batch, bundles)
+        if self.loses_answer:
+            self.loses_answer = False
+            raise StoreError("the connection to the database was lost")
+        return conflicts
+
+
+CLOSED = (
+    PLAYBOOK.rstrip()
+    + "\n    spec: { policy: { admit: { rules: [{ when: '{{ false }}', then: { allow: true } }] } } }\n"
+)
+
+
+def test_a_retry_whose_write_had_no_answer_is_no_second_retry() -> None:
+    store = UnansweringStore()
+    server = Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+    failed = server.start(Bundle.of(compile_texts([CLOSED])), {})
+    decided(server)
+    answers: list[bool] = []
+    id = server.retry(server.prepare_retry(failed), done=answers.append)
+    store.loses_answer = True
+    with pytest.raises(StoreError):
+        decided(server)
+    server.write()
+    decided(server)
+    assert answers == [True]
+    names = [recorded.event.name for recorded in store.events(id)]
+    assert (names.count("execution.retried"), server.active) == (1, {})
