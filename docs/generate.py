@@ -62,19 +62,18 @@ def yaml_block(text: str) -> str:
 
 def rules_page() -> str:
     rules = all_rules()
-    page = (
-        "# Rules\n\nWhat `noetlc lint` finds. The first digit of a code is its topic; the code says nothing about the "
-    )
-    page += "severity, which can be configured. Codes that begin with `E`, `W` or `L` are the same rules under their "
-    page += "earlier names: `E103` is `P103`. `noetlc explain CODE` prints these pages.\n\n"
+    page = "# Rules\n\nThis page lists every rule of `noetlc lint`: the reason for it, a wrong example and a corrected "
+    page += "one. `noetlc explain CODE` prints the same. The first digit of a code is its topic. The code does not "
+    page += "determine the severity, which can be [configured](configuration.md). Older codes that begin with `E`, `W` "
+    page += "or `L` are accepted for the same rules: `E103` is `P103`.\n\n"
     for family, title in TOPICS.items():
         members = [rule for rule in rules if rule.code.startswith(family)]
         page += f"## {family}: {title}\n\n"
         page += table(
-            ("code", "name", "severity", "what it finds"),
+            ("code", "name", "severity", "finding"),
             ((f"[{rule.code}](#{anchor(rule)})", rule.name, rule.severity.value, rule.summary) for rule in members),
         )
-    page += "## C: the compiler\n\nWhat `noetlc compile` finds besides.\n\n"
+    page += "## C: the compiler\n\nAdditional findings of `noetlc compile`.\n\n"
     page += table(("code", "meaning"), ((f"`{code}`", text) for code, text in COMPILER_CODES.items()))
     return page + "".join(rule_section(rule) for rule in rules)
 
@@ -91,7 +90,10 @@ def rule_section(rule: type[Rule]) -> str:
 
 
 def tools_page() -> str:
-    page = "# Tools\n\nThe tool kinds that come with the machine. `noetlvm tools KIND` prints the same.\n\n"
+    page = (
+        "# Tools\n\nThis page is the reference of the built-in tool kinds, for people who write playbooks: the inputs, "
+    )
+    page += "settings and result of each. `noetlvm tools KIND` prints the same.\n\n"
     return page + "".join(tool_section(kind) for kind in builtin_kinds().values())
 
 
@@ -135,9 +137,10 @@ def tool_section(kind: ToolKind) -> str:
 
 
 def expressions_page() -> str:
-    page = "# Expressions\n\nWhat a template may read and call.\n\n## Names by position\n\n"
+    page = "# Expressions\n\nThis page lists the names, filters, tests, functions and methods that a template may use. "
+    page += "[Differences from Jinja2](expression-differences.md) are on another page.\n\n## Names by position\n\n"
     page += table(
-        ("position", "sees"),
+        ("position", "visible names"),
         ((position.value, " ".join(f"`{name}`" for name in sorted(names))) for position, names in VISIBLE.items()),
     )
     page += "## Names and fields\n\n" + table(
@@ -148,7 +151,9 @@ def expressions_page() -> str:
     page += signatures("Functions", FUNCTIONS.values())
     page += signatures("Methods", (method.signature for method in METHODS.values()))
     rejected = {**REJECTED_FILTERS, **REJECTED_TESTS, **REJECTED_FUNCTIONS, **REJECTED_METHODS}
-    page += "## CheckError\n\n" + table(("name", "instead"), ((f"`{name}`", hint) for name, hint in rejected.items()))
+    page += "## Not supported\n\n" + table(
+        ("name", "use instead"), ((f"`{name}`", hint) for name, hint in rejected.items())
+    )
     return page
 
 
@@ -165,8 +170,9 @@ def arguments(row: Signature) -> str:
 
 
 def events_page() -> str:
-    page = "# Events\n\nWhat an execution records, and who reports it. The envelope is that of formal §10.1; `data` "
-    page += "holds the fields below. A status of *varies* is success, unless the event reports a failure.\n\n"
+    page = "# Events\n\nThis page is for people who read the log of an execution, by `noetlvm events` or in a program. "
+    page += "It lists every event and the fields of its `data`. The envelope is defined in formal §10.1. If the status "
+    page += "*varies*, it is success unless the event reports a failure.\n\n"
     page += table(
         ("event", "CamelCase", "reported by", "about", "status", "meaning"),
         (
@@ -193,12 +199,16 @@ def event_section(event: EventKind) -> str:
 
 def instruction_set_page() -> str:
     page = (
-        f"# Instruction set\n\nVersion {ISA_VERSION}. Two machines share one table. An expression is stack code that "
+        f"# Instruction set\n\nThis page is the reference of all opcodes (version {ISA_VERSION}), for people who read "
     )
     page += (
-        "makes a value; a pipeline is the code of one step's tasks, and expressions are its operands. `noetlc disasm` "
+        "the output of `noetlc disasm` or implement the machine. There are two kinds of code. An expression is stack "
     )
-    page += "prints both. In a stack effect, what is taken stands before the arrow and what is put after it.\n\n"
+    page += (
+        "code that computes a value. A pipeline is the code of one step's tasks; expressions are its operands. In the "
+    )
+    page += "column for the stack, the number of popped values is before the arrow and that of pushed values after "
+    page += "it.\n\n"
     for area in Area:
         page += f"## The {area} machine\n\n" + instruction_table(area)
     page += "## Operands\n\n" + table(
@@ -212,16 +222,22 @@ def instruction_set_page() -> str:
 
 
 def bundle_format_page() -> str:
-    page = f"# The bundle format\n\nFormat {FORMAT_MAJOR}.{FORMAT_MINOR}, instruction set {ISA_VERSION}. "
-    page += "A `.nbc` file is a container of sections; each section is a "
-    page += "sequence of msgpack values, which any msgpack reader reads. The same program gives the same bytes.\n\n"
+    page = f"# The bundle format\n\nThis page defines the encoding of a bundle (format {FORMAT_MAJOR}.{FORMAT_MINOR}, "
+    page += (
+        f"instruction set {ISA_VERSION}), for people who write tools that read bundles. A `.nbc` file is a container "
+    )
+    page += "of sections. Each section is a sequence of msgpack values that any msgpack library can read. The same "
+    page += "program always has the same bytes.\n\n"
     page += "## Container\n\n"
     page += table(
         ("bytes", "content"),
         (
             ("4", f"magic: `{MAGIC.hex(' ')}`"),
-            ("1", f"format, major: {FORMAT_MAJOR}. A reader refuses any other and says to compile again"),
-            ("1", f"format, minor: {FORMAT_MINOR}. A reader accepts any"),
+            (
+                "1",
+                f"major version of the format: {FORMAT_MAJOR}. A reader refuses any other and advises to compile again",
+            ),
+            ("1", f"minor version of the format: {FORMAT_MINOR}. A reader accepts any"),
             ("1", f"instruction set: {ISA_VERSION}. A reader refuses any other"),
             ("1", "reserved: 0"),
             ("LEB128", f"number of sections, at most {limits.SECTIONS_MAX}"),
@@ -236,10 +252,13 @@ def bundle_format_page() -> str:
         ("number", "section", "required"),
         ((str(number), f"`{name}`", "yes" if name in REQUIRED else "") for name, number in SECTIONS.items()),
     )
-    page += "A section that is not required is left out where it would be empty.\n\n## Sections\n\n"
+    page += "An empty section that is not required is left out.\n\n## Sections\n\n"
     page += dedent(str(layout.__doc__)).partition("describes them all.\n\n")[2] + "\n"
-    page += "## Code\n\nA code is the number of its slots (an expression) or counters (a pipeline) in LEB128, then its "
-    page += "instructions: the opcode in one byte, then each operand as an unsigned number in LEB128. "
+    page += (
+        "## Code\n\nThe code of an expression begins with its number of slots, that of a pipeline with its number of "
+    )
+    page += "counters, in LEB128. The instructions follow: the opcode in one byte, then each operand as an unsigned "
+    page += "number in LEB128. "
     page += "[The instruction set](instruction-set.md) lists the opcodes and their operands.\n\n"
     page += table(("operand", "number"), ((f"`{kind}`", OPERAND_NUMBERS[kind]) for kind in Operand))
     page += "## Bits\n\n"
@@ -250,17 +269,16 @@ def bundle_format_page() -> str:
         ((owner, str(getattr(layout, name)), name.lower()) for owner, names in rows for name in names.split()),
     )
     page += "## Canonical form\n\n"
-    page += "A reader accepts one encoding of each program: values and numbers in their shortest form, "
-    page += (
-        "no duplicate key, constant or expression, none unused, pools in the order of first use, nothing left over. "
-    )
+    page += "A reader accepts exactly one encoding of each program. Values and numbers have their shortest form. Keys, "
+    page += "constants and expressions are not duplicated, and none is unused. Pools are in the order of first use. "
+    page += "There are no extra bytes. "
     page += "Integers beyond 64 bits are extension 1 with decimal digits; NaN has the bits `7ff8000000000000`.\n\n"
     page += "## Limits\n\n" + table(
         ("limit", "value"), ((f"`{name}`", f"{value:,}") for name, value in _bundle_limits())
     )
-    page += "## Refusals\n\nMalformed: the bytes cannot be decoded.\n\n"
+    page += "## Refusals\n\nA bundle is malformed if its bytes cannot be decoded:\n\n"
     page += table(("code", "meaning"), ((f"`{fault.value}`", text) for fault, text in MALFORMED.items()))
-    page += "Invalid: the program decodes and is not safe to run.\n\n"
+    page += "A bundle is invalid if it can be decoded but its program is not safe to run:\n\n"
     return page + table(("code", "meaning"), ((f"`{code}`", text) for code, text in INVALID.items()))
 
 
@@ -324,9 +342,11 @@ def attribute_docs(kind: type[Operand]) -> dict[Operand, str]:
 
 CONFIGURATION = """# Configuration
 
-`noetlc lint`, `compile`, `canon`, `graph` and `noetlvm run` read `noetlc.toml`, or the table `[tool.noetlc]` of
-`pyproject.toml`. The nearest file at or above the folder that contains all given paths counts; `--config FILE` names
-another. An unknown key or a wrong value stops the command.
+This page lists every configuration key and environment variable of `noetlc` and `noetlvm`.
+
+`noetlc lint`, `compile`, `canon`, `graph`, `migrate` and `noetlvm run` read `noetlc.toml`, or the table `[tool.noetlc]`
+of `pyproject.toml`. They use the nearest such file in the folder that contains all given paths, or in a folder above
+it; `--config FILE` names another file. An unknown key or a wrong value stops the command.
 
 """
 
@@ -346,27 +366,32 @@ severity = { P214 = "warning", P020 = "warning" }
 "tests/**" = ["P5"]
 ```
 
-Where several codes or prefixes fit a rule, the longest one counts. `--select`, `--ignore`, `--fail-on`,
-`--min-severity`, `--baseline` and `--max-document-bytes` override the file; `--select` also drops its `ignore`.
+If several codes or prefixes match a rule, the longest one applies. The options `--select`, `--ignore`, `--fail-on`,
+`--min-severity`, `--baseline` and `--max-document-bytes` override the file; `--select` also discards its `ignore`.
+
+## Ignoring a rule in a playbook
+
+`# noetlc: ignore[P020]` at the end of a line ignores the rule on that line. `# noetlc: ignore-file[P5]` at the top of a
+file ignores all rules with that prefix in the file.
 
 ## Severities and the compiler
 
-A severity counts everywhere: an error stops `compile`, `canon`, `graph` and `run`, a warning is printed, a note is left
-to `lint`. The same holds for ignores in the file and for comments (`# noetlc: ignore[P020]` on a line,
-`# noetlc: ignore-file[P5]` at the top). The compiler relies on some rules, however: their errors stop it whatever the
-configuration says. It can work with findings of these rules, if you lower or ignore them: {tolerated}.
+Configured severities and ignores apply to all commands: an error stops `compile`, `canon`, `graph` and `run`; a warning
+is printed; a note is printed by `lint` only. The compiler depends on most rules whose severity is error, and stops on
+their findings even if you ignore them or lower their severity. It does not stop on findings of these rules if you do:
+{tolerated}.
 
 ## Environment variables
 
 | variable | meaning |
 | --- | --- |
 | `NOETLC_CACHE` | folder of the lint cache and of parse tables |
-| `NOETLC_DEBUG`, `NOETLVM_DEBUG` | `1`: show the traceback of an internal error |
-| `NOETLVM_CHECKSUMS` | `off`, for all that write a store: events get no checksums ([their price](store.md#damage)) |
-| `NOETLVM_DB` | database of `noetlvm`, unless `--db` names one; else one under `XDG_STATE_HOME` |
-| `NOETLVM_INPUTS` | `off`, for `run`, `resume`, `retry` and `worker`: the log does not record what tools are given |
-| `NOETLVM_SERVER`, `NOETLVM_TOKEN` | server that commands use, unless `--server` or `--db` is given, and its token |
-| `NO_COLOR` | set: no colours |
+| `NOETLC_DEBUG`, `NOETLVM_DEBUG` | `1` shows the traceback of an internal error |
+| `NOETLVM_CHECKSUMS` | `off` writes events without checksums ([damage](store.md#damage)) |
+| `NOETLVM_DB` | database of `noetlvm` if `--db` is not given; the default is a file in the folder `XDG_STATE_HOME` |
+| `NOETLVM_INPUTS` | `off` for `run`, `resume`, `retry` and `worker`: the log does not record the inputs of tools |
+| `NOETLVM_SERVER`, `NOETLVM_TOKEN` | server to use if neither `--server` nor `--db` is given, and its token |
+| `NO_COLOR` | if set, output has no colours |
 """
 
 
@@ -378,7 +403,7 @@ def configuration_page() -> str:
 
 
 def command_line_page() -> str:
-    page = "# Command line\n\n"
+    page = "# Command line\n\nThis page contains the `--help` text of every command.\n\n"
     for program in (COMPILER, MACHINE):
         page += f"## {program.name}\n\n" + help_of(program.name)
         for command in program.commands:
@@ -398,39 +423,44 @@ def help_of(*words: str) -> str:
 _MIGRATE_INTRO = """\
 # Migration to canonical v10
 
-`noetlc migrate` rewrites playbooks of other dialects as canonical v10. It keeps what a playbook means, changes only the
-lines that must change, and reports what it cannot rewrite. Canonical v10 stays as it is, and so does its own result.
+This page is for people whose playbooks are written in another dialect of the language. It lists how `noetlc migrate`
+rewrites each construct and which constructs you have to change yourself.
+
+`noetlc migrate` rewrites playbooks as canonical v10 without changing their meaning. It changes only the lines that must
+change, and reports the constructs that it cannot rewrite. It does not change a playbook that is already canonical.
 
 ```console
 $ noetlc migrate flows --check              # for CI: exit code 1 if a file is not canonical
-$ noetlc migrate old.yaml --diff            # what would change
-$ noetlc migrate flows --write              # migrate a folder; the summary lists what needs a hand
-$ noetlc migrate flows --report markdown    # every file and construct; `json` for programs
-$ noetlc migrate old.yaml --explain 42      # what becomes of line 42, and why
+$ noetlc migrate old.yaml --diff            # show the changes
+$ noetlc migrate flows --write              # migrate a folder and list the constructs to change by hand
+$ noetlc migrate flows --report markdown    # report every file and construct; `json` for programs
+$ noetlc migrate old.yaml --explain 42      # explain what happens to line 42, and why
 ```
 
-`noetlc lint` recognises a file of another dialect and reports it once (P900). With `--dialect io`, `eval` or `case` it
-checks the file in its own words: the findings are those of the migrated playbook, at the lines of the original. The
-findings P901 to P911 have the migration of the file as their fix (`--fix --unsafe-fixes`).
+`noetlc lint` reports a file of another dialect with one finding (P900). With `--dialect io`, `eval` or `case` it checks
+the file as it would be after migration, and reports the findings at the lines of the original. The fix of the findings
+P901 to P911 is the migration of the file (`--fix --unsafe-fixes`).
 
-A comment whose construct is rebuilt moves before its step. An anchor is edited once, and its aliases stay. What has no
-counterpart stays in the file: as it was, where lint reports it, or in a comment before its step. A result with more
-errors than the file had is not used, and the errors are reported at the lines of the file (R916).
+- Comments are preserved. If the construct of a comment is rebuilt, the comment moves to the line before its step.
+- An anchor is edited once, and its aliases remain.
+- A construct without a counterpart remains in the file, where lint reports it, or becomes a comment before its step.
+- If the result would have more errors than the file, the file is not changed, and the errors are reported at its lines
+  (R916).
 
-The last column names the case under `conformance/migrate`, or the entry of `tests/noetlc/migrate/test_by_hand.py`, that
-checks a row. Cases of the older dialects also run in a small interpreter of the older rules, and both take one path.
+The column "checked by" names a case in `conformance/migrate` or an entry of `tests/noetlc/migrate/test_by_hand.py`.
+Each case of an older dialect is also run by a small interpreter of that dialect, and both runs must take the same path.
 
 """
 
 
 def migrate_page() -> str:
     page = _MIGRATE_INTRO + "## Dialects\n\n"
-    page += table(("`--dialect`", "is"), ((f"`{dialect}`", TITLES[dialect]) for dialect in Dialect))
+    page += table(("`--dialect`", "dialect"), ((f"`{dialect}`", TITLES[dialect]) for dialect in Dialect))
     cases = migrate_cases()
     for effect, title in (
-        (Effect.REWRITTEN, "What is rewritten"),
-        (Effect.NOTED, "What is rewritten or removed, and worth a look"),
-        (Effect.HAND, "What needs a hand"),
+        (Effect.REWRITTEN, "Rewritten constructs"),
+        (Effect.NOTED, "Rewritten or removed constructs that you should review"),
+        (Effect.HAND, "Constructs that you have to change"),
     ):
         rows = [row for row in CONSTRUCTS.values() if row.effect is effect]
         becomes = [] if effect is Effect.HAND else ["becomes"]
@@ -439,7 +469,7 @@ def migrate_page() -> str:
                 "code",
                 "written",
                 *becomes,
-                "what to do" if effect is Effect.HAND else "the difference it settles",
+                "what to do" if effect is Effect.HAND else "preserved meaning",
                 "checked by",
             ),
             (
@@ -479,11 +509,12 @@ _PRICES = ("_COST", "NODE_STEPS", "CALL_STEPS")
 _LIMITS_INTRO = """\
 # Limits
 
-Every limit is a constant of this name in the code. What exceeds one is refused with a message that says so. In a run,
-the task or the step fails with `error.kind: limit`, or `fuel` where the limit is on work.
+This page lists every limit on the size, depth and work of playbooks, bundles and runs. The name of a limit is the name
+of its constant in the code. Input that exceeds a limit is refused with a message. In a run, the task or step fails with
+`error.kind: limit`, or with `fuel` for a limit on work.
 
-A playbook can set `max_payload_bytes` (smaller only), `max_transitions`, `max_step_runs` and `max_children` under
-`executor.spec.limits`.
+A playbook can set `max_payload_bytes` (to a smaller value only), `max_transitions`, `max_step_runs` and `max_children`
+under `executor.spec.limits`.
 
 """
 
@@ -492,7 +523,7 @@ def limits_page() -> str:
     page = _LIMITS_INTRO
     for title, modules in LIMITS.items():
         rows = [row for module in modules for row in limits_of(module)]
-        page += f"## {title}\n\n" + table(("limit", "value", "of what"), rows)
+        page += f"## {title}\n\n" + table(("limit", "value", "applies to"), rows)
     return page
 
 
@@ -533,78 +564,83 @@ def size(number: int) -> str:
 
 SIMULATION = """# Simulation
 
-`noetlvm sim --seeds A..B [--jobs N] [--for 8h] [--json]` runs the production servers, workers, dispatch and machine in
-one thread, on a virtual clock, network and store. Each seed makes a random playbook and a random schedule of faults. A
-checker, which shares no code with the machine, reads the logs. The same seed gives the same bytes on any day and under
-any `PYTHONHASHSEED`.
+This page is for developers who change servers, workers or the machine: how to run the simulator, how to read a failure,
+and which invariants it checks.
+
+`noetlvm sim` runs the production code of servers, workers, dispatch and machine in one thread, with a simulated clock,
+network and store. Each seed determines a random playbook and a random schedule of faults. A checker, which shares no
+code with the machine, then reads the logs. The same seed always gives the same bytes.
 
     noetlvm sim --seeds 100..199 --jobs 2
 
-It exits with 0 if no invariant is broken, and with 1 at the first seed that breaks one. `--embedded` simulates the
-embedded engine instead, on the same playbooks: one process, server and worker, crashes and is resumed by the next.
+The exit code is 0 if no invariant is broken; the run stops with exit code 1 at the first seed that breaks one.
+`--embedded` simulates the embedded engine instead: one process that is server and worker, crashes, and is resumed by
+the next process.
 
 ## What is real and what is simulated
 | real | simulated |
 | --- | --- |
-| `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket: it has latency |
-| `service/remote_worker`, `worker/pipeline_run` | tools: outcomes follow from the seed, some last longer than a lease |
-| `engine` (`--embedded`): resume, requests of other processes | the process that calls it, and calls it again |
-| `server`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last |
-| asyncio code as it is | the event loop: time passes only when nothing is ready; a stopped process runs nothing |
+| `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket, with latency |
+| `service/remote_worker`, `worker/pipeline_run` | tools: the seed determines outcome and duration; some exceed a lease |
+| `engine` (`--embedded`): resume, requests of other processes | the process that calls the engine |
+| `server`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |
+| asyncio code | the event loop: time passes only when no callback is ready; a stopped process runs nothing |
 
-The HTTP routes, PostgreSQL, SQLite and NATS are not part of it: tests with real processes cover those. A connection
-behaves as TCP does: a lost message takes the connection with it. Only wake-ups are lost one by one. Clocks of the store
-and of workers jump and drift; monotonic time does not. Servers make a snapshot every few events instead of every few
-thousand, so that those that restart or lose a race begin with one.
+The HTTP routes, PostgreSQL, SQLite and NATS are not simulated; tests with real processes cover them
+([chaos](chaos.md)). A connection behaves like TCP: if a message is lost, the connection is lost too. Wake-ups can be
+lost individually. The clocks of the store and of workers jump and drift; monotonic time does not. Servers make a
+snapshot every few events instead of every few thousand, so that a server that restarts or loses a race often starts
+from a snapshot.
 
 ## How to read a failure
-The first lines show what is broken and how to repeat it:
+The first lines show the broken invariant and the command that reproduces it:
 
     seed 4711 breaks 2 times; first: effects: `0001/1#2` runs 2 times under 1 leases (execution 0001, event 22)
     reproduce: noetlvm sim --seeds 4711..4711
 
-Then comes the smallest scenario that was found to break the same invariant: number of servers and workers, the faults
-with their times, and the playbooks as JSON, which is YAML. A fault that is armed (crashes around a commit, messages,
-wake-ups, slow or failing calls of the store) strikes at the next call or message of its target; the others strike at
+The smallest scenario that still breaks the same invariant follows: the numbers of servers and workers, the faults with
+their times, and the playbooks as JSON (which is valid YAML). Some faults (crashes around a commit, messages, wake-ups,
+slow or failing calls of the store) take effect at the next call or message of their target; the others take effect at
 their time.
-`execution` and `event` lead to the log: read it up to that event, and look for the last `step.scheduled` with a lease.
-After a fix, add the seed to `tests/whole/sim/corpus.json`, and write a focused test: a seed means something else as
-soon as playbooks or schedules are generated differently.
+
+Read the log of `execution` up to `event`, and look for the last `step.scheduled` with a lease. After the correction,
+add the seed to `tests/whole/sim/corpus.json` and write a focused test, because a seed gives another scenario as soon as
+the generation of playbooks or schedules changes.
 
 ## Long campaigns
-`--for 8h` runs seeds for a time, from A on. A campaign may run in parts, on several days or beside other work:
-`--report FILE` makes a report, or adds seeds to one that they follow. The report is the same as that of one long run.
+`--for 8h` runs seeds for that time. A campaign can be run in parts: `--report FILE` creates a report, or appends the
+next seeds to it. The result is the same as that of one long run.
 
     noetlvm sim --seeds 0.. --for 8m --jobs 2 --report report.json
     noetlvm sim --seeds 8192.. --for 8m --jobs 2 --report report.json
 
-A part that breaks an invariant ends with that seed, which the report lists; the next part begins behind it.
+A part stops at a seed that breaks an invariant, and the report lists that seed. Start the next part after it.
 
 ## Mutants
-`tests/whole/sim/mutants.py` plants deliberate bugs one at a time and names for each the conformance case or the test
-that catches it. Most are also found by the seeds 0 to 24; `UNSEEN` in `test_mutants.py` lists the others. A mutant
-whose text is no longer in the source fails the test. A bug that never ends is caught by the number of callbacks that a
-simulation may have. `tests/whole/sim/test_checker.py` damages logs of simulations, in runs, iterations, nested
-iterations and children, and expects the checker to reject each of them.
+`tests/whole/sim/mutants.py` plants deliberate bugs, one at a time, and names the conformance case or test that detects
+each. The seeds 0 to 24 detect most of them too; `UNSEEN` in `test_mutants.py` lists the others. The test fails if the
+text that a mutant replaces is no longer in the source. A bug that never ends is detected by the limit on the number of
+callbacks. `tests/whole/sim/test_checker.py` damages logs of simulations and expects the checker to reject each.
 
 """
 
 
-SIMULATION_RUN = """The last recorded run was made in parts of at most eight minutes (`--report`), beside other
-work. Seeds up to 7167 ran at the commit 8ebc097, those up to 26879 at b1c7855, the others at a614786; each of these
-gives the seeds 0 to 399 the same bytes. A seed beyond that range, 60225, showed a defect before the last part, and an
-embedded seed, 773, another one; both are corrected and in the corpus. Embedded seeds ran after all these changes. 6,144
-more of the service (100000 to 106143, commit 0ed232c) and 5,000 (70000 to 74999, commit f2334b1) break no invariant.
-With two cores to itself (`--seeds 70000..74999 --jobs 2`), the simulator runs 54 seeds a second.
+SIMULATION_RUN = """The table shows the last recorded campaign. It ran in parts of at most eight minutes (`--report`)
+beside other work: the seeds to 7167 at the commit 8ebc097, those to 26879 at b1c7855, the others at a614786. All three commits
+give the same bytes for the seeds 0 to 399. The embedded seeds ran after these commits.
 
-Reads of the store fail and take time since then (`read_fails`, `slow_read`), so they have no share in the table. They
-have a random source of their own: all other faults of a seed are those of the recorded run. Of the seeds 0 to 299,
-reads fail in 13.7 % and are slow in 14.3 %. With both in every seed, and up to nine reads of every server that fail,
-the seeds 0 to 499 of the service and 0 to 299 of the embedded engine break no invariant.
+The faults `read_fails` and `slow_read` were added after this campaign, so they have no share in the table. They use a
+separate random source, so all other faults of a seed are unchanged.
 
-On 18 November 2026, with the checker and the random playbooks of today, the seeds 0 to 23770 of the service break no
-invariant at the commit f690347, in less than eight minutes (`--seeds 0.. --for 8m --jobs 2`). On the way there 2296,
-4787 and 23771 showed three defects, which are corrected and in the corpus.
+Later runs, in which no seed broke an invariant:
+
+| seeds | commit | command |
+| --- | --- | --- |
+| 70000 to 74999 | f2334b1 | `noetlvm sim --seeds 70000..74999 --jobs 2` (54 seeds a second on two idle cores) |
+| 100000 to 106143 | 0ed232c | `noetlvm sim --seeds 100000..106143` |
+| 0 to 23770 | f690347 | `noetlvm sim --seeds 0.. --for 8m --jobs 2` |
+
+The seeds 773 (`--embedded`), 2296, 4787, 23771 and 60225 showed defects, which are corrected; they are in the corpus.
 
 """
 
@@ -615,7 +651,7 @@ def simulation_page() -> str:
         for name in ("simulation-report.json", "simulation-embedded-report.json")
     )
     page = SIMULATION + "## Invariants\n\n"
-    page += table(("invariant", "what holds"), ((f"`{name}`", text) for name, text in INVARIANTS.items()))
+    page += table(("invariant", "statement"), ((f"`{name}`", text) for name, text in INVARIANTS.items()))
     page += "## Faults\n\n" + SIMULATION_RUN
     sums = ("count", "executions", "events", "virtual_seconds")
     names = ("seeds", "executions", "events", "virtual seconds", "seeds that broke an invariant")
@@ -623,7 +659,7 @@ def simulation_page() -> str:
     page += table(("", "service", "`--embedded`"), zip(names, *counts, strict=True))
     shares = {name: [_share(one, name) for one in (service, embedded)] for name in FAULTS}
     rows = ((f"`{name}`", kind.summary, *shares[name]) for name, kind in FAULTS.items())
-    return page + table(("kind", "what happens", "share of seeds", "`--embedded`"), rows)
+    return page + table(("fault", "effect", "share of seeds", "`--embedded`"), rows)
 
 
 def _share(report: dict[str, Any], kind: str) -> str:
