@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
+
+COMPARISONS_MAX = 50_000
+"""Names that may be compared for the suggestions of one file: with thousands of unknown names, few are misspelt."""
 
 
 def nearest(word: str, known: Iterable[str], *, slips: int | None = None) -> str:
@@ -21,9 +25,29 @@ def nearest(word: str, known: Iterable[str], *, slips: int | None = None) -> str
     return best
 
 
+class Suggestions:
+    """Suggestions for the unknown names of one file: exact ones, and none once they have cost as much as they may."""
+
+    def __init__(self) -> None:
+        self._left = COMPARISONS_MAX
+
+    def nearest(self, word: str, known: Iterable[str]) -> str:
+        """Return the known name nearest to `word`, or nothing."""
+        compared = list(islice(known, self._left))
+        self._left -= len(compared)
+        return nearest(word, compared) if self._left else ""
+
+    def did_you_mean(self, word: str, known: Iterable[str]) -> str:
+        """Return `did you mean …?` for a help text, or an empty string."""
+        return _question(self.nearest(word, known))
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `did you mean …?` for a help text, or an empty string."""
-    found = nearest(word, known)
+    return _question(nearest(word, known))
+
+
+def _question(found: str) -> str:
     return f"did you mean `{found}`?" if found else ""
 
 

@@ -19,6 +19,7 @@ from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.yaml_reader import Document
 from noetlvm.language.scopes import TemplatePosition
 from noetlvm.language.tool_kinds import find_kind
+from noetlvm.nearest import Suggestions
 from noetlvm.record import IdentityRecord, changed
 
 if TYPE_CHECKING:
@@ -164,6 +165,15 @@ class Model(IdentityRecord, cached=True):
         for view in self.tasks:
             grouped[view.owner].append(view)
         return {owner: tuple(views) for owner, views in grouped.items()}
+
+    @cached_property
+    def labels_by_owner(self) -> dict[Owner, frozenset[str]]:
+        return {owner: frozenset(view.label for view in views) for owner, views in self.tasks_by_owner.items()}
+
+    @cached_property
+    def suggestions(self) -> Suggestions:
+        """What unknown names of this file may mean."""
+        return Suggestions()
 
     @cached_property
     def credentials(self) -> dict[str, ast.Credential]:

@@ -6,6 +6,7 @@ What a template calls, pipes and compares is found in the same walk. Nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from noetlc.analysis.inputs import ON_ANY_TASK
@@ -322,10 +323,10 @@ class Definitions(Record):
         """True if a bare name at `site` can be the label of a task of the same pipeline (S48)."""
         return name in self._labels(site)
 
-    def known_to(self, site: Site) -> frozenset[str]:
-        """Return every name that could be meant at `site`, namespaces included."""
-        visible = VISIBLE[site.position]
-        return self.args | self.ctx | self.workload | self.steps | self._iter(site) | self._labels(site) | visible
+    def known_to(self, site: Site) -> Iterator[str]:
+        """Yield every name that could be meant at `site`, namespaces included."""
+        own = (self._iter(site), self._labels(site), VISIBLE[site.position])
+        return chain(self.args, self.ctx, self.workload, self.steps, *own)
 
     def _labels(self, site: Site) -> frozenset[str]:
         is_in_task = "_prev" in VISIBLE[site.position] and site.owner is not None

@@ -1,7 +1,6 @@
 from noetlc.analysis.inputs import rewrite
 from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
-from noetlvm.nearest import nearest
 
 
 class UnknownStep(Rule):
@@ -25,6 +24,6 @@ class UnknownStep(Rule):
                     yield self._unknown(model, arc.step)
 
     def _unknown(self, model: Model, target: Scalar) -> Finding:
-        meant = nearest(target.text, model.steps_by_name)
+        meant = model.suggestions.nearest(target.text, model.steps_by_name)
         help = f"did you mean `{meant}`?" if meant else f"add `- step: {target.text}`, or remove the arc"
         return self.finding(target.span, f"there is no step named `{target.text}`", help, fix=rewrite(target, meant))

@@ -4,7 +4,6 @@ from noetlc.analysis.inputs import rewrite
 from noetlc.analysis.model import TaskView, thens
 from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Scalar
-from noetlvm.nearest import nearest
 
 LISTED = 20
 """Labels that the help shows: with all of them, many mistakes in a long pipeline would fill a report."""
@@ -34,18 +33,22 @@ class UnknownJumpTarget(Rule):
 
     def check(self, model: Model) -> Findings:
         for owner, views in model.tasks_by_owner.items():
-            labels = {view.label for view in views}
-            for view in views:
-                for _, then in thens(view.task):
-                    if then.to and then.to.text not in labels:
-                        yield self._unknown(model, view, then.to, labels, owner.name)
+            labels = model.labels_by_owner[owner]
+            jumps = ((view, then.to) for view in views for _, then in thens(view.task) if then.to)
+            unknown = [(view, target) for view, target in jumps if target.text not in labels]
+            listed = _listed(labels) if unknown else ""
+            for view, target in unknown:
+                yield self._unknown(model, view, target, labels, f"the labels of `{owner.name}` are {listed}")
 
-    def _unknown(self, model: Model, view: TaskView, target: Scalar, labels: set[str], owner: str) -> Finding:
-        meant = nearest(target.text, labels)
-        listed = ", ".join(f"`{label}`" for label in nsmallest(LISTED, labels))
-        listed += f" and {len(labels) - LISTED:,} more" if len(labels) > LISTED else ""
-        help = f"did you mean `{meant}`?" if meant else f"the labels of `{owner}` are {listed}"
+    def _unknown(self, model: Model, view: TaskView, target: Scalar, labels: frozenset[str], others: str) -> Finding:
+        meant = model.suggestions.nearest(target.text, labels)
+        help = f"did you mean `{meant}`?" if meant else others
         if target.text in model.steps_by_name:
             help = "a jump cannot leave its step: route to another step with an arc of `next`"
         message = f"`{view.label}` jumps to `{target.text}`, and there is no task of that label"
         return self.finding(target.span, message, help, fix=rewrite(target, meant))
+
+
+def _listed(labels: frozenset[str]) -> str:
+    first = ", ".join(f"`{label}`" for label in nsmallest(LISTED, labels))
+    return first + (f" and {len(labels) - LISTED:,} more" if len(labels) > LISTED else "")

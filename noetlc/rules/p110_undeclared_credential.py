@@ -3,7 +3,6 @@ import re
 from noetlc.analysis.credentials import NamedEntry, entries_read, implied_keychain, named_entries
 from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity, migration_fix
 from noetlc.syntax.span import Span
-from noetlvm.nearest import did_you_mean
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 
@@ -45,7 +44,7 @@ class UndeclaredCredential(Rule):
                 missing.setdefault(name, []).append(span)
         for name, spans in missing.items():
             others = f", and it is used {_times(len(spans))}" if len(spans) > 1 else ""
-            meant = did_you_mean(name, model.credentials)
+            meant = model.suggestions.did_you_mean(name, model.credentials)
             yield self.finding(
                 spans[0],
                 f"the keychain has no entry `{name}`{others}",

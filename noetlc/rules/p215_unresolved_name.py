@@ -6,7 +6,6 @@ from noetlc.net.source import Precedence, source_net
 from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 from noetlvm.language.filters import FUNCTIONS
 from noetlvm.language.scopes import NAMESPACES, TemplatePosition
-from noetlvm.nearest import did_you_mean
 
 _AFTER_STEP = frozenset({TemplatePosition.ARC_WHEN, TemplatePosition.ARC_ARGS})
 _GUARDS = frozenset(
@@ -86,7 +85,7 @@ class UnresolvedName(Rule):
         """Note an optional name that nothing defines and that is close to one: its default always counts."""
         if model.definitions.defines(use.name, site):
             return
-        meant = did_you_mean(use.name, model.definitions.known_to(site)) if len(use.name) > 2 else ""
+        meant = _meant(model, site, use.name)
         if meant:
             message = f"nothing defines `{use.name}`, so its default always counts"
             yield self.finding(model.place(site, use.node.span), message, meant, severity=Severity.NOTE)
@@ -133,15 +132,19 @@ def _label_to_come(model: Model, site: Site, label: str) -> tuple[str, str] | No
     )
 
 
+def _meant(model: Model, site: Site, name: str) -> str:
+    return model.suggestions.did_you_mean(name, model.definitions.known_to(site)) if len(name) > 2 else ""
+
+
 def _help(model: Model, site: Site, name: str) -> str:
     if name in _INSTEAD:
         return _INSTEAD[name]
-    if site.owner and name in (view.label for view in model.tasks_by_owner[site.owner]):
+    if site.owner and name in model.labels_by_owner[site.owner]:
         if site.task is None:
             result = "`event.result`" if site.position in _AFTER_STEP else f"`{site.owner.name}`"
             return f"a label is read inside its step: read {result}, the last task's, or `set_ctx` it there"
         return "this workbook task ends in a block, which has no result of its own: read `_prev`, or `set_ctx` it there"
-    meant = did_you_mean(name, model.definitions.known_to(site)) if len(name) > 2 else ""
+    meant = _meant(model, site, name)
     if meant:
         return meant
     declared = declared_input(site)

@@ -1,10 +1,11 @@
+from itertools import chain
+
 from noetlc.analysis.flow import Flow
 from noetlc.analysis.model import Owner, Site, patches, thens
 from noetlc.analysis.names import Access, NameUse, Reading
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlvm.language.scopes import TemplatePosition, given_fields
-from noetlvm.nearest import did_you_mean
 from noetlvm.record import Record
 
 
@@ -83,7 +84,8 @@ class IterBeforeSet(Rule):
         place = model.place(site, field.span)
         bit = writes.bits.get(name, 0)
         if not bit:
-            help = did_you_mean(name, writes.bits.keys() | writes.given) or f"set it first: `set_iter: {{ {name}: … }}`"
+            meant = model.suggestions.did_you_mean(name, chain(writes.bits, writes.given))
+            help = meant or f"set it first: `set_iter: {{ {name}: … }}`"
             yield self.finding(place, f"no task of the step sets `iter.{name}`", help)
         elif not writes.maybe[number] & bit:
             help = f"set it in an earlier task: `set_iter: {{ {name}: … }}`, or write `iter.{name} | default(…)`"

@@ -1,5 +1,4 @@
 from noetlc.rules.rule import Findings, Model, Rule, Severity
-from noetlvm.nearest import nearest
 
 
 class WorkloadWithoutDefault(Rule):
@@ -34,7 +33,7 @@ class WorkloadWithoutDefault(Rule):
                 field = use.fields[0]
                 if field.name not in model.workload_keys and field.name not in reported:
                     reported.add(field.name)
-                    meant = nearest(field.name, model.workload_keys)
+                    meant = model.suggestions.nearest(field.name, model.workload_keys)
                     yield self.finding(
                         model.place(reading.site, field.span),
                         f"`workload` has no default for `{field.name}`",

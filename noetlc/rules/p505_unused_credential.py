@@ -3,7 +3,6 @@ from collections.abc import Iterator
 from noetlc.analysis.credentials import entries_read
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import Mapping, Node, Scalar, scalars
-from noetlvm.nearest import nearest
 
 _NAMING = ("auth", "attach", "credential", "credentials")
 """Inputs that name keychain entries."""
@@ -34,7 +33,8 @@ class UnusedCredential(Rule):
         used = _used(model) if model.credentials else None
         if used is None:
             return
-        used |= {nearest(name, model.credentials) for name in used - model.credentials.keys()}  # P110 suggests that one
+        unknown = sorted(used - model.credentials.keys())
+        used |= {model.suggestions.nearest(name, model.credentials) for name in unknown}  # P110 suggests that one
         for name, credential in model.credentials.items():
             if name not in used and credential.name:
                 yield self.finding(

@@ -1,7 +1,6 @@
 from noetlc.analysis.model import KeyRead, needed
 from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
-from noetlvm.nearest import did_you_mean
 
 
 class ArgsNotProvided(Rule):
@@ -51,7 +50,8 @@ class ArgsNotProvided(Rule):
         place = model.place(read.reading.site, read.field.span)
         give = f"add `args: {{ {read.key}: … }}` to the arcs that lead here, or write `args.{read.key} | default(…)`"
         if read.key not in givers:
-            return self.finding(place, f"no arc provides `args.{read.key}`", did_you_mean(read.key, givers) or give)
+            meant = model.suggestions.did_you_mean(read.key, givers)
+            return self.finding(place, f"no arc provides `args.{read.key}`", meant or give)
         names = " → ".join(found.name(step) for step in way)
         return self.finding(place, f"no arc provides `args.{read.key}` on the path {names}", give)
 
