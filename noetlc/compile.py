@@ -254,11 +254,8 @@ def _step_names(playbook: ast.Playbook) -> list[str]:
 
 def _children(playbook: ast.Playbook) -> Iterator[tuple[Scalar, Scalar | None]]:
     """Yield the literal paths of the playbooks that this one runs, each with the step that it returns."""
-    pipelines = [step.tool or () for step in playbook.workflow or ()]
-    if playbook.workbook:
-        pipelines += [task.entries for task in playbook.workbook.tasks or ()]
-    for task in (task for entries in pipelines for task in ast.nested_tasks(entries)):
+    for task in playbook.all_tasks:
         path = task.get_extra("path")
-        if task.kind and task.kind.text == "playbook" and isinstance(path, Scalar) and not path.is_template:
+        if task.tool_kind == "playbook" and isinstance(path, Scalar) and not path.is_template:
             returned = task.get_extra("return_step")
             yield path, returned if isinstance(returned, Scalar) and not returned.is_template else None

@@ -40,12 +40,8 @@ class NamedEntry(NamedTuple):
 
 def named_entries(playbook: ast.Playbook) -> Iterator[NamedEntry]:
     """Yield the entries that `auth` and `attach` name, as far as that is known without a run."""
-    pipelines = [step.tool or () for step in playbook.workflow or ()]
-    if playbook.workbook:
-        pipelines += [task.entries for task in playbook.workbook.tasks or ()]
-    for task in (task for entries in pipelines for task in ast.nested_tasks(entries)):
-        kind = task.kind.text if task.kind else ""
-        form = _FORMS.get(nearest(kind, _FORMS), _ANY_FORM)
+    for task in playbook.all_tasks:
+        form = _FORMS.get(nearest(task.tool_kind, _FORMS), _ANY_FORM)
         for node in _naming(task):
             try:
                 use = read_auth(plain(node))

@@ -168,7 +168,7 @@ def _is_computed(entry: MappingEntry) -> bool:
 
 def inputs_of(view: TaskView) -> Iterator[MappingEntry]:
     """Yield a task's inputs and settings, those that enclosing scopes give it included (S38)."""
-    yield from (*view.task.extra, *(view.task.spec.extra if view.task.spec else ()))
+    yield from (*view.task.extra, *view.task.settings)
     step = view.owner.step
     for spec in (step.spec, *(loop.spec for loop in step.loops)) if step else ():
         for entry in spec.extra if spec else ():

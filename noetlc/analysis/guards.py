@@ -342,9 +342,8 @@ class FirstMatch(IdentityRecord):
 def first_match_lists(model: Model) -> Iterator[FirstMatch]:
     """Yield every list of that shape in a playbook."""
     for step in model.steps:
-        policy = step.spec.policy if step.spec else None
-        if policy and policy.admit and policy.admit.rules:
-            yield FirstMatch("admit_rule", policy.admit.rules)
+        if step.admission_rules:
+            yield FirstMatch("admit_rule", step.admission_rules)
     for flow in model.flows.values():
         for point in flow.points:
             if isinstance(point.entry, ast.Choose):

@@ -64,7 +64,7 @@ class TaskView(IdentityRecord):
 
     @property
     def kind(self) -> str:
-        return self.task.kind.text if self.task.kind else ""
+        return self.task.tool_kind
 
     @property
     def name_span(self) -> Span:
@@ -137,10 +137,8 @@ class Model(IdentityRecord, cached=True):
     @cached_property
     def owners(self) -> tuple[Owner, ...]:
         """Every pipeline: the steps', then the workbook's."""
-        owners = [Owner(step.step.text if step.step else "", step, step.tool or ()) for step in self.steps]
-        workbook = self.playbook.workbook
-        shared = (workbook.tasks or ()) if workbook else ()
-        return (*owners, *(Owner(entry.name.text, None, entry.entries) for entry in shared))
+        owners = [Owner(step.name, step, step.tool or ()) for step in self.steps]
+        return (*owners, *(Owner(entry.name.text, None, entry.entries) for entry in self.playbook.shared_tasks))
 
     @cached_property
     def workbook(self) -> dict[str, Owner]:
@@ -272,8 +270,7 @@ PARALLEL_WIDTH = 32
 
 def loop_mode(loop: ast.Loop) -> str:
     """Return a loop's mode; sequential where none is given."""
-    spec = loop.spec
-    mode = (spec.mode or (spec.policy.mode if spec.policy else None)) if spec else None
+    mode = (loop.spec.mode if loop.spec else None) or (loop.policy.mode if loop.policy else None)
     return mode.text if mode else "sequential"
 
 
@@ -281,8 +278,7 @@ def loop_width(loop: ast.Loop) -> int | Scalar:
     """Return how many iterations of a loop run at once, or the template that gives this number."""
     if loop_mode(loop) != "parallel":
         return 1
-    spec = loop.spec
-    policy = spec.policy if spec else None
+    spec, policy = loop.spec, loop.policy
     width = (spec.max_in_flight if spec else None) or (policy.max_in_flight if policy else None)
     if width is None or not (width.is_template or isinstance(width.value, int)):
         return PARALLEL_WIDTH
@@ -358,15 +354,13 @@ def _static_sites(playbook: ast.Playbook) -> Iterator[Site]:
     for credential in playbook.keychain or ():
         for entry in credential.extra:
             yield from _value_sites(entry.value, TemplatePosition.STATIC, f"keychain.{entry.key.text}")
-    spec = playbook.executor.spec if playbook.executor else None
+    spec = playbook.executor_spec
     for entry in spec.extra if spec else ():
         yield from _value_sites(entry.value, TemplatePosition.STATIC, f"executor.spec.{entry.key.text}")
 
 
 def _step_sites(owner: Owner, step: ast.Step) -> Iterator[Site]:
-    policy = step.spec.policy if step.spec else None
-    admit = policy.admit if policy else None
-    for rule in (admit.rules or ()) if admit else ():
+    for rule in step.admission_rules:
         if rule.when:
             yield Site(rule.when, TemplatePosition.ADMIT, "when", owner)
     for depth, loop in enumerate(step.loops):
@@ -374,7 +368,7 @@ def _step_sites(owner: Owner, step: ast.Step) -> Iterator[Site]:
             yield from _value_sites(loop.in_, TemplatePosition.LOOP_IN, "in", owner, loop_depth=depth)
         for role, node in loop_numbers(loop):
             yield from _value_sites(node, TemplatePosition.LOOP_SPEC, role, owner, loop_depth=depth)
-    for arc in (step.next.arcs or ()) if step.next else ():
+    for arc in step.arcs:
         if arc.when:
             yield Site(arc.when, TemplatePosition.ARC_WHEN, "when", owner, arc=arc)
         for entry in arc.args.entries if arc.args else ():
@@ -410,7 +404,7 @@ def _task_sites(owner: Owner, view: TaskView, depth: int) -> Iterator[Site]:
     task = view.task
     for entry in task.extra:
         yield from _value_sites(entry.value, TemplatePosition.TASK_INPUT, entry.key.text, owner, view, loop_depth=depth)
-    for entry in task.spec.extra if task.spec else ():
+    for entry in task.settings:
         role = f"spec.{entry.key.text}"
         yield from _value_sites(entry.value, TemplatePosition.TASK_INPUT, role, owner, view, loop_depth=depth)
     for rule in task.rules:

@@ -380,7 +380,7 @@ def _read_names(model: Model, views: Sequence[TaskView]) -> Iterator[str]:
 def _arc_args(model: Model) -> Iterator[str]:
     """Yield what arcs hand on; a token keeps it from step to step (S32), so every step may see it."""
     for step in model.steps:
-        for arc in (step.next.arcs or ()) if step.next else ():
+        for arc in step.arcs:
             for entry in arc.args.entries if arc.args else ():
                 yield entry.key.text
 

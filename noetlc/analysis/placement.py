@@ -28,7 +28,7 @@ def placing_settings(spec: ast.Struct) -> tuple[MappingEntry, ...]:
 
 
 def named_pools(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> Iterator[Scalar]:
-    specs: list[ast.Struct | None] = [playbook.executor.spec if playbook.executor else None]
+    specs: list[ast.Struct | None] = [playbook.executor_spec]
     for step in steps:
         specs += [step.spec, *(loop.spec for loop in step.loops)]
     for spec in specs:
@@ -52,7 +52,7 @@ def _pool_in(spec: ast.Struct | None) -> Scalar | None:
 
 def result_store(playbook: ast.Playbook) -> Node | None:
     """Return `executor.spec.result.store`, or what stands in its place."""
-    spec = playbook.executor.spec if playbook.executor else None
+    spec = playbook.executor_spec
     for setting in spec.extra if spec else ():
         if setting.key.text == RESULT:
             inner = entry_of(setting.value, STORE)

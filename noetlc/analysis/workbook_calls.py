@@ -73,8 +73,7 @@ class NamesBeforeLabels:
     """
 
     def __init__(self, playbook: ast.Playbook) -> None:
-        workbook = playbook.workbook.tasks if playbook.workbook else None
-        self._shared = [task.entries for task in workbook or ()]
+        self._shared = [task.entries for task in playbook.shared_tasks]
         self._everywhere = frozenset(self._names(playbook)) if self._shared else frozenset()
 
     def of(self, step: ast.Step) -> frozenset[str]:
@@ -88,7 +87,7 @@ class NamesBeforeLabels:
     def _names(self, playbook: ast.Playbook) -> Iterator[str]:
         yield from (entry.key.text for entry in (playbook.workload.entries if playbook.workload else ()))
         for step in playbook.workflow or ():
-            for arc in (step.next.arcs or ()) if step.next else ():
+            for arc in step.arcs:
                 yield from (entry.key.text for entry in (arc.args.entries if arc.args else ()))
             yield from _written(step.tool or (), "set_ctx")
         for entries in self._shared:

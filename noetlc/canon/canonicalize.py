@@ -67,8 +67,7 @@ def canonicalize(playbook: ast.Playbook, source: Source) -> CanonicalPlaybook:
     for step in playbook.workflow or ():
         if step.tool is not None:
             pipeline = expand_pipeline(step.tool, workbook, outer_layers(playbook, step), budget, hiding.of(step))
-            name = step.step.text if step.step else ""
-            origins.update({f"{name}/{label}": origin for label, origin in pipeline.origins.items()})
+            origins.update({f"{step.name}/{label}": origin for label, origin in pipeline.origins.items()})
             step = changed(step, tool=pipeline.tasks)
         steps.append(step)
     expanded = changed(playbook, workflow=tuple(steps))
@@ -121,8 +120,7 @@ def _with_keychain(playbook: ast.Playbook) -> ast.Playbook:
 
 
 def _workbook_of(playbook: ast.Playbook) -> dict[str, ast.WorkbookTask]:
-    shared = playbook.workbook.tasks if playbook.workbook else None
-    return {task.name.text: task for task in shared or ()}
+    return {task.name.text: task for task in playbook.shared_tasks}
 
 
 class _Canonical(Rewriter):

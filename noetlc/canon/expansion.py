@@ -152,7 +152,7 @@ class _Expansion:
         labels = {} if lone else self.labels(entries, label)
         inner = ExpansionContext(
             arguments=changed(arguments, labels=labels),
-            layers=(*context.layers, call.spec.extra if call.spec else ()),
+            layers=(*context.layers, call.settings),
             caller=label,
             is_lone=lone,
             workbook_task=name,
@@ -228,7 +228,7 @@ def _given(call: ast.Task) -> nodes.Mapping | None:
 
 
 def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.TaskPolicy | None:
-    policy = call.spec.policy if call.spec else None
+    policy = call.policy
     if policy is None:
         return None
     first = entries[0] if len(entries) == 1 else None
@@ -237,7 +237,7 @@ def _policy_for(entries: tuple[ast.PipelineEntry, ...], call: ast.Task) -> ast.T
         raise ExpansionError(
             "P119", policy.span, "a list of tasks has no outcome of its own for this policy to judge", help
         )
-    if first.spec and first.spec.policy:
+    if first.policy:
         help = "keep one of the two policies"
         raise ExpansionError("P119", policy.span, "both the call and the task of the workbook have a policy", help)
     return policy
@@ -248,10 +248,9 @@ SpecSettings: TypeAlias = tuple[MappingEntry, ...]
 
 def outer_layers(playbook: ast.Playbook, step: ast.Step) -> tuple[SpecSettings, ...]:
     """Return the settings around a step's tasks, outermost first."""
-    executor = playbook.executor.spec if playbook.executor else None
-    literal = tuple(MappingEntry(setting.key, _literal(setting.value)) for setting in _inner_settings(executor))
-    loops = (_inner_settings(loop.spec) for loop in step.loops)
-    return (literal, _inner_settings(step.spec), *loops)
+    executor = _inner_settings(playbook.executor_spec)
+    literal = tuple(MappingEntry(setting.key, _literal(setting.value)) for setting in executor)
+    return (literal, _inner_settings(step.spec), *(_inner_settings(loop.spec) for loop in step.loops))
 
 
 def _inner_settings(spec: ast.Struct | None) -> SpecSettings:
@@ -262,12 +261,12 @@ def _inner_settings(spec: ast.Struct | None) -> SpecSettings:
 
 def effective_settings(task: ast.Task, outer: Iterable[SpecSettings]) -> SpecSettings:
     """Return a task's effective settings, its kind's defaults first."""
-    kind = task.kind.text if task.kind else ""
+    kind = task.tool_kind
     merged: dict[str, MappingEntry] = {}
     for layer in (
         _defaults(kind, task.key_span("kind")),
         *_for_kind(kind, outer),
-        task.spec.extra if task.spec else (),
+        task.settings,
     ):
         _lay_over(merged, layer)
     return tuple(merged.values())
@@ -314,8 +313,6 @@ def _literal(node: Node) -> Node:
         return Sequence(node.span, tuple(_literal(item) for item in node.items))
     if isinstance(node, nodes.Mapping):
         return nodes.Mapping(node.span, tuple(MappingEntry(item.key, _literal(item.value)) for item in node.entries))
-    return _quoted(node) if node.is_template else node
-
-
-def _quoted(leaf: Scalar) -> Scalar:
-    return scalar(leaf.span, f"{{{{ {print_expression(t.Const(leaf.span, leaf.text))} }}}}")
+    if not node.is_template:
+        return node
+    return scalar(node.span, f"{{{{ {print_expression(t.Const(node.span, node.text))} }}}}")

@@ -88,7 +88,7 @@ class _Spelling(Rewriter):
         self.found: list[Respelling] = []
         self._names: dict[str, dict[str, str]] | None = None
         self._playbook = playbook
-        spec = playbook.executor.spec if playbook.executor else None
+        spec = playbook.executor_spec
         self._guards_arcs = bool(spec and spec.unguarded_arcs and spec.unguarded_arcs.text == "success")
 
     def scalar(self, name: str, leaf: Scalar) -> Scalar:
@@ -127,7 +127,7 @@ class _Spelling(Rewriter):
     # ---- inputs and settings
 
     def _inputs(self, task: ast.Task, kind: ToolKind) -> ast.Task:
-        under_spec = task.spec.extra if task.spec else ()
+        under_spec = task.settings
         given = [item for item in task.extra if not _is_empty(item, kind)]
         targets = [(item, _target(kind, item.key.text)) for item in given]
         targets += [(item, _target_of_setting(kind, item.key.text)) for item in under_spec]
@@ -158,7 +158,7 @@ class _Spelling(Rewriter):
             return task
         self.found.append(Respelling(written.key.span, RETRY, "spec.policy"))
         rest = tuple(item for item in task.extra if item is not written)
-        return with_policy(_with_inputs(task, rest, task.spec.extra if task.spec else ()), policy)
+        return with_policy(_with_inputs(task, rest, task.settings), policy)
 
     # ---- templates
 

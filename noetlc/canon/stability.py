@@ -106,7 +106,7 @@ def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.Wo
                 for patch, item in patches(then):
                     found[_SHARED[patch]].add(item.key.text)
             called = task.get_extra("task")
-            name = called.text if isinstance(called, nodes.Scalar) and _kind(task) == "workbook" else ""
+            name = called.text if isinstance(called, nodes.Scalar) and task.tool_kind == "workbook" else ""
             if name in workbook and name not in seen:
                 seen.add(name)
                 waiting.append(workbook[name].entries)
@@ -117,7 +117,9 @@ def _placed(entries: Sequence[ast.PipelineEntry], is_early: bool, jumped_to: set
     """Yield every value that may hold templates, and whether it is evaluated before any task has ended."""
     for entry in entries:
         if isinstance(entry, ast.Task):
-            early = is_early and not _is_jumped_to(entry, jumped_to)
+            # One without a written label may be jumped to by its generated one: then any jump counts.
+            is_target = entry.label.text in jumped_to if entry.label else bool(jumped_to)
+            early = is_early and not is_target
             yield from ((node, early) for node in _task_values(entry))
         else:
             early = is_early and isinstance(entry, ast.Choose)
@@ -125,11 +127,6 @@ def _placed(entries: Sequence[ast.PipelineEntry], is_early: bool, jumped_to: set
             for body in ast.bodies(entry):
                 yield from _placed(body, early, jumped_to)
         is_early = False
-
-
-def _is_jumped_to(task: ast.Task, jumped_to: set[str]) -> bool:
-    """A task without a written label may be jumped to by its generated one: then any jump counts."""
-    return task.label.text in jumped_to if task.label else bool(jumped_to)
 
 
 def _guards(block: ast.Choose | ast.Repeat) -> Iterator[Node]:
@@ -143,13 +140,9 @@ def _guards(block: ast.Choose | ast.Repeat) -> Iterator[Node]:
 def _task_values(task: ast.Task) -> Iterator[Node]:
     """Yield every value of a task that may hold templates."""
     yield from (item.value for item in task.extra)
-    yield from (item.value for item in (task.spec.extra if task.spec else ()))
+    yield from (item.value for item in task.settings)
     yield from (rule.when for rule in task.rules if rule.when)
     for _, then in thens(task):
         if then.delay:
             yield then.delay
         yield from (item.value for _, item in patches(then))
-
-
-def _kind(task: ast.Task) -> str:
-    return task.kind.text if task.kind else ""

@@ -209,7 +209,7 @@ def _lowered(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPi
     afters = [*(places[label_of(task)] for task in tasks[1:]), end]
     last = InstructionOrigin(0, "")
     for task, after in zip(tasks, afters, strict=True):
-        last = InstructionOrigin(_name_span(task).start, context.construct_of(label_of(task)))
+        last = InstructionOrigin((task.label or task).span.start, context.construct_of(label_of(task)))
         code.place(places[label_of(task)])
         _TaskCode(code, task, places, after, context, last).lower()
     code.place(end)
@@ -220,10 +220,6 @@ def _lowered(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPi
 def label_of(task: ast.Task) -> str:
     assert task.label is not None  # the canonical form has them all
     return task.label.text
-
-
-def _name_span(task: ast.Task) -> Span:
-    return task.label.span if task.label else task.span
 
 
 class _TaskCode(Record):
@@ -245,7 +241,7 @@ class _TaskCode(Record):
             return
         call = self.code.label()
         self.code.place(call)
-        self._emit("CALL", self.task.kind.text if self.task.kind else "", self._inputs(), self._spec())
+        self._emit("CALL", self.task.tool_kind, self._inputs(), self._spec())
         if self.task.spec is None or self.task.spec.policy is None:
             self._without_policy()
         else:

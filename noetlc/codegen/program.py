@@ -77,7 +77,9 @@ def lower_playbook(unit: Unit) -> LoweredPlaybook:
         final_step=spec.final_step.text if spec and spec.final_step else None,
         no_next_is_error=bool(spec and spec.no_next_is_error and spec.no_next_is_error.value is True),
         workload=entries_data(playbook.workload.entries) if playbook.workload else {},
-        keychain=tuple(_credential(credential) for credential in playbook.keychain or ()),
+        keychain=tuple(
+            KeychainEntry(_text(one.name), _text(one.kind), entries_data(one.extra)) for one in playbook.keychain or ()
+        ),
         steps=tuple(lower_step(step, _text(step.step), sources, is_local=is_local) for step in steps),
     )
     return LoweredPlaybook(unit, lowered, sources.by_address)
@@ -106,10 +108,6 @@ def _entry(spec: ast.ExecutorSpec | None, steps: tuple[ast.Step, ...]) -> str:
         return spec.entry_step.text
     names = [_text(step.step) for step in steps]
     return FIRST_STEP if FIRST_STEP in names else names[0]
-
-
-def _credential(credential: ast.Credential) -> KeychainEntry:
-    return KeychainEntry(_text(credential.name), _text(credential.kind), entries_data(credential.extra))
 
 
 class _Marks(dict[int, Mark]):
@@ -171,10 +169,8 @@ def lower_step(step: ast.Step, name: str, sources: SourceMap, *, is_local: bool 
     """
     assert step.step is not None  # lint: every step has a name
     sources.add(name, "step", step.step.span.start)
-    policy = step.spec.policy if step.spec else None
+    policy = step.policy
     admit = policy.admit if policy else None
-    router = step.next
-    mode = router.spec.mode if router and router.spec else None
     failure = policy.failure if policy else None
     return Transition(
         name=step.step.text,
@@ -183,18 +179,14 @@ def lower_step(step: ast.Step, name: str, sources: SourceMap, *, is_local: bool 
         loops=tuple(_loop(loop, level, name, sources, is_local) for level, loop in enumerate(step.loops, 1)),
         best_effort=_is(failure.mode if failure else None, "best_effort"),
         pipeline=_pipeline(step, f"{name}/tool", sources),
-        inclusive=_is(mode, "inclusive"),
-        arcs=tuple(_arc(arc, f"{name}/arc.{n}", sources) for n, arc in enumerate(_arcs(step), 1)),
+        inclusive=step.is_inclusive,
+        arcs=tuple(_arc(arc, f"{name}/arc.{n}", sources) for n, arc in enumerate(step.arcs, 1)),
         settings=_settings(step),
     )
 
 
 def _is(scalar: nodes.Scalar | None, word: str) -> bool:
     return scalar is not None and scalar.text == word
-
-
-def _arcs(step: ast.Step) -> tuple[ast.Arc, ...]:
-    return (step.next.arcs or ()) if step.next else ()
 
 
 def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> ExpressionCode | None:
@@ -211,8 +203,7 @@ def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> Express
 def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap, is_local: bool) -> LoopHeader:
     assert loop.in_ is not None  # lint: a loop has both
     assert loop.iterator is not None
-    spec = loop.spec
-    policy = spec.policy if spec else None
+    spec, policy = loop.spec, loop.policy
     is_parallel = loop_mode(loop) == "parallel"
     address = f"{name}/loop.{level}"
 
@@ -277,12 +268,12 @@ def _pipeline(step: ast.Step, address: str, sources: SourceMap) -> Pipeline | No
 
 def _settings(step: ast.Step) -> dict[str, Value]:
     """Return the settings of a step that are not code: limits and hints for the runtime."""
-    policy = step.spec.policy if step.spec else None
-    found = struct_data(policy, "admit", "failure")
+    found = struct_data(step.policy, "admit", "failure")
+    compiled = ("exec", "mode", "max_in_flight", "reducers")
     hints: dict[str, Value] = {
-        "loops": _hints([_loop_hints(loop) for loop in step.loops]),
+        "loops": _hints([struct_data(loop.policy, *compiled) for loop in step.loops]),
         "router": _router_hints(step.next),
-        "arcs": _hints([node_data(arc.spec) if arc.spec else {} for arc in _arcs(step)]),
+        "arcs": _hints([node_data(arc.spec) if arc.spec else {} for arc in step.arcs]),
     }
     pool = pool_of(step)
     if pool is not None:
@@ -292,11 +283,6 @@ def _settings(step: ast.Step) -> dict[str, Value]:
 
 def _hints(found: list[Value]) -> Value:
     return found if any(found) else []
-
-
-def _loop_hints(loop: ast.Loop) -> Value:
-    policy = loop.spec.policy if loop.spec else None
-    return struct_data(policy, "exec", "mode", "max_in_flight", "reducers")
 
 
 def _router_hints(router: ast.Router | None) -> Value:

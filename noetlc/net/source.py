@@ -45,7 +45,7 @@ class SourceNet(IdentityRecord):
     steps: tuple[ast.Step, ...]
 
     def arc(self, arc: NetArc) -> ast.Arc:
-        return _arcs(self.steps[arc.source])[arc.index]
+        return self.steps[arc.source].arcs[arc.index]
 
     def name(self, step: int) -> str:
         return self.net.steps[step].name
@@ -57,8 +57,8 @@ def source_net(model: Model) -> SourceNet | None:
     if not model.steps or model.is_reported(model.playbook.span, *_UNREAD):
         return None
     names = {step.step.text for step in model.steps if step.step}
-    targets = {arc.step.text if arc.step else "" for step in model.steps for arc in _arcs(step)}
-    spec = model.playbook.executor.spec if model.playbook.executor else None
+    targets = {arc.step.text if arc.step else "" for step in model.steps for arc in step.arcs}
+    spec = model.playbook.executor_spec
     named = {scalar.text for scalar in (spec.entry_step, spec.final_step) if scalar} if spec else set()
     if len(names) < len(model.steps) or not names >= targets | named:
         return None
@@ -81,10 +81,6 @@ def _entry(model: Model, spec: ast.ExecutorSpec | None) -> str:
     return "start" if "start" in model.steps_by_name or first is None else first.text
 
 
-def _arcs(step: ast.Step) -> tuple[ast.Arc, ...]:
-    return (step.next.arcs or ()) if step.next else ()
-
-
 class _Summaries:
     """Summarises the steps of one playbook."""
 
@@ -102,7 +98,7 @@ class _Summaries:
     def _step(self, owner: Owner, step: ast.Step) -> StepSummary:
         tasks = self._tasks(owner)
         flow = build_flow(tasks[0].owner, tasks) if tasks and tasks[0].owner is not owner else self._model.flows[owner]
-        policy = step.spec.policy if step.spec else None
+        policy = step.policy
         admit = policy.admit if policy else None
         failure = policy.failure if policy else None
         called = [view for view in _reached(flow) if is_called(view.task) and not _is_mark(view.task)]
@@ -116,7 +112,7 @@ class _Summaries:
             gate=_admission(admit),
             drops_denied=_is(admit.on_deny if admit else None, "drop"),
             inclusive=_is_inclusive(step),
-            arcs=tuple(map(self._arc, _arcs(step))),
+            arcs=tuple(map(self._arc, step.arcs)),
             reads=frozenset(_keys_read(step, flow)) if self._can_race else frozenset(),
             writes=frozenset(_keys_written(flow)) if self._can_race else frozenset(),
             awaits=frozenset(_keys_awaited(admit)),
@@ -158,10 +154,8 @@ def _is(scalar: Scalar | None, word: str) -> bool:
 
 def _is_inclusive(step: ast.Step) -> bool:
     mode = step.next.spec.mode if step.next and step.next.spec else None
-    if mode is None and step.spec:
-        older = step.spec.get_extra(NEXT_MODE)
-        mode = older if isinstance(older, Scalar) else None
-    return _is(mode, "inclusive")
+    older = step.spec.get_extra(NEXT_MODE) if step.spec and mode is None else None
+    return step.is_inclusive or (isinstance(older, Scalar) and older.text == "inclusive")
 
 
 def _ends(flow: Flow) -> PipelineEnds:
@@ -205,15 +199,14 @@ def _keys_awaited(admit: ast.Admit | None) -> Iterator[str]:
 
 
 def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, TemplatePosition]]:
-    policy = step.spec.policy if step.spec else None
-    for rule in (policy.admit.rules or ()) if policy and policy.admit else ():
+    for rule in step.admission_rules:
         if rule.when:
             yield rule.when, TemplatePosition.ADMIT
     for loop in step.loops:
         if loop.in_ is not None:
             yield from ((scalar, TemplatePosition.LOOP_IN) for scalar in scalars(loop.in_))
         yield from ((number, TemplatePosition.LOOP_SPEC) for _, number in loop_numbers(loop))
-    for arc in _arcs(step):
+    for arc in step.arcs:
         if arc.when:
             yield arc.when, TemplatePosition.ARC_WHEN
         if arc.args:

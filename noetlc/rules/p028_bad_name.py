@@ -62,8 +62,7 @@ def _names(model: Model) -> Iterator[tuple[str, Scalar | None, re.Pattern[str]]]
             yield "an iterator", loop.iterator, VARIABLE
     for view in model.tasks:
         yield "a task label", view.task.label, LABEL
-    workbook = model.playbook.workbook
-    for task in (workbook.tasks or ()) if workbook else ():
+    for task in model.playbook.shared_tasks:
         yield "a workbook task name", task.name, WORD
 
 

@@ -19,7 +19,7 @@ class UnknownStep(Rule):
 
     def check(self, model: Model) -> Findings:
         for step in model.steps:
-            for arc in (step.next.arcs or ()) if step.next else ():
+            for arc in step.arcs:
                 if arc.step and arc.step.text not in model.steps_by_name:
                     yield self._unknown(model, arc.step)
 

@@ -27,10 +27,9 @@ class UnknownWorkbookTask(Rule):
 
     def check(self, model: Model) -> Findings:
         yield from self._shape(model)
-        workbook = model.playbook.workbook
-        if workbook is None and model.is_reported(model.playbook.span, ("playbook", "workbook")):
+        if model.playbook.workbook is None and model.is_reported(model.playbook.span, ("playbook", "workbook")):
             return
-        names = [task.name.text for task in (workbook.tasks or ())] if workbook else []
+        names = [task.name.text for task in model.playbook.shared_tasks]
         for view in model.tasks:
             task = view.task.get_extra("task") if view.kind == "workbook" else None
             if isinstance(task, Scalar) and task.text not in names:

@@ -28,8 +28,7 @@ class WorkbookCycle(Rule):
     covers = ("S42",)
 
     def check(self, model: Model) -> Findings:
-        workbook = model.playbook.workbook
-        calls = {task.name.text: list(_calls(task.entries)) for task in (workbook.tasks or ())} if workbook else {}
+        calls = {task.name.text: list(_calls(task.entries)) for task in model.playbook.shared_tasks}
         done: set[str] = set()
         for name in calls:
             yield from self._follow(name, calls, done)
@@ -62,6 +61,6 @@ class WorkbookCycle(Rule):
 
 def _calls(entries: tuple[ast.PipelineEntry, ...]) -> Iterator[Scalar]:
     for task in ast.nested_tasks(entries):
-        called = task.get_extra("task") if task.kind and task.kind.text == "workbook" else None
+        called = task.get_extra("task") if task.tool_kind == "workbook" else None
         if isinstance(called, Scalar):
             yield called

@@ -20,7 +20,7 @@ class UnknownEntryStep(Rule):
     covers = ("S4",)
 
     def check(self, model: Model) -> Findings:
-        spec = model.playbook.executor.spec if model.playbook.executor else None
+        spec = model.playbook.executor_spec
         for key, name in (("entry_step", spec.entry_step), ("final_step", spec.final_step)) if spec else ():
             if name and name.text not in model.steps_by_name:
                 yield self.finding(

@@ -80,14 +80,10 @@ def _customary(model: Model) -> Iterator[Scalar]:
 
 def _last_alternatives(model: Model) -> Iterator[Scalar | None]:
     for step in model.steps:
-        if step.next and step.next.arcs:
-            mode = step.next.spec.mode if step.next.spec else None
-            # Under `inclusive` every arc is on its own, so each may say that it always fires.
-            is_inclusive = mode is not None and mode.text == "inclusive"
-            for arc in step.next.arcs if is_inclusive else step.next.arcs[-1:]:
-                yield arc.when
-        admit = step.spec.policy.admit if step.spec and step.spec.policy else None
-        for admission in (admit.rules or ())[-1:] if admit else ():
+        # Under `inclusive` every arc is on its own, so each may say that it always fires.
+        for arc in step.arcs if step.is_inclusive else step.arcs[-1:]:
+            yield arc.when
+        for admission in step.admission_rules[-1:]:
             yield admission.when
     for view in model.tasks:
         for rule in view.task.rules[-1:]:

@@ -99,7 +99,7 @@ def _values(model: Model) -> Iterator[Node]:
         yield from (entry.value for entry in view.task.extra)
         yield from (entry.value for _, then in thens(view.task) for _, entry in patches(then))
     for step in model.steps:
-        for arc in (step.next.arcs or ()) if step.next else ():
+        for arc in step.arcs:
             if arc.args:
                 yield arc.args
 

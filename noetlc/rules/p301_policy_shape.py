@@ -35,7 +35,7 @@ class PolicyShape(Rule):
             if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in _PLACES:
                 yield self.finding(problem.span, problem.message, self._help(model, problem.span, problem.key))
         for view in model.tasks:
-            policy = view.task.spec.policy if view.task.spec else None
+            policy = view.task.policy
             if policy and policy.rules is None and not model.is_reported(policy.span, ("task_policy", "rules")):
                 place = Span(policy.span.start, min(policy.span.start + 1, policy.span.end))
                 yield self.finding(place, f"the policy of `{view.label}` has no `rules`", f"write {_SHAPE}")

@@ -59,7 +59,7 @@ class ControlOutsideTask(Rule):
                     _HELP.get(problem.object, _ELSEWHERE),
                 )
         for view in model.tasks:
-            policy = view.task.spec.policy if view.task.spec else None
+            policy = view.task.policy
             for key in _hook_directives(policy) if policy else ():
                 message = f"a hook of `{view.label}` gives a directive: hooks have no control flow"
                 yield self.finding(key.span, message, "move it to the policy's `rules`")

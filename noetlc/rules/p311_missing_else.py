@@ -29,7 +29,7 @@ class MissingElse(Rule):
 
     def check(self, model: Model) -> Findings:
         for view in model.tasks:
-            policy = view.task.spec.policy if view.task.spec else None
+            policy = view.task.policy
             if policy is None or policy.rules is None or any(map(_takes_the_rest, policy.rules)):
                 continue
             if lets_errors_through(view):

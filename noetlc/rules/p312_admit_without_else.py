@@ -26,15 +26,13 @@ class AdmitWithoutElse(Rule):
 
     def check(self, model: Model) -> Findings:
         for step in model.steps:
-            policy = step.spec.policy if step.spec else None
-            admit = policy.admit if policy else None
+            admit = step.policy.admit if step.policy else None
             if admit is None or not admit.rules or any(map(_takes_the_rest, admit.rules)):
                 continue
             if not model.is_reported(admit.span, ("admit_rule", "else"), ("admit_rules", "")):
-                name = step.step.text if step.step else ""
                 yield self.finding(
                     admit.key_span("rules"),
-                    f"the admission rules of `{name}` have no `else`: a token that none matches is not admitted",
+                    f"the admission rules of `{step.name}` have no `else`: a token that none matches is not admitted",
                     "end the list with `- else: { then: { allow: false } }`, or `allow: true`",
                 )
 

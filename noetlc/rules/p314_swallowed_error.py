@@ -58,8 +58,7 @@ class SwallowedError(Rule):
             yield self.finding(then.do.span, message, _HELP)
 
     def _falls_through(self, view: TaskView) -> Finding:
-        policy = view.task.spec.policy if view.task.spec else None
-        place = policy.key_span("rules") if policy else view.name_span
+        place = view.task.policy.key_span("rules") if view.task.policy else view.name_span
         message = f"an error of `{view.label}` that no rule matches continues as if it had succeeded"
         return self.finding(place, message, "end the rules with `- else: { then: { do: fail } }`, or match every error")
 

@@ -52,8 +52,8 @@ class Reducer(Rule):
                 yield from self._check_loop(model, loop, written, is_open)
 
     def _check_loop(self, model: Model, loop: ast.Loop, written: dict[str, list[Node]], is_open: bool) -> Findings:
-        policy = loop.spec.policy if loop.spec else None
-        for entry in policy.reducers.extra if policy and policy.reducers else ():
+        reducers = loop.policy.reducers if loop.policy else None
+        for entry in reducers.extra if reducers else ():
             key = entry.key
             if loop_mode(loop) != "parallel":
                 yield self._in_order(model, loop, entry, written.get(key.text, []))

@@ -32,7 +32,7 @@ class LimitValues(Rule):
         for step in model.steps:
             if step.lifecycle:
                 yield from self._check_lifecycle(step.lifecycle)
-        spec = model.playbook.executor.spec if model.playbook.executor else None
+        spec = model.playbook.executor_spec
         for limits in (spec.limits, spec.policy.limits if spec.policy else None) if spec else ():
             if limits:
                 yield from self._check_range("max_payload_bytes", limits.max_payload_bytes)

@@ -70,7 +70,7 @@ class ReservedKey(Rule):
             if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
                 help = "the tools that a playbook needs are known from its tasks; `noetlc inspect` lists them"
                 yield self.finding(problem.span, f"`{problem.key}` has no effect", help)
-        spec = model.playbook.executor.spec if model.playbook.executor else None
+        spec = model.playbook.executor_spec
         for entry in spec.extra if spec else ():
             if entry.key.text in RESERVED_SETTINGS and _says_something(entry.value):
                 message = f"`{entry.key.text}` in `executor.spec` changes nothing"

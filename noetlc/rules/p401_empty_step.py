@@ -27,9 +27,8 @@ class EmptyStep(Rule):
         for step in model.steps:
             if step.tool or step.next or holds_any(step.span, faults):
                 continue
-            name = step.step.text if step.step else ""
             yield self.finding(
                 step.step.span if step.step else step.key_span(""),
-                f"step `{name}` has neither `tool` nor `next`: it does nothing",
+                f"step `{step.name}` has neither `tool` nor `next`: it does nothing",
                 "give it tasks under `tool:`, arcs under `next:`, or `tool: { kind: noop }` if it only marks the end",
             )

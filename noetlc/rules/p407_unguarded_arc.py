@@ -32,11 +32,8 @@ class UnguardedArc(Rule):
         found = [
             (owner, arc)
             for owner, flow in model.flows.items()
-            if owner.step
-            and owner.step.next
-            and flow.is_certain
-            and (flow.can_fail or owner.step.lifecycle is not None)
-            for arc in _unguarded(owner, owner.step.next)
+            if owner.step and flow.is_certain and (flow.can_fail or owner.step.lifecycle is not None)
+            for arc in _unguarded(owner, owner.step)
             if arc.step  # one without is an error of its own
         ]
         if not found:
@@ -54,15 +51,13 @@ class UnguardedArc(Rule):
         )
 
 
-def _unguarded(owner: Owner, router: ast.Router) -> Iterator[ast.Arc]:
+def _unguarded(owner: Owner, step: ast.Step) -> Iterator[ast.Arc]:
     """Yield the arcs that fire after a failure without reading `event`."""
-    mode = router.spec.mode if router.spec else None
-    is_exclusive = mode is None or mode.text == "exclusive"
-    for arc in router.arcs or ():
+    for arc in step.arcs:
         holds = decide(arc.when, event_facts(STEP_FAILED, owner.name, bool(owner.loops)))
         if holds is not False and "event" not in names_read(arc.when):
             yield arc
-        if is_exclusive and holds:
+        if holds and not step.is_inclusive:
             return
 
 

@@ -58,5 +58,5 @@ class ParallelCtxWrite(Rule):
 
 def _reduced(loop: ast.Loop) -> frozenset[str]:
     """Return the keys that a loop has a reducer for, of whatever kind."""
-    policy = loop.spec.policy if loop.spec else None
-    return frozenset(entry.key.text for entry in policy.reducers.extra) if policy and policy.reducers else frozenset()
+    reducers = loop.policy.reducers if loop.policy else None
+    return frozenset(entry.key.text for entry in reducers.extra) if reducers else frozenset()

@@ -136,11 +136,11 @@ def _literals(model: Model) -> Iterator[_Literal]:
     for credential in playbook.keychain or ():
         # A provider's `secret` is where it looks, not what it finds.
         yield from _under(credential.extra, frozenset({"secret"}))
-    spec = playbook.executor.spec if playbook.executor else None
+    spec = playbook.executor_spec
     yield from _under(spec.extra if spec else ())
     for view in model.tasks:
         yield from _under(view.task.extra, _declared_as_open(view))
-        yield from _under(view.task.spec.extra if view.task.spec else ())
+        yield from _under(view.task.settings)
 
 
 def _declared_as_open(view: TaskView) -> frozenset[str]:

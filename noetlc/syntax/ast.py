@@ -213,6 +213,10 @@ class Loop(Struct):
     spec: LoopSpec | None = None
     loop: Loop | None = None
 
+    @property
+    def policy(self) -> LoopPolicy | None:
+        return self.spec.policy if self.spec else None
+
 
 class Then(Struct):
     """What a policy rule does."""
@@ -275,9 +279,22 @@ class Task(Struct):
     spec: TaskSpec | None = None
 
     @property
+    def tool_kind(self) -> str:
+        """The name of its tool, or an empty text."""
+        return self.kind.text if self.kind else ""
+
+    @property
+    def settings(self) -> tuple[nodes.MappingEntry, ...]:
+        return self.spec.extra if self.spec else ()
+
+    @property
+    def policy(self) -> TaskPolicy | None:
+        return self.spec.policy if self.spec else None
+
+    @property
     def rules(self) -> tuple[PolicyRule, ...]:
         """The policy's rules; empty where there is no policy."""
-        policy = self.spec.policy if self.spec else None
+        policy = self.policy
         return (policy.rules or ()) if policy else ()
 
 
@@ -360,20 +377,41 @@ class Step(Struct):
     next: Router | None = None
 
     @property
+    def name(self) -> str:
+        return self.step.text if self.step else ""
+
+    @property
+    def policy(self) -> StepPolicy | None:
+        return self.spec.policy if self.spec else None
+
+    @property
     def loops(self) -> tuple[Loop, ...]:
         """The loop and its inner loops, outermost first."""
-        return tuple(_nested(self.loop))
+        found, loop = [], self.loop
+        while loop is not None:
+            found.append(loop)
+            loop = loop.loop
+        return tuple(found)
 
     @property
     def lifecycle(self) -> Lifecycle | None:
         """Its time limits."""
-        return self.spec.policy.lifecycle if self.spec and self.spec.policy else None
+        return self.policy.lifecycle if self.policy else None
 
+    @property
+    def admission_rules(self) -> tuple[AdmitRule, ...]:
+        admit = self.policy.admit if self.policy else None
+        return (admit.rules or ()) if admit else ()
 
-def _nested(loop: Loop | None) -> Iterator[Loop]:
-    while loop is not None:
-        yield loop
-        loop = loop.loop
+    @property
+    def arcs(self) -> tuple[Arc, ...]:
+        return (self.next.arcs or ()) if self.next else ()
+
+    @property
+    def is_inclusive(self) -> bool:
+        """Whether all arcs that hold are taken, not only the first."""
+        mode = self.next.spec.mode if self.next and self.next.spec else None
+        return mode is not None and mode.text == "inclusive"
 
 
 class WorkbookTask(Record):
@@ -400,6 +438,24 @@ class Playbook(Struct):
     workload: nodes.Mapping | None = None
     workflow: tuple[Step, ...] | None = None
     workbook: Workbook | None = None
+
+    @property
+    def executor_spec(self) -> ExecutorSpec | None:
+        return self.executor.spec if self.executor else None
+
+    @property
+    def shared_tasks(self) -> tuple[WorkbookTask, ...]:
+        """The tasks of the workbook."""
+        return (self.workbook.tasks or ()) if self.workbook else ()
+
+    @property
+    def all_tasks(self) -> Iterator[Task]:
+        """Every task, the steps' and the workbook's, those inside sugar included."""
+        for entries in (
+            *(step.tool or () for step in self.workflow or ()),
+            *(one.entries for one in self.shared_tasks),
+        ):
+            yield from nested_tasks(entries)
 
 
 def attribute(key: str) -> str:

@@ -8,7 +8,7 @@ from noetlc.syntax import template_ast as ast
 from noetlc.syntax.input import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX
 from noetlc.syntax.lalr import load_grammar
 from noetlc.syntax.span import Span
-from noetlc.syntax.template_builder import TREE_HEIGHT_MAX, TreeBuilder
+from noetlc.syntax.template_builder import BUILDERS, TREE_HEIGHT_MAX
 from noetlc.syntax.template_parser import PROBLEMS_MAX, parse_template
 from tests.noetlc.syntax.whole_templates import same_tree
 
