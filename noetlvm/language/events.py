@@ -84,10 +84,10 @@ def _payload(**fields: str) -> tuple[Payload, ...]:
 _SERVER, _WORKER = Plane.SERVER, Plane.WORKER
 _GOING, _WELL, _BADLY = Status.IN_PROGRESS, Status.SUCCESS, Status.ERROR
 _ERROR = "`{kind, retryable, message, details}`."
-_RESULT = "What the pipeline gave: its last `_prev`."
-_RULE = "?Number of the admission rule that denied it, from 1; one more than there are: no rule holds."
-_RULE_AT = "?Where that rule was written."
-_COUNTS = "`{total, ok, failed}`: how the pipelines of the loop ended."
+_RESULT = "Result of the pipeline: its last `_prev`."
+_RULE = "?Number of the admission rule that denied it, from 1. If no rule matched: the number of rules plus 1."
+_RULE_AT = "?Position of that rule in the playbook."
+_COUNTS = "`{total, ok, failed}`: numbers of pipeline runs of the loop."
 
 # Planes are those of formal §10.2, which precedes step §8 (S1): loops belong to the data plane, though only the server
 # sees iterations that several workers share (S22). A step without a tool, and a loop step that fails as a whole, get
@@ -98,18 +98,18 @@ _ROWS = (
         "PlaybookExecutionRequested",
         _SERVER,
         Entity.PLAYBOOK,
-        "A run was requested.",
+        "An execution was requested.",
         _GOING,
         _payload(
             execution="Identifier of the execution.",
-            bundle="Identifier of the bundle; empty: there is none to run.",
+            bundle="Identifier of the bundle; empty if the request was refused without one.",
             path="Path of the playbook.",
-            payload="What the request gives, to be merged over the workload defaults; left out of a refused one.",
-            ctx="?What the request lets `ctx` begin with.",
+            payload="Payload of the request, which is merged over the workload defaults; absent in a refused request.",
+            ctx="?Initial `ctx` of the request.",
             parent="?Parent execution, for a child.",
-            depth="?Depth: how many executions are above a child.",
-            trace="?The uppermost of them.",
-            returns="?For a child: the step whose result the parent wants.",
+            depth="?For a child: the number of its ancestors.",
+            trace="?For a child: its topmost ancestor.",
+            returns="?For a child: the step whose result the parent uses (`return_step`).",
         ),
     ),
     EventKind(
@@ -117,33 +117,35 @@ _ROWS = (
         "PlaybookRequestEvaluated",
         _SERVER,
         Entity.PLAYBOOK,
-        "The request is sound, or is refused.",
+        "The request was accepted or refused.",
         None,
-        _payload(error="?Why it is refused; for a playbook that does not compile, `details.findings` has its errors."),
+        _payload(
+            error="?Reason of the refusal; if the playbook does not compile, `details.findings` lists its errors."
+        ),
     ),
     EventKind(
         "workflow.started",
         "WorkflowStarted",
         _SERVER,
         Entity.WORKFLOW,
-        "Workload and credentials are in place.",
+        "The execution starts; workload and credentials are resolved.",
         _GOING,
-        _payload(workload="Defaults and request, merged; never changes."),
+        _payload(workload="Workload: the defaults merged with the payload. It never changes."),
     ),
     EventKind(
         "token.enqueued",
         "TokenEnqueued",
         _SERVER,
         Entity.STEP,
-        "A token was put in front of a step: the first one, one for each arc that fired, the final one, "
-        "or one that a retry puts back.",
+        "A token was created for a step: the entry token, a token for an arc that fired, the final token, "
+        "or a token that a retry restores.",
         _GOING,
         _payload(
             token="Number of the token.",
-            step="Step it waits for.",
-            args="What it carries.",
+            step="Step for which it waits.",
+            args="Arguments of the token.",
             final="?It is the token of `final_step`.",
-            event="?Of a token that a retry puts back: the boundary event that first made it.",
+            event="?For a token that a retry restores: the boundary event that created it first.",
         ),
     ),
     EventKind(
@@ -160,24 +162,24 @@ _ROWS = (
         "TokenDenied",
         _SERVER,
         Entity.STEP,
-        "A gate did not admit a token, which waits from now on; recorded the first time only.",
+        "A gate did not admit a token, and the token waits. Recorded once for each token.",
         _GOING,
-        _payload(token="Number of the token.", step="Step that it waits for.", rule=_RULE, at=_RULE_AT),
+        _payload(token="Number of the token.", step="Step for which it waits.", rule=_RULE, at=_RULE_AT),
     ),
     EventKind(
         "token.rejected",
         "TokenRejected",
         _SERVER,
         Entity.STEP,
-        "A token was not admitted: it is dropped, its gate cannot be tested, or nothing is left that could open it.",
+        "A token was rejected: its gate drops it, its gate cannot be evaluated, or the execution ends while it waits.",
         None,
         _payload(
             token="Number of the token.",
-            step="Step that it waited for.",
+            step="Step for which it waited.",
             reason="`denied`, `at_rest`, `template` or `fuel`.",
             rule=_RULE,
             at=_RULE_AT,
-            error="?Why the gate could not be tested.",
+            error="?Error in the evaluation of the gate.",
         ),
     ),
     EventKind(
@@ -185,12 +187,12 @@ _ROWS = (
         "StepScheduled",
         _SERVER,
         Entity.STEP,
-        "A step consumed a token and is ready for a worker; or a lost lease was replaced.",
+        "A step consumed a token and is ready for a worker, or a lost lease was replaced.",
         _GOING,
         _payload(
             token="?Number of the token it consumed.",
             step="?Name of the step.",
-            form="?`loop`, or `routing` for a step without a tool; else a pipeline.",
+            form="?`loop`, or `routing` for a step without a tool; absent for a pipeline.",
             lease="?Number of the lease that replaces a lost one.",
         ),
     ),
@@ -203,9 +205,9 @@ _ROWS = (
         "An attempt of a task began.",
         _GOING,
         _payload(
-            ts="?When it began.",
-            inputs="?What the tool is given, secrets masked.",
-            child="?`{path, version, workload, timeout}`: the child execution that it requests (S43).",
+            ts="?Time of the start.",
+            inputs="?Inputs of the tool, with secrets masked.",
+            child="?`{path, version, workload, timeout}` of the child execution that it requests (S43).",
         ),
     ),
     EventKind(
@@ -218,18 +220,18 @@ _ROWS = (
         _payload(
             outcome="`{status, result, error, meta}` and the tool's own part: `http`, `pg` or `py`.",
             do="`continue`, `jump`, `skip`, `break`, `fail` or `retry`.",
-            pc="Where the pipeline continues.",
-            iter="?What it writes to `iter`.",
-            ctx="?What it writes to `ctx` in a parallel loop; elsewhere it is in `ctx.patched`.",
+            pc="Number of the instruction at which the pipeline continues.",
+            iter="?Keys and values that it writes to `iter`.",
+            ctx="?In a parallel loop: keys and values that it writes to `ctx`. Otherwise `ctx.patched` has them.",
             wait_s="?Seconds to wait before the next attempt.",
-            suspended="?The worker has left: after the wait the command is given out again.",
+            suspended="?The worker has released the pipeline; the command is available again after the wait.",
             rounds="?Round counters of the pipeline.",
-            inputs="?What the tool was given, for a task that failed.",
-            at="?Where the rule that failed it was written.",
-            answered="?What the tool returned, if a rule that skips or cannot be evaluated replaced it.",
-            masked="?A secret was taken out of the result that it hands on.",
-            bound="?The result is readable under the task's label.",
-            again="?A worker that takes over the pipeline runs it again for that secret.",
+            inputs="?For a failed task: the inputs of the tool.",
+            at="?For a failed task: position of the rule that failed it.",
+            answered="?Outcome of the tool, if a rule replaced it: a `skip`, or a rule that could not be evaluated.",
+            masked="?The recorded result contains a masked secret.",
+            bound="?Later tasks can read the result by the task's label.",
+            again="?A worker that takes over the pipeline runs the task again to read the masked secret.",
         ),
     ),
     EventKind(
@@ -239,7 +241,7 @@ _ROWS = (
         Entity.TASK,
         "The child execution that a task waits for has ended, could not be started, or took too long.",
         None,
-        _payload(key="What the child was started under.", outcome="Outcome of the task: `{status, result, error}`."),
+        _payload(key="Start key of the child.", outcome="Outcome of the task: `{status, result, error}`."),
     ),
     EventKind(
         "ctx.patched",
@@ -265,14 +267,14 @@ _ROWS = (
         "StepFailed",
         _WORKER,
         Entity.STEP,
-        "A step run, looped or not, failed.",
+        "A step run failed, with or without a loop.",
         _BADLY,
         _payload(
             error=_ERROR,
             task="?Label of the task that failed.",
-            at="?Where the rule or the task that failed was written.",
-            failed_iteration="?For a loop: the iteration whose failure it is.",
-            cancelled="?For a run that took longer than it may: its iterations that were cancelled.",
+            at="?Position of the rule or task that failed.",
+            failed_iteration="?For a loop: the iteration that failed.",
+            cancelled="?After a timeout: the iterations that were cancelled.",
             loop=f"?For a loop: {_COUNTS}",
         ),
         Status.ERROR,
@@ -282,16 +284,16 @@ _ROWS = (
         "LoopStarted",
         _WORKER,
         Entity.LOOP,
-        "A loop has its collection and begins; for a nested one, within the iteration that the event names.",
+        "A loop started. For a nested loop, the event names the enclosing iteration.",
         _GOING,
         _payload(
             items="The collection, or a reference to it.",
-            total="How many iterations there are.",
-            width="How many may be open at once.",
-            parallel="Whether `ctx` writes are buffered until its end.",
-            leaf="Whether its iterations run the pipeline, not a loop.",
-            best_effort="Whether a failed iteration is only counted.",
-            rate="?`[max, per]`: how many iterations begin in how many seconds (S53).",
+            total="Number of iterations.",
+            width="Number of iterations that may run at once.",
+            parallel="Whether writes to `ctx` are merged at the end of the loop.",
+            leaf="Whether its iterations run the pipeline and not an inner loop.",
+            best_effort="Whether a failed iteration does not fail the step.",
+            rate="?`[max, per]`: at most `max` iterations start in `per` seconds (S53).",
         ),
     ),
     EventKind("loop.iteration.started", "LoopIterationStarted", _WORKER, Entity.LOOP, "An iteration began.", _GOING),
@@ -303,9 +305,9 @@ _ROWS = (
         "An iteration succeeded.",
         _WELL,
         _payload(
-            result="What the pipeline gave; for an iteration that holds a loop, the list of its results.",
-            ctx="?What the loop inside wrote to `ctx`, merged, where a parallel loop is around it.",
-            stored="?Where results and writes of iterations before it are from now on, and which.",
+            result="Result of the pipeline; for an iteration that contains a loop, the list of its results.",
+            ctx="?Inside a parallel loop: the merged writes of the inner loop to `ctx`.",
+            stored="?Earlier iterations whose results and writes moved to the result store, with the references.",
         ),
     ),
     EventKind(
@@ -318,9 +320,9 @@ _ROWS = (
         _payload(
             error=_ERROR,
             task="?Label of the task that failed.",
-            at="?Where the rule or the task that failed was written.",
-            cancelled="?Another iteration failed before this one began, or its own loop ended; it counts as neither.",
-            fatal="?The step fails whatever its failure mode: its `ctx` writes cannot be merged.",
+            at="?Position of the rule or task that failed.",
+            cancelled="?Cancelled because another iteration failed or its loop ended; counted neither as ok nor as failed.",
+            fatal="?The step fails even with `best_effort`, because the writes to `ctx` cannot be merged.",
         ),
     ),
     EventKind(
@@ -338,13 +340,13 @@ _ROWS = (
         "NextEvaluated",
         _SERVER,
         Entity.NEXT,
-        "Arcs were tested and the firing ones chosen; a `token.enqueued` follows for each.",
+        "The router evaluated its arcs. A `token.enqueued` follows for each arc that fires.",
         None,
         _payload(
             arcs="Numbers of the arcs that fired, from 0.",
-            handled="?An arc that reads `event` took care of a failure.",
-            error="?Why the arcs could not be evaluated, or that none held where one must.",
-            place="?Where the step stands in the workflow, if no arc fired.",
+            handled="?The failure is handled: an arc whose guard reads `event` fired.",
+            error="?Error in the evaluation of the arcs, or that no arc fired although one is required.",
+            place="?If no arc fired: the position of the step in the workflow.",
         ),
     ),
     EventKind(
@@ -363,17 +365,17 @@ _ROWS = (
         Entity.PLAYBOOK,
         "The execution has ended.",
         None,
-        _payload(status="`success`, `failed` or `cancelled`.", failures="?Number of failures that nobody handled."),
+        _payload(status="`success`, `failed` or `cancelled`.", failures="?Number of unhandled failures."),
     ),
     EventKind(
         "execution.paused",
         "ExecutionPaused",
         _SERVER,
         Entity.PLAYBOOK,
-        "No new work is given out until resumed.",
+        "The execution was paused; no work starts until it is resumed.",
         Status.PAUSED,
     ),
-    EventKind("execution.resumed", "ExecutionResumed", _SERVER, Entity.PLAYBOOK, "Work is given out again.", _GOING),
+    EventKind("execution.resumed", "ExecutionResumed", _SERVER, Entity.PLAYBOOK, "The execution was resumed.", _GOING),
     EventKind(
         "execution.cancelled",
         "ExecutionCancelled",
@@ -381,22 +383,22 @@ _ROWS = (
         Entity.PLAYBOOK,
         "A request cancelled the execution.",
         _BADLY,
-        _payload(children="Keys of the child executions that stop with it, the first hundred (S43)."),
+        _payload(children="Start keys of the child executions that are cancelled too, at most a hundred (S43)."),
     ),
     EventKind(
         "execution.retried",
         "ExecutionRetried",
         _SERVER,
         Entity.PLAYBOOK,
-        "A failed execution, whose log this one's begins with, continues as this execution. Tokens of failures that "
-        "nothing handled follow, and those that waited at its end.",
+        "A failed execution continues as this execution, whose log begins with a copy of the failed one. The tokens of "
+        "unhandled failures follow, and the tokens that waited at the end.",
         _GOING,
         _payload(
             execution="Identifier of the new execution.",
             bundle="Identifier of its bundle.",
-            retried_from="Execution that failed.",
-            tokens="Number of tokens that are put back by the events that follow.",
-            undone="What their runs had added to the counts of succeeded and failed runs and rejected tokens.",
+            retried_from="Identifier of the failed execution.",
+            tokens="Number of tokens that the next events restore.",
+            undone="Numbers by which the counts of succeeded runs, failed runs and rejected tokens are reduced.",
         ),
     ),
 )
