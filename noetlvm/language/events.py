@@ -321,7 +321,7 @@ _ROWS = (
             error=_ERROR,
             task="?Label of the task that failed.",
             at="?Position of the rule or task that failed.",
-            cancelled="?Cancelled because another iteration failed or its loop ended; counted neither as ok nor as failed.",
+            cancelled="?Cancelled because another iteration failed or its loop ended; not counted as ok or failed.",
             fatal="?The step fails even with `best_effort`, because the writes to `ctx` cannot be merged.",
         ),
     ),

@@ -134,7 +134,7 @@ class ToolKind(Record, cached=True):
         return self.spellings.get(name, name)
 
 
-def time_limit(seconds: int, doc: str = "Seconds that one attempt may take.") -> Setting:
+def time_limit(seconds: int, doc: str = "Time limit of one attempt, in seconds.") -> Setting:
     """Make the `timeout` setting that most kinds have."""
     return Setting("timeout", ("number",), doc, seconds)
 

@@ -41,7 +41,7 @@ params: ["{{ workload.csv_path }}"]
         Input(
             "params",
             ("array", "object"),
-            "Values for `?` as a list, or for `$name` as a mapping. A list is bound as one: `list_contains($xs, x)`.",
+            "Values for `?` as a list, or for `$name` as a mapping. A list stays a list (`list_contains($xs, x)`).",
         ),
         Input("rows", ("array",), ROWS),
         Input("database", ("string",), "Database file.", default=":memory:"),
@@ -52,7 +52,7 @@ params: ["{{ workload.csv_path }}"]
         ),
     ),
     choices=(Choice(("command", "script"), "exactly one"), Choice(("params", "rows"), "at most one")),
-    settings=(time_limit(300), Setting("read_only", ("boolean",), "Open the file without the right to write.", False)),
+    settings=(time_limit(300), Setting("read_only", ("boolean",), "Open the file for reading only.", False)),
     extra="duckdb",
     package="duckdb",
     spellings={

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from noetlvm.tools.call import Outcome, Resources, ToolCall
 
 _INPUTS = (
-    Input("url", ("string",), "Where to send the request.", required=True, language="url"),
+    Input("url", ("string",), "Address of the request.", required=True, language="url"),
     Input(
         "method",
         ("string",),
-        "The request's method.",
+        "HTTP method.",
         default="GET",
         choices=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),
     ),
@@ -22,7 +22,7 @@ _INPUTS = (
     Input("headers", ("object",), "Request headers.", takes_secret=True),
     Input("json", ANY, "Body, sent as JSON; a text becomes a JSON string."),
     Input("form", ("object",), "Body, sent as form fields."),
-    Input("body", ANY, "Body: a text is sent as it is, anything else as JSON."),
+    Input("body", ANY, "Body: a text is sent unchanged, any other value as JSON."),
 )
 
 TIMEOUTS = {"connect": 10, "read": 60}
@@ -32,11 +32,11 @@ _SETTINGS = (
     Setting(
         "timeout",
         ("number", "object"),
-        "Seconds: one number for the whole request; or `connect`, and `read` for each piece, with 900 for the whole.",
+        "Seconds: a number for the whole request, or `connect`, and `read` for each part (900 for the whole).",
         TIMEOUTS,
     ),
     Setting("follow_redirects", ("boolean",), "Follow redirects.", False),
-    Setting("verify_tls", ("boolean",), "Check the server's certificate.", True),
+    Setting("verify_tls", ("boolean",), "Verify the certificate of the server.", True),
     Setting(
         "retries",
         ("integer",),
@@ -55,7 +55,7 @@ url: "{{ workload.api_url }}/items"
 params: { page: 1 }
 auth: api_token
 """,
-    result="`{status, headers, data}`, where `data` is the parsed body, also of an error response",
+    result="`{status, headers, data}`; `data` is the parsed body, also of an error response",
     result_fields=("status", "headers", "data"),
     inputs=_INPUTS,
     choices=(Choice(("json", "form", "body"), "at most one"),),

@@ -49,21 +49,25 @@ data: { user: "{{ workload.user }}" }
 """,
     result=(
         "`{status, …}`: `status` is `success`, or `not_found` for a key, object or message that does not exist; "
-        "`value` or `data` is what was read, JSON parsed"
+        "`value` or `data` is the content, with JSON parsed"
     ),
     inputs=(
-        Input("operation", ("string",), "What to do.", default="publish", choices=tuple(_NEEDS)),
+        Input("operation", ("string",), "Operation.", default="publish", choices=tuple(_NEEDS)),
         Input("url", ("string",), "Server, if `auth` does not name it."),
         Input("subject", ("string",), "Subject of a message."),
-        Input("data", ANY, "The message, value or object: a text as it is, anything else as JSON."),
+        Input("data", ANY, "The message, value or object: a text is sent unchanged, any other value as JSON."),
         Input("headers", ("object",), "Headers of a message."),
         Input("bucket", ("string",), "Key-value bucket or object store."),
         Input("key", ("string",), "Key, or name of an object."),
         Input("pattern", ("string",), "Keys to list, with `*` and `>`; all if absent."),
         Input("stream", ("string",), "Stream of JetStream."),
-        Input("seq", ("integer",), "Number of the message to get; if absent, the last one of `subject` or at all."),
+        Input(
+            "seq",
+            ("integer",),
+            "Sequence number of the message to get; if absent, the last message of `subject`, or of the stream.",
+        ),
         Input("last", ("boolean",), "Get the last message."),
-        Input("encoding", ("string",), "How bytes stand in `data`.", default="utf-8", choices=("utf-8", "base64")),
+        Input("encoding", ("string",), "Encoding of bytes in `data`.", default="utf-8", choices=("utf-8", "base64")),
     ),
     choices=(Choice(("auth", "url"), "at least one"),),
     settings=(time_limit(30),),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 KIND = ToolKind(
     name="noop",
-    summary="Does nothing and succeeds; its policy rules decide, jump and write state.",
+    summary="Does nothing and succeeds. Use it for policy rules that decide, jump and write state.",
     example="""\
 kind: noop
 spec:

@@ -18,14 +18,14 @@ workload: { customer: "{{ args.customer }}" }
     inputs=(
         Input("path", ("string",), "The child's `metadata.path`.", required=True),
         Input("version", ("string", "integer"), "The child's version; the newest if absent."),
-        Input("workload", ("object",), "The request: merged over the child's workload defaults."),
+        Input("workload", ("object",), "Payload of the child, merged over its workload defaults."),
         Input(
             "return_step",
             ("string",),
-            "Step of the child whose result is the child's `result`; without it, that of the step that ran last.",
+            "Step of the child whose result becomes the child's `result`; by default the last step that ran.",
         ),
     ),
-    settings=(Setting("timeout", ("number",), "Seconds that the child may take; without it, as long as it needs."),),
+    settings=(Setting("timeout", ("number",), "Time limit of the child in seconds; by default none."),),
     runs_on="server",
     spellings={
         "args": "workload",

@@ -24,8 +24,8 @@ _INPUTS = (
     Input(
         "params",
         ("array", "object"),
-        "Values for `%s` as a list, or for `%(name)s` as a mapping, with `%(idempotency_key)s` given. "
-        "Numbers are bound as numbers, a list as an array: `id = ANY(%(ids)s)`, a mapping as `jsonb`.",
+        "Values for `%s` as a list, or for `%(name)s` as a mapping; `%(idempotency_key)s` is always available. "
+        "A number is bound as a number, a list as an array (`id = ANY(%(ids)s)`), a mapping as `jsonb`.",
     ),
     Input("rows", ("array",), ROWS),
     Input("host", ("string",), "Server, if `auth` does not name it.", takes_secret=True),
@@ -57,9 +57,9 @@ params: { id: "{{ iter.item.id }}", name: "{{ iter.item.name }}" }
         Setting(
             "pool",
             ("object",),
-            "Connections to one database: `max_size` at once, `timeout` seconds to wait for one and at most "
-            "`max_waiting` tasks that do, `min_size` open while idle, `max_idle` and `max_lifetime` seconds; pools of "
-            "another `name` are apart.",
+            "Connection pool: `max_size` connections at once, of which `min_size` stay open; a task waits `timeout` "
+            "seconds for one, and at most `max_waiting` tasks wait; a connection closes after `max_idle` seconds "
+            "without use or `max_lifetime` seconds. Another `name` is a separate pool.",
         ),
     ),
     takes_auth=True,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KIND = ToolKind(
     name="python",
-    summary="Runs Python in a child process: limited time and memory, no network, no file is changed or locked.",
+    summary="Runs Python in a child process with limited time and memory, without network or write access to files.",
     example="""\
 kind: python
 args: { items: "{{ _prev.data }}" }
@@ -25,18 +25,18 @@ code: |
   def main(items):
       return [item["id"] for item in items if item["active"]]
 """,
-    result="what `main` or a `return` at top level returned, or the value of `result`",
+    result="the return value of `main` or of a `return` at top level, or the value of `result`",
     inputs=(
         Input(
             "code",
             ("string",),
-            "The source: it defines `main(**args)`, which may be `async`, returns at top level, or assigns `result`. "
-            "It sees `input_data` (the args), `context` (what templates see there) and `idempotency_key`; so does a "
-            "`main` that names them.",
+            "The source. It defines `main(**args)`, which may be `async`, returns at top level, or assigns `result`. "
+            "It can use `input_data` (the args), `context` (the names that templates see there) and "
+            "`idempotency_key`; `main` can have parameters of these names.",
             language="python",
         ),
         Input("script", ("string", "object"), f"The source. {SCRIPT}", language="python"),
-        Input("args", ("object",), "Values the code sees as variables, and `main` gets as arguments."),
+        Input("args", ("object",), "Values that are variables of the code and arguments of `main`."),
         Input(
             "libs",
             ("object", "array"),
@@ -45,7 +45,7 @@ code: |
         ),
     ),
     choices=(Choice(("code", "script"), "exactly one"),),
-    settings=(time_limit(300), Setting("memory_mb", ("integer",), "Memory that the child may use, in MiB.", 512)),
+    settings=(time_limit(300), Setting("memory_mb", ("integer",), "Memory limit of the child process, in MiB.", 512)),
     helpers=("py",),
     spellings={"data": "args", "input": "args", "params": "args", "source": "code", "timeout": "spec.timeout"},
 )

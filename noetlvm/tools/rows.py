@@ -10,7 +10,7 @@ from noetlvm.tools.call import Outcome, ok, too_large
 from noetlvm.tools.inputs import InputError, plain, size_of
 
 RESULT = (
-    "`{rows, columns, row_count}` of the last statement; in `rows`, mappings, a second column `id` is `id_2`; "
+    "`{rows, columns, row_count}` of the last statement; `rows` are mappings, in which a second column `id` is `id_2`; "
     "of several statements, `statements` has these fields for each"
 )
 RESULT_FIELDS = ("rows", "columns", "row_count", "statements")

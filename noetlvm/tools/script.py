@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from noetlvm.tools.call import Resources
 
 SCRIPT = (
-    "A text, or `{uri: …}` of a file or an http(s) address, at most 1 MiB. What is written out and can be read where "
-    "the playbook is compiled is read then, once, and the bundle has it; everything else is read when the task runs."
+    "A text, or `{uri: …}` of a file or an http(s) address, at most 1 MiB. An address without templates is "
+    "read when the playbook is compiled, if possible, and its text is in the bundle; otherwise the task reads it."
 )
 SCRIPT_BYTES_MAX = 1024 * 1024
 

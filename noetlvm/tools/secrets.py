@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 KIND = ToolKind(
     name="secrets",
-    summary="Reads one secret from a provider at run time. Prefer `keychain` for what is known beforehand.",
+    summary="Reads one secret from a provider at run time. Prefer `keychain` if its name is known before the run.",
     example="""\
 kind: secrets
 provider: file
 secret: tenants/acme/token
 """,
-    result="the secret's value; it is redacted like any other secret",
+    result="the value of the secret; it is masked like any other secret",
     inputs=(
         # Not `name`: that is the task's label (S5).
         Input("secret", ("string",), "Name or path of the secret in its provider.", required=True),

@@ -6,19 +6,19 @@ from noetlvm.language.tool_kinds import Input, ToolKind
 
 KIND = ToolKind(
     name="workbook",
-    summary="Stands for a task, or a list of tasks, of the playbook's `workbook`.",
+    summary="Calls a task, or a list of tasks, of the playbook's `workbook`.",
     example="""\
 kind: workbook
 task: save_item
 args: { table: items }
 """,
-    result="the result of the last task put in its place",
+    result="the result of the last task of the call",
     inputs=(
         Input("task", ("string",), "Name under `workbook.tasks`.", required=True),
         Input(
             "args",
             ("object",),
-            "Laid over the step's `args` for these tasks; a single task without `args` of its own gets them.",
+            "Values that override the step's `args` for these tasks; a single task without its own `args` gets them.",
         ),
     ),
     runs_on="compiler",

@@ -72,8 +72,8 @@ def test_an_editor_does_not_offer_inputs_of_another_kind(editor: Editor) -> None
 
 SHOWN = {
     "a key of a step": (f"{STEP}    ‸loop: {{in: [1], iterator: n}}\n", "once for each element"),
-    "an input": (TASK % "http" + "      ‸url: x\n", "Where to send the request"),
-    "another name of an input": (TASK % "http" + "      ‸endpoint: x\n", "Where to send the request"),
+    "an input": (TASK % "http" + "      ‸url: x\n", "Address of the request"),
+    "another name of an input": (TASK % "http" + "      ‸endpoint: x\n", "Address of the request"),
     "a setting": (TASK % "python" + "      code: x\n      spec:\n        ‸memory_mb: 64\n", "Memory"),
     "an arc's guard": (
         f"{STEP}    next:\n      arcs:\n        - step: end\n          ‸when: x\n",

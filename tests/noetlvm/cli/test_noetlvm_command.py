@@ -53,7 +53,7 @@ def test_tools_says_which_kinds_lack_a_package(monkeypatch: pytest.MonkeyPatch) 
 def test_a_kind_is_shown_with_inputs_settings_alternatives_and_an_example() -> None:
     code, out, _ = run("tools", "http")
     assert code == 0
-    assert "url      string  required  Where to send the request.\n" in out
+    assert "url      string  required  Address of the request.\n" in out
     assert "auth     string            Name of a keychain entry to connect with.\n" in out
     assert "Give at most one of json, form, body.\n" in out
     assert 'timeout           number or object  {"connect": 10, "read": 60}' in out
