@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
-from noetlvm.data.encoding import UnencodableError, decode, encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.language.events import EventName
 from noetlvm.machine.decide import decide
@@ -72,19 +72,16 @@ class LogReplay:
         }
 
     def run(self) -> Difference | None:
-        is_cut = False
         while self._at < len(self._log):
             read = self._input(self._at)
             given = read() if read else Continue()
             now = self._log[self._at].timestamp
-            made, _, rest = decide(self._net, self._state, given, now, self._offload, self._is_cut)
+            made = decide(self._net, self._state, given, now, self._offload, self._is_cut).events
             self._observe(made)
             difference = self._compare(made)
             if difference is not None:
                 return difference
-            is_cut = bool(rest)
-        more = decide(self._net, self._state, Continue(), self._state.now, self._offload).events
-        return self._difference(more[0]) if more and not is_cut else None
+        return None
 
     def _is_cut(self, made: int) -> bool:
         """Return whether the log has another input after this many events of the decision: then it was cut there."""
@@ -138,27 +135,26 @@ class LogReplay:
         """
         if event.name == "loop.iteration.done":
             return event._replace(data={key: value for key, value in event.data.items() if key != "stored"})
-        after = self._log[at + 1].event if at + 1 < len(self._log) else event
+        after = self._following(at)
         if event.name != "task.done" or after.name != "ctx.patched" or after[2:] != event[2:]:
             return event
         return event._replace(data=event.data | {"ctx": after.data["patch"]})
 
     def _is_same(self, recorded: Event, made: Event) -> bool:
-        """Return whether an event is the recorded one; that went through the encoding of the log."""
-        if recorded == made:
-            return True
-        try:
-            return recorded == made._replace(data=decode(encode(made.data)))
-        except UnencodableError:
-            return False
+        """Return whether an event is the recorded one."""
+        return recorded == made
 
     # ---- inputs
+
+    def _following(self, at: int) -> Event:
+        """Return the event after a position; at the end of the log, the last one."""
+        return self._log[at : at + 2][-1].event
 
     def _input(self, at: int) -> Callable[[], Input] | None:
         """Return what reads the input whose first event has this position; None: the event was decided."""
         event = self._log[at].event
-        if event.name in BEGINNINGS:
-            return self._report_after(at)
+        if event.name == "step.started" and self._state.thread(event.run, "") is None:
+            event = self._following(at)  # the run of a loop starts with the report of an iteration
         if event.name == "step.failed" and "cancelled" in event.data:
             return TimerDue
         if event.name in _REPORTED:
@@ -171,24 +167,11 @@ class LogReplay:
     def _request(self, event: Event, at: int) -> Input:
         data = event.data
         read = self._offload.read
-        family = (data.get("parent", ""), data.get("depth", 0), data.get("trace", ""))
         payload, ctx = read(data["payload"]), read(data.get("ctx", {}))
-        request = Request(data["execution"], data["bundle"], payload, *family, ctx, data.get("returns", ""))
-        answer = self._log[at + 1].event.data if at + 1 < len(self._log) else {}
+        more = {key: data[key] for key in ("parent", "depth", "trace", "returns") if key in data}
+        request = Request(data["execution"], data["bundle"], payload, ctx=ctx, **more)
+        answer = self._following(at).data
         return Refuse(request, answer["error"]) if "error" in answer else Start(request)
-
-    def _report_after(self, at: int) -> Callable[[], Input] | None:
-        """Return the report that caused the beginning of a run or an iteration: what the log has next of its thread.
-
-        If that is something else, the report was of the beginning alone.
-        """
-        began = self._log[at].event
-        following = self._log[at + 1].event if at + 1 < len(self._log) else began
-        if following.name == "loop.iteration.started" and began.name == "step.started" and following.run == began.run:
-            return self._report_after(at + 1)
-        is_of_thread = (following.run, following.iteration) == (began.run, began.iteration)
-        reported = self._report(following, at + 1) if following.name in _REPORTED and is_of_thread else None
-        return reported or self._report(began, at)
 
     def _report(self, event: Event, at: int) -> Callable[[], Input] | None:
         thread = self._state.thread(event.run, event.iteration)
@@ -204,8 +187,8 @@ class LogReplay:
 
     def _retry(self, event: Event, at: int) -> Input:
         data = event.data
-        put_back = [recorded.event.data for recorded in self._log[at + 1 : at + 1 + data["tokens"]]]
-        tokens = [Token(one["step"], one["args"], one.get("event"), False) for one in put_back if "step" in one]
+        put_back = takewhile(lambda event: event.name == "token.enqueued", (one.event for one in self._log[at + 1 :]))
+        tokens = [Token(one.data["step"], one.data["args"], one.data.get("event"), False) for one in put_back]
         return Retry(data["execution"], data["bundle"], data["retried_from"], tokens, data["undone"])
 
     def _child_finished(self, event: Event, _at: int) -> Input:
@@ -224,9 +207,9 @@ class LogReplay:
 BEGINNINGS: frozenset[EventName] = frozenset({"step.started", "loop.iteration.started"})
 """Events that a worker reports alone only while it has nothing else to report."""
 
-_REPORTED: frozenset[EventName] = frozenset(
-    {"task.started", "task.done", "step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"}
-)
+_REPORTED: frozenset[EventName] = BEGINNINGS | {
+    *("task.started", "task.done", "step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"),
+}
 
 
 _INPUTS: dict[EventName, Callable[[LogReplay, Event, int], Input]] = {

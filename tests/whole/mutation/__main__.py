@@ -24,10 +24,14 @@ _SCHEDULES = "tests/whole/conformance/test_run_cases.py::test_no_schedule_change
 _LONG = "tests/noetlvm/engine/test_resume.py::test_a_long_execution_is_restored_from_a_snapshot_as_from_its_events"
 TESTS = (
     "tests/noetlvm/machine",
+    "tests/noetlvm/replay",
     "tests/whole/conformance/test_run_cases.py",
+    "tests/whole/conformance/test_replay_cases.py",
     "tests/noetlvm/engine/test_retry.py",
     "tests/noetlvm/engine/test_resume.py",
     "tests/noetlvm/service/test_placement.py",
+    "tests/noetlvm/cli/test_masks.py",
+    "tests/noetlvm/results/test_reachable.py",
     # Slow, above all where every line is traced:
     f"--deselect={_SCHEDULES}",
     "--ignore=tests/noetlvm/machine/control/test_memory.py",
