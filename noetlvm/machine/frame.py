@@ -37,7 +37,7 @@ class Frame:
         "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
         "_rounds_moved", "_scope", "_wait",
         "attempt", "binds", "events", "exhausted", "in_task", "inputs", "label", "labels", "names", "outcome",
-        "pc", "prev", "rounds", "task",
+        "pc", "rounds", "task",
     )  # fmt: skip
 
     def __init__(self, pipeline: LoadedPipeline, scope: Scope, saved: FrameState) -> None:
@@ -46,7 +46,6 @@ class Frame:
         self.events: list[Event] = []
         """What happened since the driver last took it."""
         self.pc = saved.pc
-        self.prev = saved.prev
         self.task = saved.task
         self.label = saved.label
         self.attempt = saved.attempt
@@ -80,7 +79,7 @@ class Frame:
         self._repeatable = False
         """Its tool changed nothing, and can be run again for that."""
         self._result = saved.prev
-        """`prev` as the event carries it."""
+        """`_prev` as the event carries it."""
         self._patches: dict[str, dict[str, Any]] = {}
         self._rounds_moved = False
         self._idle = 0
@@ -138,7 +137,7 @@ class Frame:
         self.outcome = self.names["outcome"] = readable(seen, self._scope.offload.load)
         self._recorded = recorded
         offload, result = self._scope.offload, reported["result"]
-        self._masked, self._repeatable = offload.redacts and offload.redacted(result) is not result, repeatable
+        self._masked, self._repeatable = offload.redacted(result) is not result, repeatable
         self.pc += 1
 
     def not_rendered(self, problem: dict[str, Any]) -> None:
@@ -187,7 +186,6 @@ class Frame:
         self.attempt = self.names["_attempt"] = number
         self.binds = False
         self.outcome = self._recorded = {}
-        self._masked = False
         self.inputs = None
 
     def write(self, patches: dict[str, dict[str, Any]]) -> None:
@@ -230,10 +228,10 @@ class Frame:
 
     def hand_on(self) -> None:
         """Make the task's result the next one's `_prev` (S16)."""
-        self.prev = self.names["_prev"] = self.outcome["result"]
+        self.names["_prev"] = result = self.outcome["result"]
         self._result = self._recorded["result"]
         if self.binds:
-            self.labels[self.label] = self.prev
+            self.labels[self.label] = result
 
     def retry(self, target: int, wait: float) -> Effect | None:
         """End the attempt and begin the next one of the same task run; a long wait is the server's."""
