@@ -582,7 +582,7 @@ the next process.
 | --- | --- |
 | `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket, with latency |
 | `service/remote_worker`, `worker/pipeline_run` | tools: outcome and duration follow from the seed |
-| `engine` (`--embedded`): resume, requests of other processes | the process that calls the engine |
+| `engine` (`--embedded`): resume, retry, requests of other processes | the process that calls the engine |
 | `server`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |
 | asyncio code | the event loop: time passes only when no callback is ready; a stopped process runs nothing |
 
@@ -620,7 +620,8 @@ A part stops at a seed that breaks an invariant, and the report lists that seed.
 `tests/whole/sim/mutants.py` plants deliberate bugs, one at a time, and names the conformance case or test that detects
 each. The seeds 0 to 24 detect most of them too; `UNSEEN` in `test_mutants.py` lists the others. The test fails if the
 text that a mutant replaces is no longer in the source. A bug that never ends is detected by the limit on the number of
-callbacks. `tests/whole/sim/test_checker.py` damages logs of simulations and expects the checker to reject each.
+callbacks. `tests/whole/sim/test_checker.py` damages logs of simulations (runs, iterations, children, retried
+executions) and expects the checker to reject each.
 
 """
 

@@ -42,7 +42,8 @@ INVARIANTS = {
     "secrets": "No secret is in an event, a stored result, a row or a log line.",
     "effects": "A tool runs only after its `task.started` is durable, and again only under a new lease.",
     "children": "Every child was requested by its parent, once; a parent continues with the child's own ending.",
-    "requests": "Start requests with one key start one execution, and all get its identifier.",
+    "requests": "Requests to start or to retry with one key begin one execution, and all get its identifier.",
+    "retries": "A retried execution begins with the whole log of the failed one, and names it.",
     "snapshots": "The last snapshot and the events after it make the same state as all events.",
     "replay": "The log, decided again, gives the same log.",
     "alive": "No process ends by an error that its code does not expect.",
@@ -70,17 +71,37 @@ def _across(scenario: Scenario, history: History) -> Iterator[Violation]:
     yield from (Violation("alive", "", 0, f"{name}: {error!r}") for name, error in history.failures)
     yield from (Violation("snapshots", id, 0, "its snapshot leads to another state") for id in history.unlike_snapshots)
     yield from (Violation("replay", id, seq, "it is decided differently") for id, seq in history.differences.items())
-    roots = [id for id, log in history.logs.items() if not log.row.parent]
-    if len(roots) != len(scenario.starts):
-        yield Violation("requests", "", 0, f"{len(scenario.starts)} keys have started {len(roots)} executions")
-    for number, ids in history.answers.items():
-        if len(ids) > 1 or not ids.issubset(roots):
-            yield Violation("requests", "", 0, f"start {number} got {sorted(ids)}")
+    yield from _requests(scenario, history)
     yield from _effects(history)
     yield from check_children(history.logs)
     texts = [*history.log_lines, *(repr(log.row) for log in history.logs.values())]
     if any(SECRET in text for text in texts) or any(_SECRET in blob for blob in history.blobs.values()):
         yield Violation("secrets", "", 0, "a stored result, a row or a log line holds a secret")
+
+
+def _requests(scenario: Scenario, history: History) -> Iterator[Violation]:
+    """Check that each key has begun one execution, and a retry one with the log of the failed one."""
+    roots = [id for id, log in history.logs.items() if not log.row.parent]
+    keys = len(scenario.starts) + len(history.retries)
+    if len(roots) != keys:
+        yield Violation("requests", "", 0, f"{keys} keys have begun {len(roots)} executions")
+    answers = [*history.answers.values(), *(one.answers for one in history.retries)]
+    got = Counter(id for ids in answers for id in ids)
+    for ids in answers:
+        if len(ids) > 1 or not ids.issubset(roots) or any(got[id] > 1 for id in ids):
+            yield Violation("requests", "", 0, f"one key got {sorted(ids)}, which another one got, or which is no root")
+    retried = {id: one.execution for one in history.retries for id in one.answers}
+    for id, log in history.logs.items():
+        shared = log.events[: len(log.events) - len(own_events(log))]
+        failed = history.logs.get(retried.get(id, ""))
+        if shared != (failed.events if failed else []):
+            yield Violation("retries", id, len(shared) + 1, f"it does not begin with the log of {retried.get(id)}")
+
+
+def own_events(log: StoredLog) -> list[Recorded]:
+    """Return the events of a log without those that a retried execution shares with the failed one."""
+    at = max((at for at, one in enumerate(log.events) if one.event.name == "execution.retried"), default=0)
+    return log.events[at:]
 
 
 def _effects(history: History) -> Iterator[Violation]:
@@ -89,7 +110,7 @@ def _effects(history: History) -> Iterator[Violation]:
     leases: Counter[str] = Counter()
     for id, log in history.logs.items():
         resumed = history.resumed[log.row.trace_id]
-        for recorded in log.events:
+        for recorded in own_events(log):
             event = recorded.event
             run = f"{id}/{event.run}"
             if event.name == "task.started":

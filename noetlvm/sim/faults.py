@@ -20,6 +20,9 @@ _RARE = ["wake_up_lost"] * 4 + ["wake_up_doubled"] * 2
 """Kinds that are scheduled more often, because the moment that they wait for often does not come."""
 _READ_KINDS = ("read_fails", "slow_read")
 _READS_SHARE = 0.2
+_RETRIES_SHARE = 0.5
+_LOOK_SECONDS = 0.5
+"""How often a fault looks for what it needs."""
 
 
 class Fault(NamedTuple):
@@ -40,17 +43,18 @@ class FaultKind(NamedTuple):
     strike: Callable[[World, Fault], None]
 
 
-def random_schedule(random: Random, reads: Random, *, is_embedded: bool = False) -> list[Fault]:
+def random_schedule(random: Random, reads: Random, retries: Random, *, is_embedded: bool = False) -> list[Fault]:
     """Return faults of a few kinds, in the order of their time.
 
-    Faults of reads have a source of their own: they come to a schedule and change nothing else of it, so that seeds
-    which failed before there were any still mean what they meant.
+    Faults of reads and retries have sources of their own: they come to a schedule and change nothing else of it, so
+    that seeds which failed before there were any still mean what they meant.
     """
-    known = sorted(set(EMBEDDED if is_embedded else FAULTS).difference(_READ_KINDS))
+    known = sorted(set(EMBEDDED if is_embedded else FAULTS).difference((*_READ_KINDS, "retry")))
     known += [] if is_embedded else _RARE
     kinds = sorted(set(random.sample(known, random.randint(1, min(_KINDS_MAX, len(known))))))
     found = _faults(random, kinds)
-    return sorted(found + _faults(reads, [kind for kind in _READ_KINDS if reads.random() < _READS_SHARE]))
+    found += _faults(reads, [kind for kind in _READ_KINDS if reads.random() < _READS_SHARE])
+    return sorted(found + _faults(retries, ["retry"] if retries.random() < _RETRIES_SHARE else []))
 
 
 def _faults(random: Random, kinds: list[str]) -> list[Fault]:
@@ -161,7 +165,7 @@ def _lease_expiry(world: World, fault: Fault) -> None:
         world.happened("lease_expiry")
         world.store.release(command.worker, [QueuedCommand(*command.part, command.lease)])
     elif world.loop.time() < FAULT_SECONDS:
-        world.loop.call_in(WORLD, 0.5, _lease_expiry, world, fault)
+        world.loop.call_in(WORLD, _LOOK_SECONDS, _lease_expiry, world, fault)
 
 
 # ---- store
@@ -213,7 +217,7 @@ def _cancel(world: World, fault: Fault) -> None:
         if fault.amount < 0.5:
             world.control(id, "cancel")
     elif world.loop.time() < FAULT_SECONDS:
-        world.loop.call_in(WORLD, 0.5, _cancel, world, fault)
+        world.loop.call_in(WORLD, _LOOK_SECONDS, _cancel, world, fault)
 
 
 def _pause(world: World, fault: Fault) -> None:
@@ -223,7 +227,20 @@ def _pause(world: World, fault: Fault) -> None:
         world.control(id, "pause")
         world.loop.call_in(WORLD, 12 * fault.amount, world.control, id, "resume")
     elif world.loop.time() < FAULT_SECONDS:
-        world.loop.call_in(WORLD, 0.5, _pause, world, fault)
+        world.loop.call_in(WORLD, _LOOK_SECONDS, _pause, world, fault)
+
+
+def _retry(world: World, fault: Fault) -> None:
+    """Retry an execution as soon as one has failed: once, twice with one key, or twice with two."""
+    id = world.a_failed_execution(fault)
+    if not id and world.is_busy():
+        world.loop.call_in(WORLD, _LOOK_SECONDS, _retry, world, fault)
+        return
+    world.awaited.remove(fault)
+    if id:
+        world.happened("retry")
+        for key in (1, 1) if fault.amount < 0.3 else (1, 2) if fault.amount < 0.6 else (1,):
+            world.retry(id, f"retry {key} at {fault.at}")
 
 
 FAULTS: dict[str, FaultKind] = {
@@ -253,6 +270,7 @@ FAULTS: dict[str, FaultKind] = {
     "doubled_request": FaultKind("A start request is sent twice with one key, to two servers.", _doubled_request),
     "cancel": FaultKind("An execution is cancelled, sometimes twice.", _cancel),
     "pause": FaultKind("An execution is paused, and resumed later.", _pause),
+    "retry": FaultKind("An execution that failed is retried, sometimes twice, with one key or with two.", _retry),
 }
 
 EMBEDDED = (
@@ -261,6 +279,7 @@ EMBEDDED = (
     "full_disk",
     "pause",
     "read_fails",
+    "retry",
     "server_crash_after_commit",
     "server_crash_before_commit",
     "slow_read",

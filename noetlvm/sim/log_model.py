@@ -87,6 +87,8 @@ class _Run:
         """Of its token."""
         self.ctx = ctx
         self.boundary = ""
+        self.ended_at = 0
+        """Number of its boundary event."""
         self.has_started = False
         self.leases: dict[str, int] = {}
         self.since = 0.0
@@ -109,6 +111,8 @@ class _Token(NamedTuple):
     step: str
     args: dict[str, Any]
     is_final: bool = False
+    cause: int = 0
+    """Number of the boundary event that made it."""
 
 
 class _LogModel:
@@ -127,6 +131,8 @@ class _LogModel:
         self._found: list[Violation] = []
         self._execution = ""
         """Its identifier; before a retry, that of the failed execution."""
+        self._origin = ("", "")
+        """Path and parent; a retried execution has no parent."""
         self._workload: dict[str, Any] = {}
         self._tokens: dict[int, _Token] = {}
         self._last_token = 0
@@ -181,7 +187,11 @@ class _LogModel:
     def _at_end(self) -> None:
         row = self._log.row
         self._expect(row.seq == len(self._log.events), "dense", f"the row has the event {row.seq}")
-        self._expect(row.execution_id == self._execution, "content", f"it is the log of {self._execution}")
+        found, expected = (row.execution_id, row.path, row.parent), (self._execution, *self._origin)
+        self._expect(found == expected, "content", f"the row is of {found}, its log of {expected}")
+        counted = zip(("ok", "failed", "rejected"), (self._counts[kind] for kind in _COUNTS), strict=True)
+        counts = {**dict(counted), "failures": self._failures}
+        self._expect(row.counts == counts, "finished", f"the row counts {row.counts}, its log {counts}")
         is_over = self._status in _OVER
         self._expect(is_over == (row.ended is not None), "finished", f"the log ends as {self._status}")
         self._expect(not is_over or row.status == self._status, "finished", f"the row has the status {row.status}")
@@ -191,10 +201,8 @@ class _LogModel:
     # ---- the execution
 
     def _requested(self, event: Event) -> None:
-        row = self._log.row
         self._status, self._execution = "requested", event.data["execution"]
-        found, expected = (event.data["path"], event.data.get("parent", "")), (row.path, row.parent)
-        self._expect(found == expected, "content", f"path and parent are {found}, those of the row {expected}")
+        self._origin = event.data["path"], event.data.get("parent", "")
         self._workload = {**self._document.get("workload", {}), **event.data["payload"]}
 
     def _evaluated(self, event: Event) -> None:
@@ -210,9 +218,15 @@ class _LogModel:
 
     def _retried(self, event: Event) -> None:
         self._expect_status(event, "failed")
+        source = event.data["retried_from"]
+        self._expect(source == self._execution, "content", f"it continues {source} instead of {self._execution}")
         self._status, self._execution, self._failures = "running", event.data["execution"], 0
+        self._origin = self._origin[0], ""
         self._is_final = False
-        self._counts.subtract(kind for _, kind in self._lost.values())
+        kinds = [kind for _, kind in self._lost.values()]
+        undone = [kinds.count(kind) for kind in _COUNTS]
+        self._expect(event.data["undone"] == undone, "finished", f"it undoes {event.data['undone']}, not {undone}")
+        self._counts.subtract(kinds)
         tokens = [self._lost[number][0] for number in sorted(self._lost)]
         self._promised = [(0, token) for token in tokens if not token.is_final]
         self._lost = {}
@@ -259,8 +273,13 @@ class _LogModel:
 
     def _enqueued(self, event: Event) -> None:
         data = event.data
-        token = _Token(data["step"], data["args"], data.get("final", False))
         number = data["token"]
+        cause = self._promised[0][1].cause if self._promised else 0
+        if not event.run and isinstance(
+            made_by := data.get("event", {}), dict
+        ):  # else it is large, and stored elsewhere
+            cause = made_by.get("seq", 0)
+        token = _Token(data["step"], data["args"], data.get("final", False), cause)
         self._expect(number == self._last_token + 1, "token_once", f"token {number} follows {self._last_token}")
         self._tokens[number] = token
         if self._promised:
@@ -274,7 +293,7 @@ class _LogModel:
             self._expect(found == expected, "finished", f"the final step gets the counts {found}, not {expected}")
             self._is_final = True
         else:
-            is_first = self._last_token == 0 and token == (self._document["workflow"][0]["step"], {}, False)
+            is_first = self._last_token == 0 and token == _Token(self._document["workflow"][0]["step"], {})
             self._expect(is_first and not event.run, "token_once", "a token comes from nowhere")
         self._last_token = number
 
@@ -350,6 +369,7 @@ class _LogModel:
 
     def _boundary(self, event: Event) -> None:
         run = self._open_run(event)
+        run.ended_at = self._seq
         is_loop = bool(run.step.loops)
         if event.name == "step.failed":
             run.boundary = "error"
@@ -361,6 +381,7 @@ class _LogModel:
                 self._loop_done(run, event)
             else:
                 self._pipeline_done(run, event)
+        self._counts[_ENDED_AS[run.boundary]] += 1
 
     def _routed(self, event: Event) -> None:
         run, data = self._runs.pop(event.run), event.data
@@ -373,17 +394,15 @@ class _LogModel:
         given = run.token.args
         for number in expected:
             args = {**given, **rendered(arcs[number].get("args", {}), given, self._execution)}
-            self._promised.append((event.run, _Token(arcs[number]["step"], args)))
+            self._promised.append((event.run, _Token(arcs[number]["step"], args, cause=run.ended_at)))
         failed = run.boundary == "error"
         handled = failed and any(arcs[number].get("when") in _READ_EVENT for number in expected)
         self._expect(data.get("handled", False) == handled, "arc_once", "`handled` is wrong")
         is_lost = bool(arcs) and not expected and not failed and self._needs_next
         self._expect(("error" in data) == is_lost, "arc_once", "a run without a next step is an error, or is none")
-        kind = "failed" if failed else "succeeded"
-        self._counts[kind] += 1
         self._failures += is_lost or (failed and not handled)
         if run.token.is_final or is_lost or (failed and not handled):
-            self._lost[run.number] = run.token, kind
+            self._lost[run.number] = run.token, _ENDED_AS[run.boundary]
 
     # ---- tasks
 
@@ -675,6 +694,7 @@ _READ_EVENT = (SUCCEEDED, FAILED)
 _FIRST: EventName = "playbook.execution.requested"
 _OVER = ("success", "failed", "cancelled")
 _COUNTS = ("succeeded", "failed", "rejected")
+_ENDED_AS = {"success": "succeeded", "error": "failed"}
 _ENDS = ("fail", "break")
 _DONE = ("continue", "jump", "break", "skip", "retry", "fail")
 _PASSES_ON = ("continue", "jump", "break")

@@ -95,6 +95,12 @@ class SimulatedServer:
         """Start an execution, as the API does. Raises StoreError."""
         return await self.driver.start(bundle, {}, {}, f"key {number}")
 
+    async def retry(self, execution_id: str, key: str) -> str:
+        """Retry a failed execution, as the API does. Raises StoreError."""
+        prepared = self.driver.server.prepare_retry(execution_id)
+        await asyncio.sleep(self._around.random.uniform(*WRITE_SECONDS))  # a thread reads that
+        return await self.driver.retry(prepared, key)
+
     def request(self, execution_id: str, action: Action) -> None:
         """Take a control request, as the API does. Raises StoreError."""
         self.driver.store.request(execution_id, action)
@@ -120,6 +126,8 @@ class SimulatedEngine:
         self._around = around
         self._tools = tools
         self._wanted: dict[str, Bundle] = {}
+        self._retries: dict[str, tuple[str, str]] = {}
+        """By key: the failed execution, and the one that the last process made of it."""
         self.resumed: Counter[str] = Counter()
         """How often an execution was resumed, by the one at its root: then its tools run again under the same lease."""
         self.start()
@@ -153,6 +161,9 @@ class SimulatedEngine:
             for id, bundle in self._wanted.items():
                 if store.execution(id) is None:
                     engine.start(bundle, {}, id)
+            for key, (failed, id) in self._retries.items():
+                if store.execution(id) is None:
+                    self._retries[key] = failed, engine.retry(failed)
             await engine.run(listens=True)
         self.crash()
 
@@ -168,6 +179,13 @@ class SimulatedEngine:
         while self._around.store.execution(id) is None:
             await asyncio.sleep(0.1)
         return id
+
+    async def retry(self, execution_id: str, key: str) -> str:
+        """Have a failed execution retried by the next process, and return the identifier once that is durable."""
+        self._retries.setdefault(key, (execution_id, ""))
+        while self._around.store.execution(self._retries[key][1]) is None:
+            await asyncio.sleep(0.1)
+        return self._retries[key][1]
 
     def request(self, execution_id: str, action: Action) -> None:
         """Leave a control request in the store, as another process does. Raises StoreError."""

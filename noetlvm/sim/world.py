@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.data.event import Recorded
 from noetlvm.data.references import Reference
@@ -25,6 +26,9 @@ from noetlvm.sim.ports import CallRecord, SimulatedClock, SimulatedTools, number
 from noetlvm.sim.processes import Host, SimulatedEngine, SimulatedServer, SimulatedWorker, Surroundings
 from noetlvm.store.interface import Action, Execution, StoreError
 from noetlvm.store.memory import MemoryStore
+
+Begin: TypeAlias = Callable[[Host], Awaitable[str]]
+"""Lets a server begin an execution, and returns its identifier. Raises StoreError."""
 
 QUIET_SECONDS = 3_600.0
 """Seconds after the last fault by which everything must have ended."""
@@ -57,7 +61,7 @@ class Scenario(NamedTuple):
             random.choice((1, 2, 2)),
             random.randint(1, 3),
             [round(random.uniform(0, 4), 3) for _ in range(random.choice((1, 1, 2)))],
-            random_schedule(random, Random(f"reads {seed}"), is_embedded=is_embedded),
+            random_schedule(random, Random(f"reads {seed}"), Random(f"retries {seed}"), is_embedded=is_embedded),
             is_embedded,
         )
 
@@ -67,6 +71,15 @@ class StoredLog(NamedTuple):
 
     row: Execution
     events: list[Recorded]
+
+
+class Retried(NamedTuple):
+    """Retry requests with one key."""
+
+    execution: str
+    """The failed one."""
+    answers: set[str]
+    """Identifiers that the client got."""
 
 
 class History(NamedTuple):
@@ -80,6 +93,7 @@ class History(NamedTuple):
     """Executions whose snapshot leads to another state than all their events."""
     answers: dict[int, set[str]]
     """Identifiers that the client got for each of its starts."""
+    retries: list[Retried]
     blobs: dict[str, bytes]
     left: list[str]
     """What is unfinished in the store."""
@@ -114,6 +128,11 @@ class World:
         self.network.happened = self.wake_ups.happened = self.happened
         self._calls: list[CallRecord] = []
         self._answers: dict[int, set[str]] = {number: set() for number in range(len(scenario.starts))}
+        self._retries: dict[str, Retried] = {}
+        """By key."""
+        self._retry_random = Random(f"retrying {scenario.seed}")
+        self.awaited = [fault for fault in scenario.faults if fault.kind == "retry"]
+        """Faults that have not struck, and that the end waits for: they need what has ended."""
         self._stuck: list[str] = []
         """Why the simulation stopped early."""
 
@@ -134,6 +153,16 @@ class World:
         open_ones = self.store.unfinished()
         return open_ones[fault.target % len(open_ones)].execution_id if open_ones else ""
 
+    def a_failed_execution(self, fault: Fault) -> str:
+        """Return an execution that has failed; empty: there is none."""
+        failed = self.store.executions(status="failed")
+        return failed[fault.target % len(failed)].execution_id if failed else ""
+
+    def is_busy(self) -> bool:
+        """Return whether an execution has not ended, or a request to begin one has no answer."""
+        answers = [*self._answers.values(), *(one.answers for one in self._retries.values())]
+        return not all(answers) or self.store.has_unfinished()
+
     def control(self, execution_id: str, action: Action, server: Host | None = None) -> None:
         """Send a control request through a server, as the API does."""
         self.loop.spawn(WORLD, self._control(execution_id, action, server))
@@ -141,6 +170,12 @@ class World:
     def start_again(self, number: int) -> None:
         """Send a start request that was or will be sent a second time."""
         self.loop.spawn(WORLD, self._start(number % len(self.scenario.starts), 0.0))
+
+    def retry(self, execution_id: str, key: str) -> None:
+        """Send a request to retry a failed execution."""
+        retried = self._retries.setdefault(key, Retried(execution_id, set()))
+        request = self._begin(lambda server: server.retry(execution_id, key), self._retry_random, retried.answers)
+        self.loop.spawn(WORLD, request)
 
     # ---- clients
 
@@ -171,26 +206,30 @@ class World:
 
     async def _start(self, number: int, at: float) -> None:
         await asyncio.sleep(at)
+        await self._begin(lambda server: server.begin(self._bundle, number), self._random, self._answers[number])
+
+    async def _begin(self, begin: Begin, random: Random, answers: set[str]) -> None:
+        """Send a request that begins an execution to any server, until one answers."""
         while True:
-            server = self._random.choice(self.servers)
-            started = self.loop.create_future()
-            self.loop.spawn(server.api, self._started(server, number, started))
+            server = random.choice(self.servers)
+            begun = self.loop.create_future()
+            self.loop.spawn(server.api, self._begun(begin, server, begun))
             try:
-                id = await asyncio.wait_for(started, _PATIENCE_SECONDS)
+                id = await asyncio.wait_for(begun, _PATIENCE_SECONDS)
             except TimeoutError:
                 continue
             if id:
-                self._answers[number].add(id)
+                answers.add(id)
                 return
 
-    async def _started(self, server: Host, number: int, started: asyncio.Future[str]) -> None:
+    async def _begun(self, begin: Begin, server: Host, begun: asyncio.Future[str]) -> None:
         try:
-            id = await server.begin(self._bundle, number)
+            id = await begin(server)
         except StoreError:
             await asyncio.sleep(1)
             id = ""
-        if not started.done():
-            started.set_result(id)
+        if not begun.done():
+            begun.set_result(id)
 
     # ---- the run
 
@@ -262,10 +301,7 @@ class World:
             await asyncio.sleep(_RESUME_SECONDS)
 
     def _is_over(self) -> bool:
-        if not all(self._answers.values()):
-            return False
-        stored = self.store
-        return not stored.has_unfinished()
+        return not self.awaited and not self.is_busy()
 
     def _history(self, lines: list[str]) -> History:
         rows = self.store.executions()
@@ -275,6 +311,7 @@ class World:
         left += [f"a request {one.action} to {one.execution_id} waits" for one in self.store.requests()]
         left += self._stuck
         left += [f"start {number} has no answer" for number, ids in self._answers.items() if not ids]
+        left += [f"{key} has no answer" for key, retried in self._retries.items() if not retried.answers]
         failures = [(name, error) for name, error in self.loop.failures if not isinstance(error, _EXPECTED)]
         states = {id: folded(self.store, id) for id in logs}
         return History(
@@ -284,6 +321,7 @@ class World:
             self._differences(logs),
             [id for id, state in states.items() if not self._is_like_its_snapshot(id, state)],
             self._answers,
+            list(self._retries.values()),
             self._results.blobs,
             left,
             failures,

@@ -305,3 +305,19 @@ def test_a_retry_whose_write_had_no_answer_is_no_second_retry() -> None:
     assert answers == [True]
     names = [recorded.event.name for recorded in store.events(id)]
     assert (names.count("execution.retried"), server.active) == (1, {})
+
+
+def test_retries_with_one_key_on_two_servers_are_one() -> None:
+    store = MemoryStore()
+    servers = [
+        Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+        for _ in range(2)
+    ]
+    failed = servers[0].start(Bundle.of(compile_texts([CLOSED])), {})
+    decided(servers[0])
+    answers: list[bool] = []
+    ids = [server.retry(server.prepare_retry(failed), start_key="key", done=answers.append) for server in servers]
+    for server in servers:
+        decided(server)
+    assert (answers, store.started("key")) == ([True, False], ids[0])
+    assert [row.execution_id for row in store.executions()] == [ids[0], failed]

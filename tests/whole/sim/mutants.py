@@ -27,9 +27,10 @@ ROUTING, LOOPS, FRAME = "noetlvm.machine.routing", "noetlvm.machine.loops", "noe
 INSTRUCTIONS, SERVER, DRIVER = "noetlvm.machine.instructions", "noetlvm.server.server", "noetlvm.service.driver"
 HUB, REMOTE, API = "noetlvm.service.hub", "noetlvm.service.remote_worker", "noetlvm.service.worker_api"
 MEMORY, PIPELINE, ACTIVE = "noetlvm.store.memory", "noetlvm.worker.pipeline_run", "noetlvm.server.active"
-RECOVERY, STATE = "noetlvm.server.recovery", "noetlvm.machine.state"
+RECOVERY, STATE, RETRY = "noetlvm.server.recovery", "noetlvm.machine.state", "noetlvm.machine.retry"
 REQUESTS, PLACEMENT = "test tests.noetlvm.server.test_requests", "test tests.noetlvm.service.test_placement"
 STORE = "test tests.noetlvm.store.test_store_contract"
+RETRIES = "test tests.noetlvm.engine.test_retry"
 VIRTUAL, CONTROL = "test tests.noetlvm.service.test_virtual_time", "test tests.noetlvm.machine.control"
 
 # fmt: off
@@ -99,6 +100,11 @@ MUTANTS = [
     Mutant("deferred_command_in_a_pool_of_nobody", ACTIVE, "and not worker and work.not_before <= now:", "and not worker:", f"{PLACEMENT} test_iterations_of_a_local_loop_that_wait_for_its_rate_run_though_its_worker_has_ended_the_others"),
     Mutant("rate_ignored", FOLD, "return starts[-1]", "return 0.0", "case loop-rate"),
     Mutant("snapshot_forgets_a_lease", STATE, "made = cls(_view(view, mappings), lease, opens)", "made = cls(_view(view, mappings), 1, opens)", "case lease-late-report"),
+    Mutant("handled_failure_is_retried", RETRY, "(failed and not data.get(\"handled\"))", "failed", f"{RETRIES} test_a_failure_that_an_arc_handled_is_not_retried"),
+    Mutant("retry_counts_the_failed_run", RETRY, "self._undone[count] += 1", "pass", f"{RETRIES} test_the_new_log_begins_with_the_old_one_and_names_it"),
+    Mutant("retry_of_a_retry_repeats_the_first", RETRY, "self._lost, self._undone = {}, [0, 0, 0]", "pass", f"{RETRIES} test_a_retry_that_fails_is_retried_again"),
+    Mutant("retry_without_the_log", SERVER, "active.snapshot_seq, active.shared, active.start_key = 0, log, start_key", "active.snapshot_seq, active.shared, active.start_key = 0, log[:0], start_key", f"{RETRIES} test_the_new_log_begins_with_the_old_one_and_names_it"),
+    Mutant("retry_without_its_key", SERVER, "active.snapshot_seq, active.shared, active.start_key = 0, log, start_key", "active.snapshot_seq, active.shared = 0, log", f"{REQUESTS} test_retries_with_one_key_on_two_servers_are_one"),
     Mutant("snapshot_forgets_ctx", STATE, "made.view = _view(data[\"view\"], mappings)\n        made.tokens", "made.tokens", "case fan-out-fan-in"),
 ]
 # fmt: on

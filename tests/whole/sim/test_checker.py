@@ -12,14 +12,15 @@ import pytest
 from noetlvm.data.event import Recorded
 from noetlvm.language.events import EventName
 from noetlvm.limits import EVENT_BYTES_MAX
-from noetlvm.sim.checker import INVARIANTS, check
-from noetlvm.sim.ports import SECRET
+from noetlvm.sim.checker import INVARIANTS, check, own_events
+from noetlvm.sim.ports import SECRET, CallRecord
 from noetlvm.sim.world import History, Scenario, simulate
 
 SEEDS = 40
 PLACES_MAX = 12
 """Of a damage in one context."""
-RUN, LOOP, NESTED, CHILD = "run", "iteration", "nested iteration", "child"
+RUN, LOOP, NESTED, CHILD, SHARED, RETRIED = "run", "iteration", "nested iteration", "child", "shared", "retried"
+"""Where an event is; the log of a retried execution begins with what it shares with the failed one."""
 Damage: TypeAlias = Callable[[Recorded], list[Recorded] | None]
 """Returns what stands in a log instead of an event; None: the event stays."""
 
@@ -66,6 +67,18 @@ def without_data(name: EventName, key: str) -> Damage:
             return None
         data = {other: value for other, value in event.data.items() if other != key}
         return [recorded._replace(event=event._replace(data=data))]
+
+    return damage
+
+
+def put_back(key: str | None, change: Callable[[Any], Any] = lambda value: value) -> Damage:
+    """Damage a field of a token that a retry puts back; without a field, drop the token."""
+
+    def damage(recorded: Recorded) -> list[Recorded] | None:
+        event = recorded.event
+        if event.run or event.data.get("token", 1) == 1 or event.data.get("final"):
+            return None
+        return [] if key is None else with_data("token.enqueued", key, change)(recorded)
 
     return damage
 
@@ -159,6 +172,20 @@ ROWS = [
     Row("children", with_data("child.finished", "key", other), (RUN, LOOP)),
     Row("children", with_data("child.finished", "outcome", lambda _o: {"status": "ok", "result": 7}), (RUN, LOOP)),
     Row("children", without_data("task.started", "child"), (RUN, LOOP)),
+    Row("order", dropped("execution.retried"), (RETRIED,)),
+    Row("order", doubled("execution.retried"), (RETRIED,)),
+    Row("content", with_data("execution.retried", "retried_from", other), (RETRIED,)),
+    Row("content", with_data("execution.retried", "execution", other), (RETRIED,)),
+    Row("token_once", with_data("execution.retried", "tokens", more), (RETRIED,)),
+    Row("finished", with_data("execution.retried", "undone", lambda undone: [0, *undone[1:-1], 9]), (RETRIED,)),
+    Row("arc_once", put_back(None), (RETRIED,)),
+    Row("arc_once", put_back("args", lambda _args: {"other": 1}), (RETRIED,)),
+    Row("arc_once", put_back("step", other), (RETRIED,)),
+    Row("arc_once", put_back("event", lambda event: event | {"seq": 1}), (RETRIED,)),
+    Row("retries", early("workflow.started"), (SHARED,), is_seen_everywhere=False),
+    Row("retries", dropped("playbook.processed"), (SHARED,)),
+    Row("attempts", dropped("task.started"), (RETRIED,)),
+    Row("run_once", doubled("step.done"), (SHARED, RETRIED)),
 ]  # fmt: skip
 
 
@@ -169,8 +196,12 @@ def histories() -> list[tuple[Scenario, History]]:
 
 
 def context_of(history: History, id: str, recorded: Recorded) -> str:
-    if history.logs[id].row.parent:
+    log = history.logs[id]
+    if log.row.parent:
         return CHILD
+    own = own_events(log)
+    if own != log.events:
+        return SHARED if recorded.seq < own[0].seq else RETRIED
     path = recorded.event.iteration
     return NESTED if "." in path else LOOP if path else RUN
 
@@ -241,11 +272,37 @@ DAMAGED_HISTORIES: list[tuple[str, Callable[[History], dict[str, Any]]]] = [
 """What else of a history breaks an invariant."""
 
 
+def _repeated_call(history: History) -> dict[str, Any]:
+    (id,) = history.retries[0].answers
+    task = next(one.event for one in history.logs[id].events if one.event.name == "task.started")
+    within = f"/{task.iteration}" if task.iteration else ""
+    return {"calls": [*history.calls, CallRecord(f"{id}/{task.run}{within}#{task.task}", task.attempt, 1_000)]}
+
+
+DAMAGED_RETRIES: list[tuple[str, Callable[[History], dict[str, Any]]]] = [
+    ("requests", lambda _history: {"retries": []}),
+    ("requests", lambda history: {"retries": history.retries * 2}),
+    ("requests", lambda history: {"retries": [one._replace(answers={"one", "two"}) for one in history.retries]}),
+    ("retries", lambda history: {"retries": [one._replace(execution="other") for one in history.retries]}),
+    ("effects", _repeated_call),
+]
+"""What breaks an invariant where an execution was retried; the last runs again what the failed one ran."""
+
+
+def broken_by(damage: Callable[[History], dict[str, Any]], *, fits: Callable[[History], object]) -> set[str]:
+    """Return the invariants that a damage breaks, in the first history that it fits."""
+    scenario, history = next(one for one in histories() if fits(one[1]))
+    return {violation.invariant for violation in check(scenario, history._replace(**damage(history)))}
+
+
 @pytest.mark.parametrize(("name", "damage"), DAMAGED_HISTORIES)
 def test_the_checker_sees_a_damaged_history(name: str, damage: Callable[[History], dict[str, Any]]) -> None:
-    scenario, history = next(one for one in histories() if any(log.row.parent for log in one[1].logs.values()))
-    changed = history._replace(**damage(history))
-    assert name in {violation.invariant for violation in check(scenario, changed)}
+    assert name in broken_by(damage, fits=lambda history: any(log.row.parent for log in history.logs.values()))
+
+
+@pytest.mark.parametrize(("name", "damage"), DAMAGED_RETRIES)
+def test_the_checker_sees_a_damaged_history_of_a_retry(name: str, damage: Callable[[History], dict[str, Any]]) -> None:
+    assert name in broken_by(damage, fits=lambda history: history.retries)
 
 
 def test_every_invariant_is_seen_to_be_broken() -> None:
