@@ -5,5 +5,5 @@ from typing import Annotated, TypeAlias
 from noetlvm.command_line.declared import Option
 
 ConfigOption: TypeAlias = Annotated[
-    str | None, Option(metavar="FILE", help="Configuration; else the nearest noetlc.toml or [tool.noetlc] is used.")
+    str | None, Option(metavar="FILE", help="Configuration file. [default: the nearest noetlc.toml or [tool.noetlc]]")
 ]

@@ -10,12 +10,12 @@ from noetlvm.command_line.declared import Argument, Option
 
 def asm(
     text: Annotated[str, Argument(metavar="TEXT", help="Assembly; `-` is standard input.")],
-    output: Annotated[str, Option("--output", "-o", metavar="FILE", help="Where to; `-` is standard output.")],
+    output: Annotated[str, Option("--output", "-o", metavar="FILE", help="File to write; `-` is standard output.")],
     unverified: Annotated[
-        bool, Option("--unverified", help="Write also what the verifier would refuse, for tests of it.")
+        bool, Option("--unverified", help="Do not verify the program (for tests of the verifier).")
     ] = False,
 ) -> int:
-    """Turn the assembly that `noetlc disasm` prints back into a bundle: the same bytes.
+    """Assemble the output of `noetlc disasm` into a bundle with the same bytes.
 
     \b
     Examples:

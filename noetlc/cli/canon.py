@@ -17,7 +17,7 @@ def canon(
     output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
     config: ConfigOption = None,
 ) -> int:
-    """Print the canonical form: labels, effective specs, no sugar, no workbook.
+    """Print the canonical form of a playbook: with labels and effective specs, without sugar and workbook.
 
     \b
     Examples:
@@ -25,7 +25,7 @@ def canon(
       noetlc canon etl.yaml -o canon.yaml   the same, into a file
       cat etl.yaml | noetlc canon -
 
-    Exit codes: 0 printed, 1 the playbook has errors (they are shown as lint shows them), 2 could not run.
+    Exit codes: 0 printed, 1 the playbook has errors, which are printed as by lint, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.files import write_file
     from noetlc.session import Session

@@ -22,21 +22,24 @@ class EmitKind(StrEnum):
 
 def compile(
     files: Annotated[
-        list[str], Argument(metavar="FILES", help="Playbooks: the main one, then those it runs. `-` is standard input.")
+        list[str], Argument(metavar="FILES", help="Playbooks: the main one, then its children. `-` is standard input.")
     ],
     output: Annotated[
-        str | None, Option("--output", "-o", metavar="FILE", help="Where to. [default: the first file's, as .nbc]")
+        str | None,
+        Option(
+            "--output", "-o", metavar="FILE", help="File to write. [default: the name of the first file, with .nbc]"
+        ),
     ] = None,
-    strip: Annotated[bool, Option("--strip", help="Leave out the debug map; the id stays the same.")] = False,
-    werror: Annotated[bool, Option("--werror", help="Stop at warnings too.")] = False,
-    emit: Annotated[EmitKind, Option(help="What to make.")] = EmitKind.NBC,
+    strip: Annotated[bool, Option("--strip", help="Leave out the debug map; the id does not change.")] = False,
+    werror: Annotated[bool, Option("--werror", help="Treat warnings as errors.")] = False,
+    emit: Annotated[EmitKind, Option(help="Form of the output.")] = EmitKind.NBC,
     config: ConfigOption = None,
-    quiet: Annotated[bool, Option("--quiet", "-q", help="Findings only.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print only findings.")] = False,
 ) -> int:
     """Check playbooks and compile them into one bundle.
 
-    Errors stop it. Severities and ignores count as in lint, but for errors that leave nothing to compile. Everything
-    but a bundle goes to standard output.
+    Errors stop the compiler. Configured severities and ignores apply as in lint, except for rules on which the
+    compiler depends. Output other than a bundle goes to standard output.
 
     \b
     Examples:

@@ -11,9 +11,9 @@ from noetlvm.command_line.process import SUCCESS
 def disasm(
     bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
     output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
-    no_source: Annotated[bool, Option("--no-source", help="Without source lines: code only.")] = False,
+    no_source: Annotated[bool, Option("--no-source", help="Print the code without source lines.")] = False,
 ) -> int:
-    """Print a bundle as readable assembly, with labels and source lines. `noetlc asm` turns it back.
+    """Print a bundle as assembly, with labels and source lines. `noetlc asm` assembles it again.
 
     \b
     Examples:
@@ -22,7 +22,7 @@ def disasm(
       diff <(noetlc disasm --no-source a.nbc) <(noetlc disasm --no-source b.nbc)
 
     \b
-    Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.
+    Exit codes: 0 printed, 2 the file cannot be read or is not a valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.assembly.disassembler import disassemble
     from noetlc.bundle.files import open_bundle

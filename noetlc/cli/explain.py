@@ -18,7 +18,7 @@ def explain(
     whole_pages: Annotated[bool, Option("--all", help="Print the pages of all rules.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Explain a rule: what it finds, why it matters, and what to write instead.
+    """Explain a rule: the reason, a wrong example and a corrected one.
 
     \b
     Examples:

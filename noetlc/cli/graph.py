@@ -13,7 +13,7 @@ def graph(
         list[str], Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input.")
     ],
     format: Annotated[
-        str, Option(metavar="text|json|dot|mermaid|pnml|svg|html|graphml|node-link", help="How to show the net.")
+        str, Option(metavar="text|json|dot|mermaid|pnml|svg|html|graphml|node-link", help="Format of the output.")
     ] = "text",
     output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
     fail_on: Annotated[
@@ -23,19 +23,18 @@ def graph(
     path: Annotated[
         tuple[str, str] | None, Option(metavar="A B", help="Print the shortest run from one step to another.")
     ] = None,
-    start: Annotated[str | None, Option("--from", metavar="STEP", help="A run from this step on.")] = None,
-    end: Annotated[str | None, Option("--to", metavar="STEP", help="A run to this step.")] = None,
+    start: Annotated[str | None, Option("--from", metavar="STEP", help="Print a run that starts at this step.")] = None,
+    end: Annotated[str | None, Option("--to", metavar="STEP", help="Print a run to this step.")] = None,
     diff: Annotated[bool, Option("--diff", help="Compare two files, OLD and NEW.")] = False,
-    unfold: Annotated[bool, Option("--unfold", help="Draw the pipelines inside the steps too.")] = False,
+    unfold: Annotated[bool, Option("--unfold", help="Also draw the pipelines inside the steps.")] = False,
     playbook: Annotated[
-        str | None, Option(metavar="PATH", help="Which playbook of a bundle; else the main one.")
+        str | None, Option(metavar="PATH", help="Playbook of the bundle. [default: the main one]")
     ] = None,
     config: ConfigOption = None,
 ) -> int:
-    """Show what a playbook can do: which steps are reached, whether it ends, where tokens pile up. And draw it.
+    """Analyse the net of a playbook: reachable steps, whether it can end, the number of tokens. Draw it.
 
-    Guards are data, so any guard may hold or not, unless it is decided before the run. Every finding comes with a
-    run that shows it.
+    A guard may be true or false unless its value is known before the run. Every finding comes with an example run.
 
     \b
     Examples:
@@ -47,7 +46,8 @@ def graph(
 
     Findings: unreachable, dead-arc, trap, unbounded, race, critical.
 
-    Exit codes: 0 no finding of --fail-on, 1 such findings, errors in the playbook or no such run, 2 could not run.
+    Exit codes: 0 no finding that --fail-on selects, 1 such a finding, an error in the playbook or no such run, 2 could
+    not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.graph.run import GraphFormat, Order
     from noetlc.graph.run import graph as run_graph

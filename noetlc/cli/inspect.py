@@ -12,7 +12,7 @@ def inspect(
     bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Sum up a bundle: steps, tasks, tools, the secrets it needs, sizes.
+    """Summarise a bundle: steps, tasks, tools, required secrets, sizes.
 
     \b
     Examples:
@@ -20,7 +20,7 @@ def inspect(
       noetlc inspect etl.nbc --json | jq '.playbooks[].secrets'
 
     \b
-    Exit codes: 0 printed, 2 could not run: no file, or no valid bundle.
+    Exit codes: 0 printed, 2 the file cannot be read or is not a valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
 

@@ -18,7 +18,7 @@ def lint(
         list[str] | None,
         Argument(metavar="PATHS", help="Files, folders or globs; `-` is standard input. Default: this folder."),
     ] = None,
-    format: Annotated[OutputFormat, Option(help="How to print the findings.")] = OutputFormat.TEXT,
+    format: Annotated[OutputFormat, Option(help="Format of the report.")] = OutputFormat.TEXT,
     output: Annotated[str | None, Option(metavar="FILE", help="Write the report to a file.")] = None,
     select: Annotated[
         list[str] | None,
@@ -31,28 +31,28 @@ def lint(
     min_severity: Annotated[Severity | None, Option(help="Lowest severity to report. [default: note]")] = None,
     fix: Annotated[bool, Option("--fix", help="Apply safe fixes to the files.")] = False,
     unsafe_fixes: Annotated[
-        bool, Option("--unsafe-fixes", help="With --fix or --diff: also fixes that may change meaning.")
+        bool, Option("--unsafe-fixes", help="With --fix or --diff: include fixes that may change the meaning.")
     ] = False,
-    diff: Annotated[bool, Option("--diff", help="Show what --fix would change; change nothing.")] = False,
+    diff: Annotated[bool, Option("--diff", help="Show the changes of --fix without writing them.")] = False,
     baseline: Annotated[
         str | None, Option(metavar="FILE", help="Report only findings that are not in this file.")
     ] = None,
     write_baseline: Annotated[
-        bool, Option("--write-baseline", help="Record today's findings in the baseline.")
+        bool, Option("--write-baseline", help="Write the present findings to the baseline.")
     ] = False,
     config: ConfigOption = None,
     no_cache: Annotated[bool, Option("--no-cache", help="Ignore the cache and check every file.")] = False,
-    jobs: Annotated[int | None, Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
+    jobs: Annotated[int | None, Option(min=1, metavar="N", help="Number of processes. [default: one per core]")] = None,
     statistics: Annotated[bool, Option("--statistics", help="Also count the findings of each rule.")] = False,
-    quiet: Annotated[bool, Option("--quiet", "-q", help="Findings only: no summary, remarks or progress.")] = False,
+    quiet: Annotated[
+        bool, Option("--quiet", "-q", help="Print only findings, without summary, remarks and progress.")
+    ] = False,
     color: Annotated[Color, Option(help="When to use colours.")] = Color.AUTO,
     dialect: Annotated[DialectChoice | None, Option(help="Check the files in this dialect. [default: auto]")] = None,
     max_document_bytes: Annotated[
         int | None, Option(min=1, metavar="N", help="Refuse larger files. [default: 8388608]")
     ] = None,
-    stdin_filename: Annotated[
-        str | None, Option(metavar="NAME", help="What to call standard input in the report.")
-    ] = None,
+    stdin_filename: Annotated[str | None, Option(metavar="NAME", help="Name of standard input in the report.")] = None,
 ) -> int:
     """Find the mistakes in playbooks before they run.
 

@@ -38,19 +38,19 @@ def migrate(
         list[str] | None,
         Argument(metavar="PATHS", help="Files, folders or globs; `-` is standard input. Default: this folder."),
     ] = None,
-    check: Annotated[bool, Option("--check", help="Rewrite nothing; exit code 1 if a file is not canonical.")] = False,
-    diff: Annotated[bool, Option("--diff", help="Show the changes; change nothing.")] = False,
+    check: Annotated[bool, Option("--check", help="Write nothing; exit with 1 if a file is not canonical.")] = False,
+    diff: Annotated[bool, Option("--diff", help="Show the changes without writing them.")] = False,
     write: Annotated[bool, Option("--write", help="Write the migrated files.")] = False,
     report: Annotated[ReportFormat | None, Option(help="Print a report on every file and construct.")] = None,
     explain: Annotated[
-        int | None, Option(min=1, metavar="LINE", help="Explain what becomes of this line of a file, and why.")
+        int | None, Option(min=1, metavar="LINE", help="Explain how this line of a file changes, and why.")
     ] = None,
-    jobs: Annotated[int | None, Option(min=1, metavar="N", help="Processes. [default: one a core]")] = None,
+    jobs: Annotated[int | None, Option(min=1, metavar="N", help="Number of processes. [default: one per core]")] = None,
     config: ConfigOption = None,
 ) -> int:
-    """Rewrite playbooks of other dialects as canonical v10, with their meaning.
+    """Rewrite playbooks of other dialects as canonical v10 without changing their meaning.
 
-    One file without options is printed as migrated text. Lines that need no change stay as they are.
+    Without options, the migrated text of one file is printed. Only the lines that must change are changed.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def migrate(
       noetlc migrate flows --report markdown > migration.md
       noetlc migrate old.yaml --explain 42     why line 42 changes
 
-    Exit codes: 0 done, 1 a file needs a hand (with --check: or would change), 2 could not run.
+    Exit codes: 0 done, 1 a file needs changes by hand (with --check: or is not canonical), 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.migrate import report as reports
     from noetlc.migrate.lines import unified_diff

@@ -12,7 +12,7 @@ def parse(
     path: Annotated[str, Argument(metavar="PATH", help="A playbook; `-` is standard input.")],
     format: Annotated[str, Option(help="json: the tree and the problems; yaml: the playbook, formatted.")] = ("json"),
 ) -> int:
-    """Read a playbook and print what the parser made of it, without checking anything else.
+    """Parse a playbook and print its syntax tree and problems, without other checks.
 
     \b
     Examples:

@@ -9,9 +9,9 @@ from noetlvm.command_line.process import SUCCESS
 
 
 def schema(
-    output: Annotated[str | None, Option(metavar="FILE", help="Write to a file instead of the screen.")] = None,
+    output: Annotated[str | None, Option(metavar="FILE", help="Write to a file.")] = None,
 ) -> int:
-    """Print the JSON Schema of playbooks, so that editors complete and check them.
+    """Print the JSON Schema of playbooks, for completion and checks in editors.
 
     \b
     Examples:

@@ -11,10 +11,10 @@ from noetlvm.command_line.process import SUCCESS
 def strip(
     bundle: Annotated[str, Argument(metavar="BUNDLE", help="A bundle; `-` is standard input.")],
     output: Annotated[
-        str | None, Option("--output", "-o", metavar="FILE", help="Where to. [default: the bundle itself]")
+        str | None, Option("--output", "-o", metavar="FILE", help="File to write. [default: the bundle itself]")
     ] = None,
 ) -> int:
-    """Remove the debug map from a bundle. Its id stays the same; errors then name no source lines.
+    """Remove the debug map from a bundle. The id does not change; errors no longer name source lines.
 
     \b
     Examples:
@@ -22,7 +22,7 @@ def strip(
       noetlc strip etl.nbc -o small.nbc
 
     \b
-    Exit codes: 0 written, 2 could not run: no file, or no valid bundle.
+    Exit codes: 0 written, 2 the file cannot be read or is not a valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlc.bundle.files import open_bundle
     from noetlc.files import write_file

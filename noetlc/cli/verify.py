@@ -11,9 +11,9 @@ from noetlvm.command_line.process import FAILURE, SUCCESS
 
 def verify(
     bundles: Annotated[list[str], Argument(metavar="BUNDLES", help="Bundles; `-` is standard input.")],
-    json: Annotated[bool, Option("--json", help="Print JSON: a list, one entry a bundle.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON: a list with one entry per bundle.")] = False,
 ) -> int:
-    """Decode bundles and prove that they are safe to run, as every machine does before it runs one.
+    """Decode and verify bundles, as the virtual machine does before it runs one.
 
     \b
     Examples:

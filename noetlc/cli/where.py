@@ -14,11 +14,11 @@ def where(
     label: Annotated[
         str, Argument(metavar="LABEL", help="A step, a label, an address, or a line of the source (`etl.yaml:12`).")
     ],
-    json: Annotated[bool, Option("--json", help="Print JSON: a list of places.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON: a list of positions.")] = False,
 ) -> int:
-    """Show where code was written: file, line, column, and what the author wrote there.
+    """Show the source of code: file, line, column and construct.
 
-    Generated labels lead to the `choose`, `while`, `until` or workbook call that they were made for.
+    A generated label leads to its `choose`, `while`, `until` or workbook call.
 
     \b
     Examples:
@@ -28,7 +28,7 @@ def where(
       noetlc where etl.nbc etl.yaml:12              the code of a line
 
     \b
-    Exit codes: 0 found, 1 nothing goes by that name, 2 could not run.
+    Exit codes: 0 found, 1 not found, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     import json as json_module
 

@@ -31,16 +31,16 @@ def clean(
     db: Database = None,
     store_name: Annotated[
         str | None,
-        Option("--store", metavar="STORE", help="PostgreSQL store of a service, as `noetlvm server` names it."),
+        Option("--store", metavar="STORE", help="PostgreSQL store of a service, as for `noetlvm server`."),
     ] = None,
     as_json_object: Json = False,
 ) -> int:
     """Remove stored results that no event refers to, and on request, executions that ended long ago.
 
-    An execution that has not ended stays, and so does one whose parent or child stays.
+    Executions that have not ended are not removed, nor their parents and children.
 
-    In a PostgreSQL store, servers continue. Executions are removed by the month in which they started, once all of
-    that month have ended and it is older; of the results, only those that were stored more than an hour ago.
+    In a PostgreSQL store, servers continue. Executions are removed by the month in which they started, when the month
+    is older and all its executions have ended. Results are removed if they were stored more than an hour ago.
 
     Examples: noetlvm clean, noetlvm clean --older-than 30d --db executions.db
     """

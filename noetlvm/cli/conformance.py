@@ -44,20 +44,21 @@ def conformance(
         list[str] | None, Option("--case", metavar="ID", help="Case to run; repeatable. [default: all]")
     ] = None,
     command: Annotated[
-        str | None, Option(metavar="COMMAND", help="Program that answers instead of this one, by the suite's protocol.")
+        str | None,
+        Option(metavar="COMMAND", help="Other implementation to test; it must follow the protocol of the suite."),
     ] = None,
     suite: Annotated[str | None, Option(metavar="DIR", help="Folder of the suite. [default: the shipped one]")] = None,
     store: Annotated[
         str | None, Option(metavar="STORE", help="Empty database for the service. [default: one for this run]")
     ] = None,
     wake: Annotated[str | None, Option(metavar="nats://…", help="NATS to use. [default: one for this run]")] = None,
-    junit: Annotated[str | None, Option(metavar="FILE", help="Also write a report in the format of JUnit.")] = None,
+    junit: Annotated[str | None, Option(metavar="FILE", help="Also write a JUnit report.")] = None,
     as_json: Json = False,
 ) -> int:
     """Run the conformance suite, and list which cases fail and which requirements no case checks.
 
-    With a service, every case must also give the log that the embedded engine writes, up to identifiers, times, and the
-    order that the definition leaves open.
+    With a service, the log of every case must also equal that of the embedded engine, except for identifiers, times and
+    the order that the definition leaves open.
 
     \b
     Examples:
@@ -65,7 +66,7 @@ def conformance(
       noetlvm conformance --mode postgres --junit report.xml
       noetlvm conformance --command ./mylinter   another implementation
 
-    Exit codes: 0 all cases pass and every requirement has one, 1 not so, 2 could not run.
+    Exit codes: 0 all cases pass and every requirement has a case, 1 otherwise, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
     from noetlvm.conformance.report import SuiteReport
 

@@ -13,7 +13,9 @@ from noetlvm.data.references import as_json
 
 def ctx(
     execution: LatestExecution = None,
-    at: Annotated[int | None, Option(min=0, metavar="SEQ", help="After the event of this number.")] = None,
+    at: Annotated[
+        int | None, Option(min=0, metavar="SEQ", help="Print ctx as it was after the event of this number.")
+    ] = None,
     db: Database = None,
     server: ServerUrl = None,
 ) -> int:

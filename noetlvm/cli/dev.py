@@ -34,14 +34,14 @@ STATE = ".noetlvm"
 
 def dev(
     folder: Annotated[str, Argument(metavar="[FOLDER]", help="Folder with playbooks.")] = ".",
-    listen: Annotated[str, Option(metavar="HOST:PORT", help="Address; port 0 takes a free one.")] = "127.0.0.1:0",
-    slots: Annotated[int, Option(min=1, metavar="N", help="Pipelines that each worker runs at once.")] = 4,
+    listen: Annotated[str, Option(metavar="HOST:PORT", help="Address; port 0 selects a free port.")] = "127.0.0.1:0",
+    slots: Annotated[int, Option(min=1, metavar="N", help="Number of pipelines that each worker runs at once.")] = 4,
     keychain: Keychain = None,
 ) -> int:
-    """Run a server and two workers on this machine; register the playbooks of a folder, and again when they change.
+    """Run a server and two workers on this machine; register the playbooks of a folder when they are new or changed.
 
-    It prints the URL and a token as shell commands, for other terminals, and the address of a page that shows
-    executions live. Ctrl-C ends it; executions continue next time.
+    It prints the URL and a token as shell commands for other terminals, and the address of a web page that shows
+    executions live. Ctrl-C ends it; executions continue at the next start.
 
     Example: noetlvm dev playbooks
     """

@@ -27,7 +27,8 @@ def events(
     execution: LatestExecution = None,
     step: Annotated[str | None, Option(metavar="STEP", help="Only events of runs of this step.")] = None,
     name: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Only events of this name, or `task.` for all that begin so.")
+        list[str] | None,
+        Option(metavar="NAME", help="Only events of this name; `task.` selects all names that begin with it."),
     ] = None,
     follow: Annotated[bool, Option("--follow", "-f", help="Follow until the execution ends.")] = False,
     db: Database = None,

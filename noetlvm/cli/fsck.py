@@ -26,23 +26,23 @@ class _Checked(NamedTuple):
 
 
 def fsck(
-    repair: Annotated[bool, Option("--repair", help="Repair what follows from the rest.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Repair damage that can be derived from other data.")] = False,
     db: Database = None,
     store_name: Annotated[
         str | None,
-        Option("--store", metavar="STORE", help="PostgreSQL store of a service, as `noetlvm server` names it."),
+        Option("--store", metavar="STORE", help="PostgreSQL store of a service, as for `noetlvm server`."),
     ] = None,
     results: Annotated[
         list[str] | None,
-        Option("--results", metavar="STORE", help="Further store of results that the servers have; repeatable."),
+        Option("--results", metavar="STORE", help="Another result store of the servers; repeatable."),
     ] = None,
     as_json_object: Json = False,
 ) -> int:
     """Check the events, rows, bundles and results of a database: sequence, checksums, references.
 
-    Exits with 1 if anything is damaged that was not repaired. With --repair it rebuilds indexes, the list of
-    references and what rows repeat of their logs, empties damaged counters, and removes damaged snapshots and what
-    belongs to no execution. Missing or damaged events, bundles and results are only reported.
+    Exits with 1 if damage remains. --repair rebuilds indexes, the list of references and the rows of executions,
+    empties damaged counters, and removes damaged snapshots and rows without an execution. Missing or damaged events,
+    bundles and results are only reported.
 
     In a PostgreSQL store, servers continue during a check, and wait during a repair.
 

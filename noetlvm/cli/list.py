@@ -28,12 +28,12 @@ _NAME_CHARS, _STEPS_CHARS = 18, 13
 def list(
     db: Database = None,
     server: ServerUrl = None,
-    limit: Annotated[int, Option(min=1, metavar="N", help="How many.")] = 20,
+    limit: Annotated[int, Option(min=1, metavar="N", help="Number of executions.")] = 20,
     as_json_lines: Json = False,
 ) -> int:
-    """List executions, the latest first. An arrow marks the child of another.
+    """List executions, the latest first. An arrow marks a child execution.
 
-    An identifier is cut to what is unique here; every command accepts it so. `stopped`: no process runs it any more.
+    Identifiers are shortened to a unique part, which every command accepts. `stopped`: no process runs the execution.
 
     Example: noetlvm list --limit 5
     """

@@ -6,7 +6,7 @@ from noetlvm.cli.request import Database, OneExecution, ServerUrl
 
 
 def pause(execution: OneExecution, db: Database = None, server: ServerUrl = None) -> int:
-    """Pause an execution: nothing new is begun until `noetlvm resume`.
+    """Pause an execution: no new work starts until `noetlvm resume`.
 
     Example: noetlvm pause 0190f3c2
     """

@@ -35,16 +35,16 @@ class Disagreement(NamedTuple):
 def replay(
     execution: LatestExecution = None,
     bundle: Annotated[
-        str | None, Option(metavar="FILE", help="A .nbc or a playbook, instead of the database's own copy.")
+        str | None, Option(metavar="FILE", help="Bundle (.nbc) or playbook to use instead of the recorded one.")
     ] = None,
     db: Database = None,
     server: ServerUrl = None,
     as_json_object: Json = False,
 ) -> int:
-    """Fold the log of an execution, decide it again, and report the first place where the outcome differs.
+    """Repeat the decisions of an execution from its log, and report the first difference.
 
-    With another bundle it shows where an edit would have changed what happened, and how the execution would have
-    continued: every decision is made again on the recorded outcomes, up to the first call that the log has none of.
+    With an edited playbook it shows the first decision that differs, and how the execution would have continued: every
+    decision is repeated with the recorded outcomes, up to the first call whose outcome is not in the log.
     Exit codes: 0 the same, 1 it differs, 2 refused.
 
     Examples: noetlvm replay 0190f3c2, noetlvm replay --bundle edited.yaml --json

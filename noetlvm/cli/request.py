@@ -25,31 +25,31 @@ Database = Annotated[
 ]
 LatestExecution = Annotated[
     str | None,
-    Argument(metavar="[EXECUTION]", help="Identifier, or enough of its beginning or end. [default: the latest]"),
+    Argument(metavar="[EXECUTION]", help="Identifier, or a unique beginning or end. [default: the latest]"),
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 SetValues = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a value of the workload; repeatable.")
 ]
-PayloadFile = Annotated[str | None, Option(metavar="FILE", help="JSON or YAML that is merged over the workload.")]
-CtxFile = Annotated[str | None, Option(metavar="FILE", help="JSON or YAML that ctx begins with, instead of empty.")]
+PayloadFile = Annotated[str | None, Option(metavar="FILE", help="JSON or YAML file that is merged over the workload.")]
+CtxFile = Annotated[str | None, Option(metavar="FILE", help="JSON or YAML file with the initial ctx.")]
 Keychain = Annotated[
     list[str] | None,
     Option(
         metavar="SOURCE", help="Where secrets come from: env, file:PATH, cmd:COMMAND, or NAME=SOURCE for one entry."
     ),
 ]
-MaxParallel = Annotated[int | None, Option(min=1, metavar="N", help="Tools that run at once. [default: 32]")]
+MaxParallel = Annotated[int | None, Option(min=1, metavar="N", help="Number of tools that run at once. [default: 32]")]
 Durability = Annotated[
     DurabilityLevel,
     Option(
-        help="full: every decision is recorded before the next, and survives a power cut. relaxed: faster; a power cut "
-        "may lose the latest moments, a crash only decisions of the last milliseconds, which are made again."
+        help="full: every decision is on disk before the next. relaxed: faster; a power cut may lose the latest "
+        "events, and a crash the decisions of the last milliseconds, which are repeated."
     ),
 ]
-EndingJson = Annotated[bool, Option("--json", help="Print nothing but one JSON object at the end.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing unless something fails.")]
-OneExecution = Annotated[str, Argument(metavar="EXECUTION", help="Identifier, or enough of it.")]
+EndingJson = Annotated[bool, Option("--json", help="Print only one JSON object, at the end.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only failures.")]
+OneExecution = Annotated[str, Argument(metavar="EXECUTION", help="Identifier, or a unique part of it.")]
 ServerUrl = Annotated[str | None, Option("--server", metavar="URL", help="Server to use. [default: $NOETLVM_SERVER]")]
 TokenFile = Annotated[
     str | None, Option("--token-file", metavar="FILE", help="File with the token. [default: $NOETLVM_TOKEN]")

@@ -30,7 +30,9 @@ _AT_ONCE = 1_000
 def resume(
     execution: Annotated[
         str | None,
-        Argument(metavar="[EXECUTION]", help="Identifier, or enough of it. [default: all that are unfinished]"),
+        Argument(
+            metavar="[EXECUTION]", help="Identifier, or a unique part of it. [default: all unfinished executions]"
+        ),
     ] = None,
     keychain: Keychain = None,
     db: Database = None,
@@ -41,10 +43,10 @@ def resume(
     as_json: EndingJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Continue an execution after a crash, Ctrl-C or a pause; without an identifier, all that are unfinished.
+    """Continue an execution after a crash, Ctrl-C or a pause; without an identifier, all unfinished executions.
 
-    On a server it resumes an execution that was paused, or all of them, and waits for their end; what a crash left
-    continues there without a request.
+    On a server it resumes one or all paused executions and waits for their end. After a crash, a server continues
+    executions by itself.
 
     Examples: noetlvm resume, noetlvm resume 0190f3c2 --json
     """

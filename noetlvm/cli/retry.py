@@ -31,13 +31,17 @@ if TYPE_CHECKING:
 def retry(
     execution: OneExecution,
     bundle: Annotated[
-        str | None, Option(metavar="FILE", help="A .nbc or a playbook to continue with, if it decides the same so far.")
+        str | None,
+        Option(
+            metavar="FILE",
+            help="Bundle (.nbc) or edited playbook to continue with; it must make the same decisions so far.",
+        ),
     ] = None,
     keychain: Keychain = None,
     db: Database = None,
     server: ServerUrl = None,
     token_file: TokenFile = None,
-    detach: Annotated[bool, Option("--detach", help="On a server: do not wait for its end.")] = False,
+    detach: Annotated[bool, Option("--detach", help="On a server: do not wait for the end.")] = False,
     max_parallel: MaxParallel = None,
     durability: Durability = DurabilityLevel.FULL,
     as_json: EndingJson = False,
@@ -45,9 +49,9 @@ def retry(
 ) -> int:
     """Run the failed steps of a failed execution again, as a new execution.
 
-    Its log begins with the whole log of the failed one: what succeeded is not run again, and `ctx` and results stay.
-    With an edited playbook the failed steps run its tasks, provided that everything else is decided as it was.
-    Exit codes as of `noetlvm run`.
+    The new log begins with the whole log of the failed execution: steps that succeeded do not run again, and `ctx` and
+    results are unchanged. With an edited playbook the failed steps run its tasks; its other decisions must be the same.
+    The exit codes are those of `noetlvm run`.
 
     Examples: noetlvm retry 0190f3c2, noetlvm retry 0190f3c2 --bundle corrected.yaml --json
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def rm(
-    executions: Annotated[list[str], Argument(metavar="EXECUTION...", help="Identifiers, or enough of each.")],
+    executions: Annotated[list[str], Argument(metavar="EXECUTION...", help="Identifiers, or a unique part of each.")],
     db: Database = None,
 ) -> int:
     """Remove executions that have ended, with their child executions, events and results.

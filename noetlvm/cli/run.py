@@ -36,7 +36,7 @@ SUFFIX = ".nbc"
 
 def run(
     files: Annotated[
-        list[str], Argument(metavar="FILE...", help="A .nbc; or a playbook, and then those that it runs.")
+        list[str], Argument(metavar="FILE...", help="A bundle (.nbc); or a playbook, followed by its children.")
     ],
     set: SetValues = None,
     payload: PayloadFile = None,
@@ -48,9 +48,9 @@ def run(
     as_json: EndingJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run a bundle, or a playbook straight from YAML, to its end.
+    """Run a bundle or a playbook to its end.
 
-    Ctrl-C once stops it gracefully; `noetlvm resume` continues it. Exit codes: 0 success, 1 failed, 2 refused.
+    Ctrl-C stops it gracefully; `noetlvm resume` continues it. Exit codes: 0 success, 1 failed, 2 refused.
 
     Examples: noetlvm run etl.nbc, noetlvm run etl.yaml --set day=2024-05-01, noetlvm run main.yaml child.yaml
     --json

@@ -12,23 +12,21 @@ from noetlvm.command_line.declared import Option
 def server(
     store: Annotated[str, Option(metavar="STORE", help="sqlite:FILE or postgresql://USER@HOST/DATABASE.")],
     listen: Annotated[
-        str, Option(metavar="HOST:PORT", help="Address; port 0 takes a free one. Others reach it only if you name one.")
+        str, Option(metavar="HOST:PORT", help="Address to listen on; port 0 selects a free port.")
     ] = "127.0.0.1:8080",
     wake: Annotated[
-        str | None, Option(metavar="nats://…", help="NATS that carries wake-ups. [default: PostgreSQL's, or none]")
+        str | None, Option(metavar="nats://…", help="NATS server for wake-ups. [default: PostgreSQL NOTIFY, or none]")
     ] = None,
     lease: Annotated[
         int,
-        Option(
-            min=1, metavar="SECONDS", help="Seconds after which the command of a silent worker is given to another."
-        ),
+        Option(min=1, metavar="SECONDS", help="Seconds after which another worker takes over from a silent one."),
     ] = 15,
     results: Annotated[
         list[str] | None,
         Option(
             "--results",
             metavar="STORE",
-            help="Further store of large results that playbooks may choose: files:FOLDER or nats://HOST:PORT/BUCKET; "
+            help="Another store of large results that playbooks may choose: files:FOLDER or nats://HOST:PORT/BUCKET; "
             "repeatable.",
         ),
     ] = None,
@@ -38,7 +36,7 @@ def server(
 ) -> int:
     """Serve the HTTP API and decide for executions; workers run their tasks.
 
-    With --json the first line, once it is ready, is an object with the URL. Create a token first:
+    With --json it prints an object with the URL as soon as it is ready. Create a token first:
     `noetlvm token create --store STORE --scope admin`.
 
     Examples: noetlvm server --store sqlite:noetl.db, noetlvm server --store postgresql://noetl@db/noetl --listen

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 def show(
     execution: LatestExecution = None,
     step: Annotated[
-        str | None, Option(metavar="STEP", help="What the tasks of this step were given, returned and printed.")
+        str | None, Option(metavar="STEP", help="Show inputs, results and printed output of this step's tasks.")
     ] = None,
     iteration: Annotated[
-        str | None, Option(metavar="INDEX", help="With --step: of this iteration of its loop, as 3 or 3.1.")
+        str | None, Option(metavar="INDEX", help="With --step: only this iteration, such as 3 or 3.1.")
     ] = None,
     db: Database = None,
     server: ServerUrl = None,
     as_json_text: Json = False,
 ) -> int:
-    """Show one execution: its steps, its result, its failures; or what the tasks of one step did.
+    """Show one execution: steps, result and failures; or the tasks of one step.
 
     Examples: noetlvm show 0190f3c2, noetlvm show --step fetch --iteration 3
     """

@@ -23,25 +23,26 @@ _SEEDS_SAVED = 1_000
 
 def sim(
     seeds: Annotated[str, Option("--seeds", metavar="A..B", help="Seeds, both ends included.")] = "0..99",
-    jobs: Annotated[int, Option(min=1, metavar="N", help="Processes.")] = 1,
+    jobs: Annotated[int, Option(min=1, metavar="N", help="Number of processes.")] = 1,
     duration: Annotated[
-        str | None, Option("--for", metavar="TIME", help="Run seeds from A on for this time, such as 30m or 8h.")
+        str | None,
+        Option("--for", metavar="TIME", help="Run seeds, starting with A, for this time, such as 30m or 8h."),
     ] = None,
     embedded: Annotated[
-        bool, Option("--embedded", help="Simulate one process that is server and worker, and is resumed.")
+        bool, Option("--embedded", help="Simulate the embedded engine: one process that crashes and is resumed.")
     ] = False,
     report: Annotated[
         str | None,
-        Option("--report", metavar="FILE", help="Add the seeds to those of a report, which they must follow."),
+        Option("--report", metavar="FILE", help="Create a report, or append the next seeds to it."),
     ] = None,
     as_json_object: Json = False,
 ) -> int:
     """Simulate servers, workers and clients under faults, one random playbook and schedule for each seed.
 
-    The production code runs on a virtual clock, network and store; a checker of its own reads the logs. The same seed
-    gives the same bytes. Exits with 1 at the first seed that breaks an invariant: it prints the command that repeats
-    it, and a small playbook and schedule that break the same invariant. A long campaign may run in parts: `--report`
-    makes the file or continues it.
+    The production code runs with a simulated clock, network and store; a separate checker reads the logs. The same seed
+    gives the same bytes. It exits with 1 at the first seed that breaks an invariant, and prints the command that
+    reproduces it and a small playbook and schedule that break the same invariant. A long campaign can run in parts with
+    `--report`.
 
     Example: noetlvm sim --seeds 100..199 --jobs 2
     """

@@ -34,7 +34,8 @@ def submit(
     playbooks: Annotated[
         list[str],
         Argument(
-            metavar="FILE...|PATH", help="A .nbc; or a playbook, and then those that it runs; or a registered playbook."
+            metavar="FILE...|PATH",
+            help="A bundle (.nbc); a playbook, followed by its children; or the path of a registered playbook.",
         ),
     ],
     set: SetValues = None,
@@ -47,11 +48,11 @@ def submit(
     ] = None,
     server: ServerUrl = None,
     token_file: TokenFile = None,
-    detach: Annotated[bool, Option("--detach", help="Do not wait for its end.")] = False,
+    detach: Annotated[bool, Option("--detach", help="Do not wait for the end.")] = False,
     as_json: EndingJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run a playbook on a server, and wait for its end. Exit codes as of `noetlvm run`.
+    """Run a playbook on a server and wait for its end. The exit codes are those of `noetlvm run`.
 
     Examples: noetlvm submit etl.yaml --set day=2024-05-01, noetlvm submit main.yaml child.yaml, noetlvm submit
     etl/daily --detach --json

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def token(
-    action: Annotated[str, Argument(metavar="create|list|revoke", help="What to do.")],
+    action: Annotated[str, Argument(metavar="create|list|revoke", help="Operation.")],
     id: Annotated[str | None, Argument(metavar="[ID]", help="Token to revoke.")] = None,
     store: Annotated[str, Option(metavar="STORE", help="sqlite:FILE or postgresql://….")] = "",
     scope: Annotated[
         list[str] | None,
-        Option("--scope", metavar="SCOPE", help="admin, run, read or worker; repeatable, or with commas between."),
+        Option("--scope", metavar="SCOPE", help="admin, run, read or worker; repeatable, or separated by commas."),
     ] = None,
     as_json: Json = False,
 ) -> int:

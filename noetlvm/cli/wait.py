@@ -12,7 +12,7 @@ def wait(
     as_json: EndingJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Wait for the end of an execution on a server. Exit codes as of `noetlvm run`.
+    """Wait for the end of an execution on a server. The exit codes are those of `noetlvm run`.
 
     Example: noetlvm wait 0190f3c2 --json
     """

@@ -22,19 +22,19 @@ def worker(
     server: ServerUrl = None,
     token_file: TokenFile = None,
     pool: Annotated[
-        list[str] | None, Option("--pool", metavar="NAME", help="Pool to work for; repeatable. [default: default]")
+        list[str] | None, Option("--pool", metavar="NAME", help="Pool to serve; repeatable. [default: default]")
     ] = None,
-    slots: Annotated[int, Option(min=1, metavar="N", help="Pipelines that run at once.")] = 4,
+    slots: Annotated[int, Option(min=1, metavar="N", help="Number of pipelines that run at once.")] = 4,
     transport: Annotated[
-        Transport, Option(help="auto: a WebSocket, or plain requests where a proxy refuses that.")
+        Transport, Option(help="auto: a WebSocket, or HTTP requests if a proxy refuses it.")
     ] = Transport.AUTO,
     keychain: Keychain = None,
     log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
 ) -> int:
     """Run the tasks of a server's executions.
 
-    It needs no port and no database. On SIGTERM it takes no more work and leaves when the running tasks have ended. The
-    token, with the scope `worker`, is in NOETLVM_TOKEN or a file, never on the command line.
+    It needs no port and no database. On SIGTERM it takes no new work and exits when the running tasks have ended. Give
+    the token, with the scope `worker`, in NOETLVM_TOKEN or in a file.
 
     Example: NOETLVM_TOKEN=… noetlvm worker --server http://127.0.0.1:8080 --slots 8
     """
