@@ -627,8 +627,8 @@ executions) and expects the checker to reject each.
 
 
 SIMULATION_RUN = """The table shows the last recorded campaign. It ran in parts of at most eight minutes (`--report`)
-beside other work: the seeds to 7167 at the commit 8ebc097, those to 26879 at b1c7855, the others at a614786. All three commits
-give the same bytes for the seeds 0 to 399. The embedded seeds ran after these commits.
+beside other work: the seeds to 7167 at the commit 8ebc097, those to 26879 at b1c7855, the others at a614786. All three
+commits give the same bytes for the seeds 0 to 399. The embedded seeds ran after these commits.
 
 The faults `read_fails` and `slow_read` were added after this campaign, so they have no share in the table. They use a
 separate random source, so all other faults of a seed are unchanged.
