@@ -50,9 +50,10 @@ def service_app(driver: Driver) -> FastAPI:
         task = asyncio.create_task(driver.run())
         task.add_done_callback(_end_with)
         yield
-        driver.stop()
-        for session in list(_app.state.running):
+        for session in _app.state.running:
             session.cancel()
+        await asyncio.gather(*_app.state.running, return_exceptions=True)  # their workers have left
+        driver.stop()
         await task
 
     app = FastAPI(

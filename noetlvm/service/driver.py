@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from noetlvm.data.event import Event, Recorded
 from noetlvm.language.events import EventName
@@ -42,7 +43,11 @@ POLL_SECONDS = 1.0
 IDLE_SECONDS = 60.0
 """How long an execution stays in memory after its last input; what comes then reads it again."""
 ASIDE_EXECUTIONS = 2
-"""A write of at least this many executions is performed in a thread: others may send something meanwhile."""
+"""A write of at least this many executions is performed aside: others may send something meanwhile."""
+PATIENCE_SECONDS = 0.05
+"""How long the event loop waits for an answer of a remote store: most come sooner than it could do something else."""
+ANSWER_SECONDS = 5.0
+"""A store that does not answer for longer than this is not ready."""
 ENDINGS_CACHED = 32
 """Executions that ended last, whose ending is in memory: a client that waited for one reads it immediately."""
 UNIT_COMMANDS = 1_000
@@ -51,8 +56,13 @@ UNIT_COMMANDS = 1_000
 _LOG = logging.getLogger("noetlvm.server")
 
 Listener = Callable[[Execution, Sequence[Recorded]], None]
-WriteAside = Callable[[Callable[[], set[str]]], Awaitable[set[str]]]
-"""Performs a write while the event loop continues."""
+_Answer = TypeVar("_Answer")
+
+
+class Aside(Protocol):
+    """Performs a call of the store; the event loop waits for it no longer than `patience` seconds."""
+
+    def __call__(self, call: Callable[[], _Answer], /, patience: float) -> Awaitable[_Answer]: ...
 
 
 class Driver:
@@ -70,10 +80,11 @@ class Driver:
         ids: NewIds = new_ids,
         decide: Decide = decide,
         snapshot_events: int = SNAPSHOT_EVENTS,
-        write_aside: WriteAside | None = None,
+        aside: Aside | None = None,
         aside_executions: int = ASIDE_EXECUTIONS,
+        is_remote: bool = False,
     ) -> None:
-        """`write_aside` performs large writes; the event loop waits for the others."""
+        """`aside` performs large writes, and if the store `is_remote`, every call: it may not answer for a while."""
         self.store = store
         self.results = results
         self.hub = Hub()
@@ -106,18 +117,20 @@ class Driver:
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
-        self._write_aside = write_aside
+        self._aside = aside
         self._aside_executions = aside_executions
-        self._is_writing = False
-        """A write is performed aside. Meanwhile, executions get inputs, and nothing else changes."""
-        self._written = asyncio.Event()
+        self._is_remote = is_remote
+        self.turn = asyncio.Lock()
+        """Who has it may change anything. During a call that is performed aside, executions get inputs, no more."""
+        self._calls: list[float] = []
+        """When each call of the store began that is performed aside."""
         self._left: list[ConnectedWorker] = []
-        """Workers that left during the write."""
+        """Workers that left since the last turn."""
         self._is_stopping = False
         self._beginning: set[asyncio.Future[bool]] = set()
         """Starts and retries that are not durable yet."""
-        self.failure: str = ""
-        """Why the last write failed; empty: it did not. Readiness depends on it."""
+        self._failure = ""
+        """Why the store failed in the last turn; empty: it did not."""
 
     # ---- the loop
 
@@ -138,17 +151,19 @@ class Driver:
         while not self._is_stopping:
             self._wake.clear()
             try:
-                if self._is_poll_due or loop.time() >= next_poll:
-                    self._is_poll_due = False
-                    next_poll = loop.time() + self._poll_seconds
-                    self._poll()
-                await self._round()
-                self.failure = ""
+                async with self.turn:
+                    await self._let_go()
+                    if self._is_poll_due or loop.time() >= next_poll:
+                        self._is_poll_due = False
+                        next_poll = loop.time() + self._poll_seconds
+                        await self._poll()
+                    await self._round()
+                self._failure = ""
             except StoreError as error:
-                self.failure = str(error)
+                self._failure = str(error)
                 _LOG.error("the store failed: %s", error)
                 next_poll = loop.time() + self._poll_seconds
-            if self._has_work() and not self.failure:
+            if self._has_work() and not self._failure:
                 # One pass of the event loop completes no request: a request takes many.
                 await asyncio.sleep(REST_SECONDS if self._is_spent() else 0)
                 continue
@@ -158,6 +173,7 @@ class Driver:
             timer.cancel()
         if connecting is not None:
             connecting.cancel()
+        await self._let_go()
         await self._wake_ups.close()
 
     async def _has_wake_ups(self) -> bool:
@@ -177,6 +193,13 @@ class Driver:
             await asyncio.sleep(RECONNECT_SECONDS)
         self.wake()  # what was published meanwhile is lost
 
+    @property
+    def failure(self) -> str:
+        """Why the store cannot be used now; empty: it can. Readiness depends on it."""
+        if self._calls and asyncio.get_running_loop().time() - self._calls[0] > ANSWER_SECONDS:
+            return f"the store has not answered for {ANSWER_SECONDS:g} seconds"
+        return self._failure
+
     def stop(self) -> None:
         self._is_stopping = True
         self._wake.set()
@@ -193,14 +216,14 @@ class Driver:
         task.add_done_callback(self._publishing.discard)
 
     def _wait_seconds(self, until_poll: float) -> float:
-        due = None if self.failure else self.server.next_due  # a store that fails is tried again at the next poll
+        due = None if self._failure else self.server.next_due  # a store that fails is tried again at the next poll
         return until_poll if due is None else min(until_poll, due - self.store.now())
 
     async def _round(self) -> None:
         self._round_started = asyncio.get_running_loop().time()
         self.server.collect_due()
         is_aside = False
-        while self._has_work() and not self._is_spent() and not is_aside:  # then what waits for `quiet` has its turn
+        while self._has_work() and not self._is_spent() and not is_aside:  # then others have their turn
             # What a failed write has not made durable is performed after the write that does.
             self._decided |= dict.fromkeys(self.server.decide_waiting())
             is_aside = await self._write()
@@ -209,30 +232,27 @@ class Driver:
                 for effect in self.server.take_effects(active):
                     _PERFORMED[type(effect)](self, active, effect)
             self.hub.drop_assigned()
-            self._let_go()
 
     async def _write(self) -> bool:
-        """Make durable what was decided; return whether others had a turn meanwhile."""
+        """Make durable what was decided; return whether others could send something meanwhile."""
         batch = self.server.take_batch()
-        if self._write_aside is None or len(batch) < self._aside_executions:
-            if batch:
-                self.server.finish_write(batch, self.server.write_batch(batch))
-            return False
-        self._is_writing = True
-        self._written.clear()
-        try:
-            conflicts = await self._write_aside(lambda: self.server.write_batch(batch))
-        finally:
-            self._is_writing = False
-            self._written.set()
-        self._round_started = asyncio.get_running_loop().time()
-        self.server.finish_write(batch, conflicts)
-        return True
+        is_large = len(batch) >= self._aside_executions
+        if batch:
+            conflicts = await self._call(lambda: self.server.write_batch(batch), is_large=is_large)
+            if is_large:
+                self._round_started = asyncio.get_running_loop().time()
+            self.server.finish_write(batch, conflicts)
+        return is_large and self._aside is not None
 
-    async def quiet(self) -> None:
-        """Return when no write is under way: what follows, up to the next `await`, may change anything."""
-        while self._is_writing:
-            await self._written.wait()
+    async def _call(self, call: Callable[[], _Answer], *, is_large: bool = False) -> _Answer:
+        """Call the store."""
+        if self._aside is None or not (is_large or self._is_remote):
+            return call()
+        self._calls.append(began := asyncio.get_running_loop().time())
+        try:
+            return await self._aside(call, patience=0.0 if is_large else PATIENCE_SECONDS)
+        finally:
+            self._calls.remove(began)
 
     def _has_work(self) -> bool:
         return self.server.has_inputs() or self.server.has_unwritten or bool(self._decided)
@@ -240,17 +260,18 @@ class Driver:
     def _is_spent(self, _events: int = 0) -> bool:
         return asyncio.get_running_loop().time() - self._round_started > TURN_SECONDS
 
-    def _poll(self) -> None:
+    async def _poll(self) -> None:
         """Take up what other processes left: requests, timers, commands of lost workers, commands that wait."""
         now = self.store.now()
+        due, expired = await self._call(lambda: (self.store.due(now), self.store.expired(now)))
         self.server.collect_requests()
-        for row in self.store.due(now):
+        for row in due:
             self._submit(row.execution_id, TimerDue())
-        for command in self.store.expired(now):
+        for command in expired:
             self.hub.expired(command.part, command.lease)
             self._submit(command.execution_id, LeaseLost(command.run, command.unit, command.lease))
         for worker in list(self.hub.workers.values()):
-            self.claim_for(worker)
+            await self.claim_for(worker)
         self.server.evict_idle(now - IDLE_SECONDS)
 
     def _submit(self, execution_id: str, given: Any, done: Callable[[bool], None] | None = None) -> bool:
@@ -286,27 +307,27 @@ class Driver:
     def _stop_work(self, active: Active, work: StopWork) -> None:
         self.hub.withdrawn((active.execution_id, work.run, work.iteration), work.lease)
 
-    def claim_backlog(self, worker: ConnectedWorker) -> None:
+    async def claim_backlog(self, worker: ConnectedWorker) -> None:
         """Give a worker what is known to wait for one of its pools; the rest is found by wake-ups and by polling."""
         if worker.unit_pools or not self._backlog.isdisjoint(worker.pools):
-            self.claim_for(worker)
+            await self.claim_for(worker)
 
-    def claim_for(self, worker: ConnectedWorker) -> None:
+    async def claim_for(self, worker: ConnectedWorker) -> None:
         """Give a worker what waits for one of its pools."""
         free = worker.free
         if not free:
             self._backlog |= worker.pools  # looked for when a slot is free again
-        elif self._claim(worker, worker.pools, free) < free:
+        elif await self._claim(worker, worker.pools, free) < free:
             self._backlog -= worker.pools
         pools = worker.unit_pools
         if pools:
-            self._claim(worker, pools, UNIT_COMMANDS)
+            await self._claim(worker, pools, UNIT_COMMANDS)
 
-    def _claim(self, worker: ConnectedWorker, pools: Iterable[str], limit: int) -> int:
+    async def _claim(self, worker: ConnectedWorker, pools: Iterable[str], limit: int) -> int:
         """Claim commands of pools for a worker; return how many there were."""
         now = self.store.now()
         until = now + self.lease_seconds
-        claimed = self.store.claim(worker.id, pools, until, limit, now)
+        claimed = await self._call(lambda: self.store.claim(worker.id, pools, until, limit, now))
         for command in claimed:
             worker.held[command.part] = command.lease
             if not self._hand_out(worker, command.part, command.lease):
@@ -360,41 +381,37 @@ class Driver:
             if topic not in self._subscribed:
                 self._subscribed.add(topic)
                 await self._wake_ups.subscribe(topic, self.wake)
-        await self.quiet()
-        self.hub.workers[worker.id] = worker
-        self.claim_for(worker)
+        async with self.turn:
+            self.hub.workers[worker.id] = worker
+            await self.claim_for(worker)
 
     def leave(self, worker: ConnectedWorker) -> None:
-        """Let a worker go: what it held is open again at once."""
+        """Let a worker go in the next turn: what it held is open again then."""
         self._left.append(worker)
-        if not self._is_writing:
-            self._let_go()
+        self._wake.set()
 
-    def _let_go(self) -> None:
-        left, self._left = self._left, []
-        for worker in left:
-            self._let_one_go(worker)
+    async def _let_go(self) -> None:
+        while self._left:
+            worker = self._left.pop()
+            if self.hub.workers.get(worker.id) is worker:
+                del self.hub.workers[worker.id]
+            held = [QueuedCommand(*part, lease) for part, lease in (worker.held | worker.leaving).items()]
+            worker.held.clear()
+            await self._release(worker, held)
 
-    def _let_one_go(self, worker: ConnectedWorker) -> None:
-        if self.hub.workers.get(worker.id) is worker:
-            del self.hub.workers[worker.id]
-        held = [QueuedCommand(*part, lease) for part, lease in (worker.held | worker.leaving).items()]
-        worker.held.clear()
-        self._release(worker, held)
-
-    def release(self, worker: ConnectedWorker, part: Part, lease: int) -> None:
+    async def release(self, worker: ConnectedWorker, part: Part, lease: int) -> None:
         """Open a command again that a worker returns."""
         if worker.held.get(part) == lease:
             del worker.held[part]
-        self._release(worker, [QueuedCommand(*part, lease)])
+        await self._release(worker, [QueuedCommand(*part, lease)])
 
-    def _release(self, worker: ConnectedWorker, held: list[QueuedCommand]) -> None:
+    async def _release(self, worker: ConnectedWorker, held: list[QueuedCommand]) -> None:
         if held:
             with contextlib.suppress(StoreError):  # the leases end by themselves
-                self.store.release(worker.id, held)
+                await self._call(lambda: self.store.release(worker.id, held))
             self.wake()
 
-    def renew(self, worker: ConnectedWorker, leases: Sequence[tuple[Part, int]]) -> None:
+    async def renew(self, worker: ConnectedWorker, leases: Sequence[tuple[Part, int]]) -> None:
         """Extend the leases that a worker names; it leaves those that are lost.
 
         A lease that it does not name ends by itself: the command did not reach it. One of another connection, which it
@@ -404,7 +421,8 @@ class Driver:
         if not held:
             return
         until = self.store.now() + self.lease_seconds
-        renewed = {(command.part, command.lease) for command in self.store.renew(worker.id, held, until)}
+        rows = await self._call(lambda: self.store.renew(worker.id, held, until))
+        renewed = {(command.part, command.lease) for command in rows}
         for command in held:
             if (command.part, command.lease) in renewed:
                 self._take_over(worker, command)
@@ -422,12 +440,12 @@ class Driver:
                 if work is not None:
                     self._grant(worker, active, work, to_data(work))
 
-    def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
+    async def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
         """Store results that reports of these executions refer to, in the stores that their playbooks name."""
         for execution_id in execution_ids:
             with contextlib.suppress(NotFoundError, UnresolvedError):  # its report is refused
-                active = self.server.activate(execution_id)
-                store_for(self.results, active.playbook.executor).put(results)
+                store = store_for(self.results, self.server.activate(execution_id).playbook.executor)
+                await self._call(partial(store.put, results))
 
     def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
         """Let an execution decide on a worker's report; the answer is sent once that is durable."""
@@ -472,7 +490,7 @@ class Driver:
 
     async def _begin(self, start_key: str, begin: Callable[[Callable[[bool], None]], str]) -> str:
         """Begin an execution, unless one has the key already; return its identifier once that is durable."""
-        known = self.store.started(start_key) if start_key else None
+        known = await self._started(start_key)
         if known is not None:
             return known
         if self._is_stopping:
@@ -485,7 +503,10 @@ class Driver:
             await durable
         finally:
             self._beginning.discard(durable)
-        return (self.store.started(start_key) or id) if start_key else id
+        return await self._started(start_key) or id
+
+    async def _started(self, start_key: str) -> str | None:
+        return await self._call(lambda: self.store.started(start_key)) if start_key else None
 
     def ending(self, row: Execution) -> Ending:
         """Return the ending of an execution, or its current status; any thread may call it."""

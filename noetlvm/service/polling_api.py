@@ -122,11 +122,10 @@ async def open_session(request: Request, caller: WorkerCaller) -> Response:
     id, session = secrets.token_urlsafe(24), PollingSession(caller.token)
     session.put(await _message(request))
     sessions[id] = session
-    access = request.app.state.access
 
     async def run() -> None:
         try:
-            await exchange_messages(driver, session, lambda: "worker" in access.allowed(caller.token))
+            await exchange_messages(driver, session, request.app.state.access, caller.token)
         finally:
             session.closed = session.closed or "the worker was silent"
             await asyncio.sleep(WAIT_SECONDS_MAX)  # it may fetch the reason

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from noetlvm.command_line.process import CommandError
 from noetlvm.language.placement import StoreName
@@ -22,6 +22,8 @@ from noetlvm.results.offered import OfferedResults
 from noetlvm.server.credentials import Resolve
 from noetlvm.store.interface import LockedError, Store, TokenStore
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
+
+_Answer = TypeVar("_Answer")
 
 SQLITE = "sqlite:"
 FILES = "files:"
@@ -152,6 +154,13 @@ def serve(
                 signal.signal(number, self.handle_exit)
             yield
 
+    async def aside(call: Callable[[], _Answer], /, patience: float) -> _Answer:
+        answer = writer.submit(call)
+        with suppress(TimeoutError):
+            if patience:
+                return answer.result(patience)
+        return await asyncio.wrap_future(answer)
+
     limit_arenas()
     address_of(listen)  # before a store is opened, and perhaps made
     writer = ThreadPoolExecutor(1, "writer")
@@ -167,7 +176,8 @@ def serve(
             connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
             lease_seconds=lease_seconds,
             poll_seconds=poll_seconds,
-            write_aside=lambda write: asyncio.get_running_loop().run_in_executor(writer, write),
+            aside=aside,
+            is_remote=store_name.startswith(POSTGRESQL),
         )
         config = uvicorn.Config(
             service_app(driver),

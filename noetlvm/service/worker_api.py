@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Annotated, Any, Protocol
 
@@ -122,11 +121,11 @@ async def connect_worker(socket: WebSocket) -> None:
     if not is_allowed:
         await _close(socket, UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
-    await exchange_messages(driver, socket, lambda: "worker" in access.allowed(token))
+    await exchange_messages(driver, socket, access, token)
 
 
 async def exchange_messages(
-    driver: Driver, socket: WorkerSocket, is_allowed: Callable[[], bool] = lambda: True
+    driver: Driver, socket: WorkerSocket, access: TokenAccess | None = None, token: str = ""
 ) -> None:
     """Exchange messages with a worker that may work here, until it leaves or may no longer."""
     news = asyncio.Event()
@@ -141,14 +140,14 @@ async def exchange_messages(
         await driver.join(worker)
         while True:
             data = await socket.receive_bytes()
-            if not is_allowed():
+            if access is not None and "worker" not in await access.checked(token):
                 await _close(socket, UNAUTHORIZED, "the token was revoked")
                 return
             if len(data) > MESSAGE_BYTES_MAX:
                 raise ValueError("the message is too large")
             message = WorkerMessage.model_validate(_decoded(data))
-            await driver.quiet()
-            accept_message(driver, worker, message)
+            async with driver.turn:
+                await accept_message(driver, worker, message)
     except (ValueError, KeyError):
         await _close(socket, MALFORMED, "the message is malformed")
     except WebSocketDisconnect:
@@ -174,8 +173,8 @@ async def _send(socket: WorkerSocket, worker: ConnectedWorker, news: asyncio.Eve
             await socket.send_bytes(encode(outbound._asdict()))
 
 
-def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessage) -> None:
-    """Take what a worker sends, while no write is under way (`quiet`).
+async def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessage) -> None:
+    """Take what a worker sends, in a turn of the driver.
 
     Raises ValueError for a malformed part; nothing of the message counts then.
     """
@@ -187,18 +186,18 @@ def accept_message(driver: Driver, worker: ConnectedWorker, message: WorkerMessa
     if message.results:
         # Large ones come before the reports that refer to them, without the execution that they belong to.
         own = {report.execution_id for report in message.reports} or {part[0] for part in worker.held}
-        driver.put_results(message.results, own)
+        await driver.put_results(message.results, own)
     if message.slots is not None:
         worker.slots = message.slots
     if message.beat:
-        driver.renew(worker, [(lease.part, lease.lease) for lease in message.held])
+        await driver.renew(worker, [(lease.part, lease.lease) for lease in message.held])
         worker.renewed(message.beat, driver.lease_seconds)
     for released in message.released:
-        driver.release(worker, released.part, released.lease)
+        await driver.release(worker, released.part, released.lease)
     for report, events in reports:
         part = (report.execution_id, report.run, report.iteration)
         driver.report(worker, report.number, part, report.lease, events)
-    driver.claim_backlog(worker)
+    await driver.claim_backlog(worker)
 
 
 def _decoded(data: bytes) -> Any:

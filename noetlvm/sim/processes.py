@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from noetlvm.engine.engine import Engine
 from noetlvm.language.placement import DEFAULT_POOL
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from noetlvm.sim.network import Network, WakeUpBus
     from noetlvm.store.memory import MemoryStore
 
+_Answer = TypeVar("_Answer")
+
 RESTART_SECONDS = (0.5, 8.0)
-WRITE_SECONDS = (0.0, 0.05)
-"""Seconds before a write is durable, and again before its server continues."""
+CALL_SECONDS = (0.0, 0.05)
+"""Seconds before the store performs a call, and again before its server continues."""
 SNAPSHOT_EVENTS = 7
 """Events after which an execution gets a snapshot: few, so that servers that restart or lose a race begin with one."""
 
@@ -68,11 +70,11 @@ class SimulatedServer:
         async def connect_wake_ups() -> object:
             return around.wake_ups.connect(process)
 
-        async def write_aside(write: Callable[[], set[str]]) -> set[str]:
-            await asyncio.sleep(around.random.uniform(*WRITE_SECONDS))
-            conflicts = write()
-            await asyncio.sleep(around.random.uniform(*WRITE_SECONDS))
-            return conflicts
+        async def aside(call: Callable[[], _Answer], /, patience: float) -> _Answer:
+            await asyncio.sleep(around.random.uniform(*CALL_SECONDS))
+            answer = call()
+            await asyncio.sleep(around.random.uniform(*CALL_SECONDS))
+            return answer
 
         self.driver = Driver(
             cast("Store", store),
@@ -81,7 +83,7 @@ class SimulatedServer:
             connect_wake_ups=connect_wake_ups,  # type: ignore[arg-type]  # it is one
             ids=around.ids,
             snapshot_events=SNAPSHOT_EVENTS,
-            write_aside=write_aside,
+            aside=aside,
             aside_executions=1,
         )
         around.loop.spawn(process, self.driver.run())
@@ -98,7 +100,7 @@ class SimulatedServer:
     async def retry(self, execution_id: str, key: str) -> str:
         """Retry a failed execution, as the API does. Raises StoreError."""
         prepared = self.driver.server.prepare_retry(execution_id)
-        await asyncio.sleep(self._around.random.uniform(*WRITE_SECONDS))  # a thread reads that
+        await asyncio.sleep(self._around.random.uniform(*CALL_SECONDS))  # a thread reads that
         return await self.driver.retry(prepared, key)
 
     def request(self, execution_id: str, action: Action) -> None:

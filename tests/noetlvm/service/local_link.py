@@ -41,7 +41,7 @@ class LocalLink:
                     self.worker = ConnectedWorker(message["worker"], message["pools"], message["slots"], news.set)
                     await link.driver.join(self.worker)
                 else:
-                    accept_message(link.driver, self.worker, WorkerMessage.model_validate(message))
+                    await accept_message(link.driver, self.worker, WorkerMessage.model_validate(message))
 
             async def receive(self) -> bytes:
                 assert self.worker is not None

@@ -126,9 +126,9 @@ def test_a_command_that_a_worker_returns_is_open_again_under_a_new_lease() -> No
         id = await driver.start(bundle, {}, {})
         left = await next_command(first, news)
         part = (id, left.run, left.iteration)
-        driver.release(first, part, left.lease + 1)  # not what it holds
+        await driver.release(first, part, left.lease + 1)  # not what it holds
         assert first.held == {part: left.lease}
-        driver.release(first, part, left.lease)
+        await driver.release(first, part, left.lease)
         again = await next_command(first, news)
         assert (again.run, again.lease) == (left.run, left.lease + 1)
 
@@ -143,7 +143,7 @@ def test_a_renewal_takes_up_what_the_store_has_and_refuses_the_rest() -> None:
         work = await next_command(first, news)
         part = (id, work.run, work.iteration)
         again = ConnectedWorker("first", ["default"], 1, news.set)  # the same worker on a new connection
-        driver.renew(again, [(part, work.lease), ((id, 7, ""), 1)])
+        await driver.renew(again, [(part, work.lease), ((id, 7, ""), 1)])
         assert again.held == {part: work.lease}
         assert again.take().stop == [[id, 7, "", 1]]
 
@@ -163,7 +163,7 @@ def test_a_worker_whose_lease_ended_gets_nothing_until_it_sends_something() -> N
         other, more_news = await joined(driver, "other")
         taken = await next_command(other, more_news)
         assert (taken.run, taken.lease) == (lost.run, lost.lease + 1)
-        accept_message(driver, silent, WorkerMessage())
+        await accept_message(driver, silent, WorkerMessage())
         assert silent.free == 1
 
     driven(test)

@@ -258,7 +258,7 @@ def test_a_command_of_another_server_is_claimed_as_soon_as_a_slot_is_free() -> N
         await asyncio.sleep(0.1)
         assert hand.take() == []
         hand.finish(first)
-        here.claim_backlog(hand.worker)
+        await here.claim_backlog(hand.worker)
         assert other in [work.execution_id for work in await hand.next()]
         for driver, task in zip((here, there), driving, strict=True):
             driver.stop()
@@ -320,7 +320,7 @@ def test_results_go_to_the_store_that_the_playbook_chooses() -> None:
         (work,) = await hand.next()
         large = Offload(limit=10)
         result = large.shrink("x" * 10_000)
-        driver.put_results(large.take_blobs(), {id})
+        await driver.put_results(large.take_blobs(), {id})
         hand.report(work, Event("step.done", {"result": result}, work.run))
         await settled(driver)
         assert (list(own.keys()), list(chosen.keys())) == ([], [result.key])
@@ -348,7 +348,7 @@ def test_a_worker_that_connects_again_may_still_read_what_its_command_refers_to(
         again = Hand(driver, "one")
         await driver.join(again.worker)
         assert again.worker.grants == []
-        driver.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
+        await driver.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
         assert [grant.bundle for grant in again.worker.grants] == [work.bundle]
 
     driven(test)

@@ -153,6 +153,8 @@ def test_a_worker_that_comes_while_the_store_fails_is_not_given_work() -> None:
         driver = Driver(store, MemoryResults(), no_credentials)
         store.failed_claims = 1
         await exchange_messages(driver, Socket())
+        driver.stop()
+        await driver.run()
         assert driver.hub.workers == {}
 
     asyncio.run(asyncio.wait_for(run(), 120))
@@ -324,7 +326,7 @@ def test_a_server_whose_decision_is_not_written_hands_out_no_command_of_another(
             server.decide_waiting()
         other.write()
         worker = ConnectedWorker("one", ["default"], 1, lambda: None)
-        driver.claim_for(worker)
+        await driver.claim_for(worker)
         assert worker.take().commands == []
         driver.server.write()
         driver.server.decide_waiting()

@@ -11,8 +11,11 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+
+import httpx
 
 from noetlvm.conformance.cluster import Cluster, running
 from noetlvm.conformance.databases import NatsProcess, PostgresProcess
@@ -154,6 +157,27 @@ def test_recovery_from_a_dead_worker_takes_one_lease(tmp_path: Path) -> None:
     assert moment(replaced[0]) > stopped
     assert file.read_text(encoding="utf-8").splitlines() == ["only", "only"]
     assert ended["status"] == "success"
+
+
+def test_a_server_is_alive_and_not_ready_while_postgresql_is_stopped(tmp_path: Path) -> None:
+    """Its processes are stopped in the middle of some work: connections stay open, and nothing answers."""
+    file = tmp_path / "effects"
+    with (
+        closing(PostgresProcess()) as postgres,
+        running(forked(postgres.address, tmp_path), servers=1, workers=2) as cluster,
+        httpx.Client(base_url=cluster.servers[0].url, timeout=30) as http,
+    ):
+        client = cluster.client()
+        id = client.start(bundle=client.register(SLOW)["bundle"], payload={"file": str(file)})
+        wait_until(file.exists)
+        postgres.signal(signal.SIGSTOP)
+        wait_until(lambda: http.get("/readyz").status_code == 503)
+        assert "has not answered" in http.get("/readyz").json()["detail"]
+        assert http.get("/healthz").status_code == 200
+        postgres.signal(signal.SIGCONT)
+        wait_until(lambda: http.get("/readyz").status_code == 200)
+        wait_until(lambda: client.execution(id)["ended"] is not None)
+        assert client.execution(id)["status"] == "success"
 
 
 def test_nothing_is_lost_when_every_wake_up_is_dropped(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant("start_key_ignored", MEMORY, "if append.start_key and self._start_keys", "if False and self._start_keys", f"{STORE} test_one_start_key_starts_one_execution"),
     Mutant("doubled_command_runs_twice", REMOTE, "if known is not None and known.work.lease >= work.lease:", "if False:", f"{VIRTUAL} test_a_command_that_comes_twice_runs_once"),
     Mutant("slot_never_free", HUB, "if not is_open and self.held.get(part) == lease:", "if False:", f"{VIRTUAL} test_a_slot_is_free_again_when_the_server_fails_the_step_of_a_report"),
-    Mutant("timers_of_others_not_looked_for", DRIVER, "for row in self.store.due(now):", "for row in ():", f"{VIRTUAL} test_the_timer_of_a_server_that_died_rings_at_another"),
+    Mutant("timers_of_others_not_looked_for", DRIVER, "for row in due:", "for row in ():", f"{VIRTUAL} test_the_timer_of_a_server_that_died_rings_at_another"),
     Mutant("stale_child_answers", DECIDE, "if given.key and self._waits_for(given.run, given.iteration) == given.key:", "if given.key and self._waits_for(given.run, given.iteration):", f"{CONTROL}.test_children test_an_outcome_that_nobody_waits_for_changes_nothing"),
     Mutant("started_iterations_cancelled", SETTLING, " if not thread.started and not goes_on(run, path)]", "]", f"{CONTROL}.test_loops test_fail_fast_cancels_what_has_not_started_and_waits_for_what_has"),
     Mutant("lost_lease_goes_on", REMOTE, "late = [(part, run) for part, run in self._runs.items() if self._leased[part] < latest]", "late = []", f"{VIRTUAL} test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed"),
