@@ -8,7 +8,7 @@ import pytest
 
 from noetlvm.machine import fold, settling
 from tests.whole.mutation.__main__ import explained, stale
-from tests.whole.mutation.judging import Verdict, all_mutants
+from tests.whole.mutation.judging import Judge, Verdict, all_mutants
 from tests.whole.mutation.operators import mutations
 from tests.whole.mutation.planting import plant_source, source_of
 
@@ -106,3 +106,7 @@ def test_every_explanation_is_of_a_mutant_that_exists() -> None:
 def test_an_explanation_is_stale_when_its_mutant_is_killed() -> None:
     mutant = next(one for one in all_mutants(["settling"]) if one.identity in explained())
     assert stale(explained(), [mutant], [Verdict(mutant, True, "a test", 1, 0.1)])[0][0] == "settling"
+
+
+def test_a_mutant_that_no_test_reaches_is_not_noticed() -> None:
+    assert Judge([], lambda _verdict: None, jobs=1, seconds=1, seeds=0)._catcher([]) == ""

@@ -13,8 +13,9 @@ from noetlvm.data.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.expr.values import Undefined
 from noetlvm.limits import CTX_BYTES_MAX, EVENT_BYTES_MAX, INLINE_BYTES, INLINE_BYTES_MIN, LOADED_BYTES, Limits
+from noetlvm.machine import payload
 from noetlvm.machine.frame import Frame
-from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
+from noetlvm.machine.payload import CtxSize, Offload, TooLargeError, rough_bytes, schema_hint
 from noetlvm.machine.state import FrameState
 from tests.noetlvm.machine.frame.pipelines import drive, error, ok, pipeline_of, program_of, rules, run, scope
 
@@ -119,6 +120,58 @@ def test_a_mapping_fits_with_its_largest_values_elsewhere() -> None:
     assert len(encode(small)) <= INLINE_BYTES
 
 
+def test_a_mapping_may_be_as_large_as_its_limit_and_no_larger() -> None:
+    given = {"a": "a" * 500, "b": "b" * 400, "c": "c" * 100}
+    a, b = (Offload().store(given[name]) for name in "ab")
+    one, two = given | {"a": a}, given | {"a": a, "b": b}
+    for fitting, limit in ((given, len(encode(given))), (one, len(encode(one))), (two, len(encode(two)))):
+        offload = Offload(10_000)
+        assert offload.fit(given, limit) == fitting
+        assert offload.fit(given, limit + 1) == fitting
+    for fitting, limit in ((one, len(encode(given)) - 1), (two, len(encode(one)) - 1)):
+        assert Offload(10_000).fit(given, limit) == fitting
+    most = len(encode(two))
+    with pytest.raises(TooLargeError, match=f"^{most:,} bytes, where {most - 1:,} may be, with 3 keys$"):
+        Offload(10_000).fit(given, most - 1)
+
+
+def test_many_short_values_under_long_names_are_large_together() -> None:
+    given = {f"{number:01000}": "x" * 1_000 for number in range(50)}
+    assert len(encode(Offload().fit(given))) <= INLINE_BYTES
+
+
+def test_a_value_may_be_as_large_as_the_limit() -> None:
+    value = ["x" * 50]
+    assert Offload(len(encode(value))).shrink(value) is value
+    assert type(Offload(len(encode(value)) - 1).shrink(value)) is Reference
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ({str(number): 0 for number in range(6)}, "mapping of 0, 1, 2, 3, 4, 5"),
+        ({str(number): 0 for number in range(7)}, "mapping of 0, 1, 2, 3, 4, 5, …"),
+        ({"x" * 100: 0}, "mapping of " + "x" * 69),
+        ([1, 2], "list of 2"),
+        ((1, 2, 3), "list of 3"),
+        ("four", "text of 4"),
+        (5, "a whole number"),
+    ],
+)
+def test_a_hint_describes_a_value(value: Any, hint: str) -> None:
+    assert schema_hint(value) == hint
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, 0, 1_000, -1_000, 2**63 - 1, -(2**63)])
+def test_a_number_counts_as_the_longest_does(value: Any) -> None:
+    assert rough_bytes(value) == 9
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, [1, 2], {"a": 1}, 3**62])
+def test_anything_else_counts_as_it_is_encoded(value: Any) -> None:
+    assert rough_bytes(value) == len(encode(value))
+
+
 def test_a_mapping_of_too_many_keys_cannot_fit() -> None:
     with pytest.raises(TooLargeError, match="20,000 keys"):
         Offload().fit({f"key_{number}": number for number in range(20_000)})
@@ -132,6 +185,20 @@ def test_ctx_has_a_limit() -> None:
         size.check({"d": 1})
     with pytest.raises(TooLargeError):
         CtxSize({}).check({"a": "x" * (rest + 1), "b": 1, "c": 1})
+
+
+def test_what_is_overwritten_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "CTX_BYTES_MAX", vars(CtxSize({"a": "x" * 50, "b": "y" * 20}))["_total"])
+    size = CtxSize({"a": "x" * 50})
+    size.check({"b": "y" * 20})
+    with pytest.raises(TooLargeError):
+        size.check({"b": "y" * 21})
+    size.check({"a": "y" * 50, "b": "y" * 20})
+    size.write({"a": "z" * 20, "b": "y" * 20})
+    size.check({"a": "x" * 50})
+    for patch in ({"a": "x" * 51}, {"a": "x" * 50, "b": "y" * 21}, {"a": "x" * 50, "c": 1}):
+        with pytest.raises(TooLargeError):
+            size.check(patch)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), SCALARS, max_size=3), max_size=4))
@@ -196,6 +263,40 @@ def test_memory_for_values_that_were_read_is_bounded() -> None:
     for reference in (first, second, third, first):
         offload.load(reference)
     assert store.reads == 4
+
+
+def test_the_values_that_were_read_last_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    a, b, c = (stored(name * len(BIG), store) for name in "abc")
+    monkeypatch.setattr(payload, "LOADED_BYTES", 2 * a.size)
+    offload = Offload(fetch=store.fetch)
+    values = {name: offload.load(reference) for name, reference in (("a", a), ("b", b), ("a", a))}
+    assert store.reads == 2
+    offload.load(c)
+    for reference in (a, c, a, c):
+        offload.load(reference)
+    assert store.reads == 3
+    assert offload.shrink(values["a"]) == a
+    assert offload.take_blobs() == []
+    assert offload.shrink(values["b"]) == b
+    assert offload.take_blobs() != []
+
+
+def test_one_value_stays_in_memory_however_large_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "LOADED_BYTES", 10)
+    store = Store()
+    a, b = (stored(name * len(BIG), store) for name in "ab")
+    offload = Offload(fetch=store.fetch)
+    for reference in (a, a, b, b, a):
+        offload.load(reference)
+    assert store.reads == 3
+
+
+def test_a_value_that_was_stored_is_not_read_back() -> None:
+    offload = Offload()
+    reference = offload.shrink(BIG)
+    offload.take_blobs()
+    assert offload.load(reference) is BIG
 
 
 def test_damaged_and_missing_results_are_errors_of_their_kind() -> None:
