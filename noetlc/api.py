@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from noetlc.finding import Severity
-from noetlc.report.located_finding import EditRow, FixRow, LocatedFinding, Range, RelatedRow, resolve
+from noetlc.report.located_finding import EditRow, FixRow, LocatedFinding, Range, RelatedRow, resolve_all
 from noetlc.settings import Settings, settings_for
 from noetlvm.bytecode.codec.container import bundle_id
 
@@ -140,7 +140,7 @@ def _settings(source: Source, config: str | PathLike[str] | None) -> Settings:
 
 
 def _rows(file: CheckedFile) -> list[Finding]:
-    return [resolve(one, file.source, "") for one in file.findings]
+    return list(resolve_all(file.findings, file.source))
 
 
 def _line(finding: Finding) -> str:

@@ -28,7 +28,7 @@ from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.writer import EncodingError
 from noetlvm.bytecode.program import BundleError, Program
 from noetlvm.bytecode.verify.verifier import load
-from noetlvm.nearest import did_you_mean
+from noetlvm.nearest import Suggestions
 from noetlvm.record import Record, changed
 
 SAME_PATH = "C002"
@@ -225,6 +225,7 @@ def _path_findings(
     known = [path.text for other in every if (path := _path(other))]
     others = [path for path in known if own is None or path != own.text]
     steps = {path.text: _step_names(other) for other in every if (path := _path(other))}
+    suggestions = Suggestions()
     for child, returned in _children(playbook):
         if returned is not None and child.text in known and returned.text not in steps[child.text]:
             yield Finding(
@@ -232,7 +233,7 @@ def _path_findings(
                 Severity.ERROR,
                 returned.span,
                 f"the playbook `{child.text}` has no step `{returned.text}`",
-                did_you_mean(returned.text, steps[child.text]) or "name the step whose result is wanted",
+                suggestions.did_you_mean(returned.text, steps[child.text]) or "name the step whose result is wanted",
             )
         if child.text not in known:
             yield Finding(
@@ -240,7 +241,7 @@ def _path_findings(
                 Severity.NOTE,
                 child.span,
                 f"the playbook `{child.text}` is not among the files: the catalogue must have it when this runs",
-                did_you_mean(child.text, others) or "name its file too, to put both into one bundle",
+                suggestions.did_you_mean(child.text, others) or "name its file too, to put both into one bundle",
             )
 
 

@@ -80,9 +80,9 @@ def compile_source(path: str, data: bytes) -> tuple[bytes, list[dict[str, Any]]]
 
 
 def _findings(compiled: Compiled) -> list[dict[str, Any]]:
-    from noetlc.report.located_finding import resolve
+    from noetlc.report.located_finding import resolve_all
 
-    return [resolve(one, file.source, "").to_json() for file in compiled.files for one in file.findings]
+    return [row.to_json() for file in compiled.files for row in resolve_all(file.findings, file.source)]
 
 
 def yaml_files(folder: str) -> list[str]:

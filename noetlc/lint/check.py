@@ -15,7 +15,7 @@ from noetlc.analysis.model import Model
 from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding, Severity
 from noetlc.lint.ignores import apply_ignores, find_ignores
-from noetlc.report.located_finding import LocatedFinding, resolve
+from noetlc.report.located_finding import LocatedFinding, resolve_all
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
 from noetlc.settings import DialectChoice, Settings
@@ -47,7 +47,7 @@ class CheckedFile(Record):
     def rows(self) -> tuple[LocatedFinding, ...]:
         """Return the findings with lines and columns instead of offsets."""
         paths = LabelPaths(self.document.root)
-        return tuple(resolve(each, self.source, paths.at(each.span.start)) for each in self.findings)
+        return tuple(resolve_all(self.findings, self.source, paths.at))
 
 
 def check_bytes(path: str, data: bytes, settings: Settings = DEFAULT_SETTINGS) -> CheckedFile:

@@ -7,10 +7,10 @@ interface.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlc.finding import Finding, Fix, Severity
+from noetlc.finding import Edit, Finding, Fix, Severity
 
 if TYPE_CHECKING:
     from noetlc.syntax.span import Source, Span
@@ -47,7 +47,7 @@ class EditRow(NamedTuple):
 
 
 class FixRow(NamedTuple):
-    """Edits that remove the finding."""
+    """Edits that remove the finding; none where an earlier finding of the file has them."""
 
     description: str
     safe: bool
@@ -96,14 +96,20 @@ class LocatedFinding(NamedTuple):
         )
 
 
-def resolve(finding: Finding, source: Source, label: str) -> LocatedFinding:
-    """Turn a finding's offsets into lines and columns."""
-    related = tuple(RelatedRow(r.message, _range(r.span, source)) for r in finding.related)
-    fix = None if finding.fix is None else _resolve_fix(finding.fix, source)
-    range = _range(finding.span, source)
-    return LocatedFinding(
-        finding.code, finding.severity, finding.message, finding.help, source.path, range, related, fix, label
-    )
+def resolve_all(
+    findings: Iterable[Finding], source: Source, label_at: Callable[[int], str] = lambda _offset: ""
+) -> Iterator[LocatedFinding]:
+    """Turn the offsets of a file's findings into lines and columns.
+
+    A fix that several findings share, such as the migration of the file, has its edits at the first of them only.
+    """
+    seen: set[int] = set()
+    for one in findings:
+        related = tuple(RelatedRow(r.message, _range(r.span, source)) for r in one.related)
+        fix = None if one.fix is None else _resolve_fix(one.fix, source, () if id(one.fix) in seen else one.fix.edits)
+        seen.add(id(one.fix))
+        place, label = _range(one.span, source), label_at(one.span.start)
+        yield LocatedFinding(one.code, one.severity, one.message, one.help, source.path, place, related, fix, label)
 
 
 def with_ordinals(rows: Iterable[LocatedFinding]) -> list[tuple[LocatedFinding, int]]:
@@ -129,8 +135,8 @@ def _range(span: Span, source: Source) -> Range:
     return Range(*source.position(span.start), *source.position(span.end))
 
 
-def _resolve_fix(fix: Fix, source: Source) -> FixRow:
-    return FixRow(fix.description, fix.safe, tuple(EditRow(_range(e.span, source), e.text) for e in fix.edits))
+def _resolve_fix(fix: Fix, source: Source, edits: tuple[Edit, ...]) -> FixRow:
+    return FixRow(fix.description, fix.safe, tuple(EditRow(_range(e.span, source), e.text) for e in edits))
 
 
 def _fix_to_json(fix: FixRow) -> dict[str, Any]:

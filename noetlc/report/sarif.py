@@ -56,7 +56,7 @@ def _result(row: LocatedFinding, ordinal: int, indexes: dict[str, int]) -> dict[
             {"id": number, "message": {"text": related.message}, **_location(row.path, related.range)}
             for number, related in enumerate(row.related)
         ]
-    if row.fix is not None:
+    if row.fix is not None and row.fix.edits:
         result["fixes"] = [_fix(row.path, row.fix)]
     return result
 

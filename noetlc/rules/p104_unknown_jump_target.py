@@ -1,12 +1,7 @@
-from heapq import nsmallest
-
 from noetlc.analysis.inputs import rewrite
 from noetlc.analysis.model import TaskView, thens
-from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, first_of
 from noetlc.syntax.nodes import Scalar
-
-LISTED = 20
-"""Labels that the help shows: with all of them, many mistakes in a long pipeline would fill a report."""
 
 
 class UnknownJumpTarget(Rule):
@@ -36,7 +31,7 @@ class UnknownJumpTarget(Rule):
             labels = model.labels_by_owner[owner]
             jumps = ((view, then.to) for view in views for _, then in thens(view.task) if then.to)
             unknown = [(view, target) for view, target in jumps if target.text not in labels]
-            listed = _listed(labels) if unknown else ""
+            listed = first_of(labels) if unknown else ""
             for view, target in unknown:
                 yield self._unknown(model, view, target, labels, f"the labels of `{owner.name}` are {listed}")
 
@@ -47,8 +42,3 @@ class UnknownJumpTarget(Rule):
             help = "a jump cannot leave its step: route to another step with an arc of `next`"
         message = f"`{view.label}` jumps to `{target.text}`, and there is no task of that label"
         return self.finding(target.span, message, help, fix=rewrite(target, meant))
-
-
-def _listed(labels: frozenset[str]) -> str:
-    first = ", ".join(f"`{label}`" for label in nsmallest(LISTED, labels))
-    return first + (f" and {len(labels) - LISTED:,} more" if len(labels) > LISTED else "")

@@ -1,7 +1,6 @@
-from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
+from noetlc.rules.rule import Findings, Model, Rule, Severity, first_of, migration_fix
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import ProblemKind
-from noetlvm.nearest import did_you_mean
 
 
 class UnknownWorkbookTask(Rule):
@@ -29,11 +28,11 @@ class UnknownWorkbookTask(Rule):
         yield from self._shape(model)
         if model.playbook.workbook is None and model.is_reported(model.playbook.span, ("playbook", "workbook")):
             return
-        names = [task.name.text for task in model.playbook.shared_tasks]
+        names = {task.name.text for task in model.playbook.shared_tasks}
+        known = first_of(names) or "no tasks"
         for view in model.tasks:
             task = view.task.get_extra("task") if view.kind == "workbook" else None
             if isinstance(task, Scalar) and task.text not in names:
-                known = ", ".join(f"`{name}`" for name in names) or "no tasks"
                 if task.is_template:
                     message = "the name of the workbook task must be a literal, because it is resolved at compile time"
                     yield self.finding(task.span, message, f"write its name: the workbook has {known}")
@@ -41,7 +40,7 @@ class UnknownWorkbookTask(Rule):
                 yield self.finding(
                     task.span,
                     f"the workbook has no task `{task.text}`",
-                    did_you_mean(task.text, names) or f"the workbook has {known}",
+                    model.suggestions.did_you_mean(task.text, names) or f"the workbook has {known}",
                 )
 
     def _shape(self, model: Model) -> Findings:

@@ -3,7 +3,6 @@ from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severit
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, scalars
 from noetlc.syntax.span import Span
-from noetlvm.nearest import did_you_mean
 
 
 class Reducer(Rule):
@@ -58,7 +57,8 @@ class Reducer(Rule):
             if loop_mode(loop) != "parallel":
                 yield self._in_order(model, loop, entry, written.get(key.text, []))
             elif key.text not in written and not is_open:
-                help = did_you_mean(key.text, written) or f"write the key in a task's `set_ctx`, or remove `{key.text}`"
+                meant = model.suggestions.did_you_mean(key.text, written)
+                help = meant or f"write the key in a task's `set_ctx`, or remove `{key.text}`"
                 yield self.finding(key.span, f"no task of the step writes `ctx.{key.text}`", help)
 
     def _in_order(self, model: Model, loop: ast.Loop, entry: MappingEntry, values: list[Node]) -> Finding:

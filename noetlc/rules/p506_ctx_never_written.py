@@ -1,6 +1,5 @@
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Findings, Model, Rule, Severity
-from noetlvm.nearest import nearest
 
 
 class CtxNeverWritten(Rule):
@@ -42,7 +41,7 @@ class CtxNeverWritten(Rule):
                 field = use.fields[0]
                 if field.name not in written and field.name not in reported:
                     reported.add(field.name)
-                    meant = nearest(field.name, written)
+                    meant = model.suggestions.nearest(field.name, written)
                     help = (
                         f"did you mean `ctx.{meant}`?" if meant else f"write it first: `set_ctx: {{ {field.name}: … }}`"
                     )

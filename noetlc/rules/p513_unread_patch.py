@@ -1,6 +1,5 @@
 from noetlc.analysis.model import patches, thens
 from noetlc.rules.rule import Findings, Model, Rule, Severity
-from noetlvm.nearest import nearest
 
 _STATES = ("ctx", "vars")
 """`ctx`, and what the older dialect calls it: P911 reports that, and the value is read."""
@@ -40,6 +39,7 @@ class UnreadPatch(Rule):
         if whole or any(template.problems for _, template in model.template_sites):
             return  # all of it is handed on, or what could not be read may be what reads it
         read = {use.fields[0].name for use in states} | {use.name for use in uses}
+        unwritten = read - model.definitions.ctx
         reported: set[str] = set()
         for view in model.tasks:
             for _, then in thens(view.task):
@@ -47,6 +47,6 @@ class UnreadPatch(Rule):
                     key = entry.key.text
                     if patch == "set_ctx" and key.isidentifier() and key not in read and key not in reported:
                         reported.add(key)
-                        meant = nearest(key, read - model.definitions.ctx)
+                        meant = model.suggestions.nearest(key, unwritten)
                         help = f"did you mean `{meant}`, which is read?" if meant else "read it somewhere, or remove it"
                         yield self.finding(entry.key.span, f"`ctx.{key}` is never read", help)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
+from heapq import nsmallest
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from noetlc.analysis.model import Model
@@ -37,6 +38,10 @@ __all__ = [
 """What a file of a rule imports from here."""
 
 Findings: TypeAlias = Iterator[Finding]
+
+
+NAMES_LISTED = 20
+"""Names that a help text lists: with all of them, many mistakes in a long pipeline would fill a report."""
 
 
 class _ExampleSide:
@@ -237,6 +242,12 @@ class TemplateProblemRule(Rule):
             for problem in template.problems:
                 if problem.kind in self.kinds:
                     yield self.finding(model.place(site, problem.span), problem.message, problem.help)
+
+
+def first_of(names: Collection[str]) -> str:
+    """Return names for a help text, in order and quoted; of many, the first and how many more there are."""
+    first = ", ".join(f"`{name}`" for name in nsmallest(NAMES_LISTED, names))
+    return first + (f" and {len(names) - NAMES_LISTED:,} more" if len(names) > NAMES_LISTED else "")
 
 
 def migration_fix(model: Model) -> Fix | None:

@@ -67,12 +67,20 @@ def run(
     return drive(options, lambda engine: [engine.start(bundle, workload, ctx=initial_ctx)], folder_of(files))
 
 
+UNKNOWN_KEYS_NOTED = 20
+"""Keys of a request that are named on standard error."""
+
+
 def note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
     """Note a key of the request that the workload does not declare: nothing may read it."""
-    known = [key for key in bundle.program.main.workload if isinstance(key, str)]
-    for key in (key for key in payload if key not in known):
-        declared = f"it declares {', '.join(known)}" if known else "it declares none"
+    workload = bundle.program.main.workload
+    known = [key for key in workload if isinstance(key, str)]
+    unknown = [key for key in payload if key not in workload]
+    declared = f"it declares {', '.join(known)}" if known else "it declares none"
+    for key in unknown[:UNKNOWN_KEYS_NOTED]:
         print(f"note: the workload has no `{key}`; {did_you_mean(str(key), known) or declared}", file=sys.stderr)
+    if len(unknown) > UNKNOWN_KEYS_NOTED:
+        print(f"note: nor has it {len(unknown) - UNKNOWN_KEYS_NOTED:,} more keys of the request", file=sys.stderr)
 
 
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:

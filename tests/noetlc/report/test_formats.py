@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from noetlc.finding import Severity
+from noetlc.lint.check import check_bytes
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import FORMATS, OutputFormat, render
 from noetlc.rules.rule import Rule
@@ -151,3 +152,17 @@ def test_github_escapes_what_would_end_a_property() -> None:
     first = render(OutputFormat.GITHUB, REPORT).splitlines()[0]
     assert "file=flows/etl%2C nightly.yaml," in first
     assert "100%25 wrong%0Asecond line" in first
+
+
+def test_edits_that_several_findings_share_are_written_once() -> None:
+    """A file of an older dialect has thousands of findings with one fix: the migration of the whole file."""
+    steps = [f"  - step: s{number}\n    tool: {{pipe: [{{kind: noop}}]}}\n" for number in range(30)]
+    head = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\nworkflow:\n"
+    rows = [row for row in check_bytes("old.yaml", (head + "".join(steps)).encode()).rows() if row.fix]
+    first, *others = [row.fix.edits for row in rows if row.fix]
+    assert len(rows) >= 30
+    assert first
+    assert not any(others)
+    sarif = json.loads(render(OutputFormat.SARIF, REPORT._replace(rows=tuple(rows))))
+    results = sarif["runs"][0]["results"]
+    assert ["fixes" in result for result in results] == [True] + [False] * (len(rows) - 1)

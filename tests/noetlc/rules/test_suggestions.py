@@ -38,6 +38,9 @@ STEPS = [
 KEYCHAIN = "keychain: [" + ", ".join(f"{{name: {name}, kind: secret_manager}}" for name in NAMES) + "]\n"
 WORKLOAD = f"workload: {keys(NAMES)}\n"
 ITER = f", {PATCH % 'set_iter: {%s: 1}'}"
+CTX = f", {PATCH % 'set_ctx: {%s: 1}'}"
+REDUCERS = f"{{mode: parallel, policy: {{reducers: {keys(UNKNOWN)}}}}}".replace(": 1", ": sum")
+WRITER = f"{{kind: noop, {PATCH % f'set_ctx: {keys(NAMES)}'}}}"
 LOOP = "loop: {in: [1], iterator: i}"
 
 FILES = {
@@ -45,12 +48,19 @@ FILES = {
     "P104": playbook(f"- {{step: s, tool: [{', '.join(JUMPS)}]}}".replace("do: continue", "do: jump")),
     "P110": playbook(f"- {{step: s, {reading('keychain.%s', '%.0s')}}}", KEYCHAIN),
     "P215": playbook(f"- {{step: s, {reading('%s', '%.0s')}}}", WORKLOAD),
+    "P107": playbook(
+        f"- {{step: s, tool: [{', '.join(f'{{kind: workbook, task: {name}}}' for name in UNKNOWN)}]}}",
+        "workbook: {tasks: {" + ", ".join(f"{name}: {{kind: noop}}" for name in NAMES) + "}}\n",
+    ),
+    "P317": playbook(f"- {{step: s, loop: {{in: [1], iterator: i, spec: {REDUCERS}}}, tool: [{WRITER}]}}"),
     "P503": playbook(f"- {{step: s, {LOOP}, {reading('iter.%s', ITER)}}}"),
     "P504": playbook(f"- {{step: s, {reading('workload.%s', '%.0s')}}}", WORKLOAD),
+    "P506": playbook(f"- {{step: s, {reading('ctx.%s', CTX)}}}"),
     "P511": playbook(
         f"- {{step: a, tool: {{kind: noop}}, next: {{arcs: [{{step: s, args: {keys(NAMES)}}}]}}}}\n"
         f"- {{step: s, {reading('args.%s', '%.0s')}}}"
     ),
+    "P513": playbook(f"- {{step: s, {reading('ctx.%s', CTX)}}}"),
 }
 
 
@@ -58,7 +68,8 @@ FILES = {
 def test_each_unknown_name_gets_the_known_one_that_is_nearest(code: str) -> None:
     helps = [finding.help for finding in lint(FILES[code], code)]
     assert len(helps) == len(UNKNOWN)
-    assert all(name in help for name, help in zip(NAMES, helps, strict=True))
+    wanted = UNKNOWN if code == "P513" else NAMES  # it is about a name that is written, and suggests one that is read
+    assert all(name in help for name, help in zip(wanted, helps, strict=True))
 
 
 @pytest.mark.parametrize("code", FILES)
