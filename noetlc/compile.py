@@ -224,7 +224,11 @@ def _path_findings(
         )
     known = [path.text for other in every if (path := _path(other))]
     others = [path for path in known if own is None or path != own.text]
-    steps = {path.text: _step_names(other) for other in every if (path := _path(other))}
+    steps = {
+        path.text: [step.name for step in other.workflow or () if step.step]
+        for other in every
+        if (path := _path(other))
+    }
     suggestions = Suggestions()
     for child, returned in _children(playbook):
         if returned is not None and child.text in known and returned.text not in steps[child.text]:
@@ -247,10 +251,6 @@ def _path_findings(
 
 def _path(playbook: ast.Playbook) -> Scalar | None:
     return playbook.metadata.path if playbook.metadata else None
-
-
-def _step_names(playbook: ast.Playbook) -> list[str]:
-    return [step.step.text for step in playbook.workflow or () if step.step]
 
 
 def _children(playbook: ast.Playbook) -> Iterator[tuple[Scalar, Scalar | None]]:

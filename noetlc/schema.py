@@ -14,7 +14,7 @@ from noetlc.syntax.lalr import grammar_text
 from noetlc.syntax.playbook_parser import MAY_BE_EMPTY, OBJECTS, REQUIRED, SUGAR, TITLES
 from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
 from noetlvm.language.keychain_kinds import PLUGIN_KINDS as PLUGIN_CREDENTIALS
-from noetlvm.language.tool_kinds import PLUGIN_KINDS, Input, Setting, ToolKind, builtin_kinds, kind_names
+from noetlvm.language.tool_kinds import PLUGIN_KINDS, Input, ToolKind, builtin_kinds, kind_names
 from noetlvm.limits import PROFILES
 
 Schema = dict[str, Any]
@@ -51,7 +51,8 @@ Rules = dict[str, list[list[str]]]
 def playbook_schema() -> Schema:
     """Return the schema as JSON data (draft 2020-12)."""
     rules, literals = _grammar_rules()
-    definitions = {name: _definition(name, rules, literals) for name in sorted(rules) if _is_definition(name, rules)}
+    defined = (name for name in sorted(rules) if not name.startswith("_") and not name.endswith("_field"))
+    definitions = {name: _definition(name, rules, literals) for name in defined if name != "start"}
     for name in ("task", "labelled_task"):
         definitions[name]["allOf"] = [_kind_condition(kind) for kind in builtin_kinds().values()]
         definitions[name]["properties"]["kind"] |= _one_of(_tool_kinds())
@@ -77,10 +78,6 @@ def _grammar_rules() -> tuple[Rules, dict[str, str]]:
         rules[str(rule.origin.name)].append([str(symbol.name) for symbol in rule.expansion])
     literals = {terminal.name: str(terminal.pattern.value) for terminal in grammar.terminals}
     return dict(rules), literals
-
-
-def _is_definition(name: str, rules: Rules) -> bool:
-    return not name.startswith("_") and not name.endswith("_field") and name != "start"
 
 
 def _definition(name: str, rules: Rules, literals: dict[str, str]) -> Schema:
@@ -180,7 +177,9 @@ def _kind_condition(kind: ToolKind) -> Schema:
     declared = {item.name: _input(item) for item in kind.inputs}
     if kind.takes_auth:
         declared["auth"] = dict(_AUTH)
-    settings = {item.name: _setting(item) for item in kind.settings}
+    settings = {
+        item.name: {"description": item.doc, "anyOf": [{"type": list(item.types)}, _TEMPLATE]} for item in kind.settings
+    }
     known = declared | {f"spec.{name}": schema for name, schema in settings.items()}
     others = {name: known[meant] for name, meant in kind.spellings.items() if meant in known}
     then: Schema = {"properties": declared | others}
@@ -188,25 +187,15 @@ def _kind_condition(kind: ToolKind) -> Schema:
         then["properties"]["spec"] = {"properties": settings}
     required = [item.name for item in kind.inputs if item.required]
     if required:
-        then["allOf"] = [{"anyOf": [*map(_given, _names(kind, meant)), _given_in_spec(meant)]} for meant in required]
+        then["allOf"] = [_is_given(name, kind) for name in required]
     return {"if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}, "then": then}
 
 
-def _given(name: str) -> Schema:
-    return {"required": [name]}
-
-
-def _given_in_spec(name: str) -> Schema:
-    """An input under `spec` is misplaced, and read all the same."""
-    return {"required": ["spec"], "properties": {"spec": {"required": [name]}}}
-
-
-def _names(kind: ToolKind, meant: str) -> list[str]:
-    return [meant, *(name for name, other in kind.spellings.items() if other == meant)]
-
-
-def _setting(item: Setting) -> Schema:
-    return {"description": item.doc, "anyOf": [{"type": list(item.types)}, _TEMPLATE]}
+def _is_given(name: str, kind: ToolKind) -> Schema:
+    """The input has one of its names; under `spec` it is misplaced, and read all the same."""
+    names = [name, *(other for other, meant in kind.spellings.items() if meant == name)]
+    in_spec = {"required": ["spec"], "properties": {"spec": {"required": [name]}}}
+    return {"anyOf": [*({"required": [one]} for one in names), in_spec]}
 
 
 def _input(item: Input) -> Schema:

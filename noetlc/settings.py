@@ -202,11 +202,7 @@ def _parse(file: Path, data: bytes) -> Settings | None:
         return None
     if not isinstance(table, dict):
         raise CommandError(f"{file}: `tool.noetlc` must be a table: write `[tool.noetlc]` and the keys below it")
-    return Settings(file=str(file), **{_field(key): _read(file, key, value) for key, value in table.items()})
-
-
-def _field(key: str) -> str:
-    return key.replace("-", "_")
+    return Settings(file=str(file), **{key.replace("-", "_"): _read(file, key, value) for key, value in table.items()})
 
 
 def _read(file: Path, key: str, value: Any) -> Any:
@@ -247,22 +243,13 @@ def _positive(value: Any) -> int:
     return value
 
 
-def _fail_on(value: Any) -> FailOn:
-    if value not in list(FailOn):
-        raise ValueError("must be " + _choice(FailOn))
-    return FailOn(value)
+def _one_of(choices: type[StrEnum]) -> Callable[[Any], StrEnum]:
+    def read(value: Any) -> StrEnum:
+        if value not in list(choices):
+            raise ValueError("must be " + _choice(choices))
+        return choices(value)
 
-
-def _dialect(value: Any) -> DialectChoice:
-    if value not in list(DialectChoice):
-        raise ValueError("must be " + _choice(DialectChoice))
-    return DialectChoice(value)
-
-
-def _severity(value: Any) -> Severity:
-    if value not in list(Severity):
-        raise ValueError("must be " + _choice(Severity))
-    return Severity(value)
+    return read
 
 
 def _severities(value: Any) -> dict[str, Severity]:
@@ -297,12 +284,14 @@ KEYS: dict[str, Key] = {
     "ignore": Key(_codes, "none", "Codes or prefixes of rules not to report."),
     "severity": Key(_severities, "each rule's own", "Severity by code or prefix: `error`, `warning` or `note`."),
     "per-file-ignores": Key(_ignores_by_glob, "none", "Codes not to report in the files that a pattern matches."),
-    "min-severity": Key(_severity, "`note`", "Findings below this severity are not reported."),
-    "fail-on": Key(_fail_on, "`error`", "Lowest severity that makes `lint` exit with 1; `never` for none."),
+    "min-severity": Key(_one_of(Severity), "`note`", "Findings below this severity are not reported."),
+    "fail-on": Key(_one_of(FailOn), "`error`", "Lowest severity that makes `lint` exit with 1; `never` for none."),
     "exclude": Key(_strings, "none", "Patterns of files and folders to skip; does not apply to named files."),
     "baseline": Key(_string, "none", "File of accepted findings; only others are reported."),
     "max-document-bytes": Key(_positive, f"{DEFAULT_LIMITS.document_bytes_max}", "Larger files are refused (P004)."),
-    "dialect": Key(_dialect, "`auto`", "Dialect of the files; `auto` gives a file of an older one a single finding."),
+    "dialect": Key(
+        _one_of(DialectChoice), "`auto`", "Dialect of the files; `auto` gives a file of an older one a single finding."
+    ),
     "tool-kinds": Key(_strings, "none", "Tool kinds that your workers have and this installation does not."),
     "allow-unknown-kinds": Key(_boolean, "`false`", "Accept tool kinds that nothing here knows."),
 }

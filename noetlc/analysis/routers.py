@@ -37,7 +37,8 @@ def choices(guards: Sequence[Formula], inclusive: bool) -> tuple[Choice, ...]:
     """Return the independent choices of a router whose arcs have these guards, in order."""
     alternatives = [found for group in _groups(guards) for found in _alternatives(group, guards, inclusive)]
     if inclusive:
-        return tuple(choice for choice in map(_distinct, alternatives) if choice != ((),))
+        distinct = (tuple(sorted(set(found))) for found in alternatives)
+        return tuple(choice for choice in distinct if choice != ((),))
     taken = _first_of_all(alternatives, len(guards))
     return (taken,) if taken != ((),) else ()
 
@@ -153,10 +154,6 @@ def _by_constant(group: list[int], guards: Sequence[Formula]) -> list[tuple[int,
         )
         for sample in samples
     ]
-
-
-def _distinct(alternatives: list[tuple[int, ...]]) -> Choice:
-    return tuple(sorted(set(alternatives)))
 
 
 def _first_of_all(groups: list[list[tuple[int, ...]]], none: int) -> Choice:

@@ -66,14 +66,10 @@ def _tasks(code: Iterable[Instruction]) -> Iterator[dict[str, object]]:
             yield {"label": label, "kind": instruction.operands[0]}
 
 
-def _expressions(code: Iterable[Instruction]) -> Iterator[ExpressionCode]:
-    for instruction in code:
-        yield from (operand for operand in instruction.operands if isinstance(operand, ExpressionCode))
-
-
 def _secrets(code: Iterable[Instruction]) -> Iterator[str]:
     """Yield the keychain entries that a pipeline names: as `keychain.x`, or as a task's `auth: x`."""
-    for expression in _expressions(code):
+    operands = (operand for instruction in code for operand in instruction.operands)
+    for expression in (operand for operand in operands if isinstance(operand, ExpressionCode)):
         for before, after in zip(expression.code, expression.code[1:], strict=False):
             if (before.opcode.name, *before.operands) == ("NAME", "keychain") and after.opcode.name == "ATTR":
                 yield str(after.operands[0])

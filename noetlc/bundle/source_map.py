@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from noetlvm.bytecode.isa import LABELLED
-from noetlvm.bytecode.program import DebugEntry, DebugMap, Instruction, Mark, PlaybookCode, Program
+from noetlvm.bytecode.program import DebugEntry, DebugMap, Instruction, Mark, Program
 
 _LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>[0-9]+)\Z")
 _BLOCK = re.compile(r"(choose|while|until)_[0-9]+")
@@ -63,13 +63,10 @@ def everything(program: Program) -> Iterator[SourcePosition]:
 
 def _pipelines(program: Program) -> Iterator[tuple[str, tuple[Instruction, ...]]]:
     for index, playbook in enumerate(program.playbooks):
+        prefix = f"{playbook.path}#" if index else ""
         for step in playbook.steps:
             if step.pipeline is not None:
-                yield f"{_prefix(playbook, index)}{step.name}/tool", step.pipeline.code
-
-
-def _prefix(playbook: PlaybookCode, index: int) -> str:
-    return f"{playbook.path}#" if index else ""
+                yield f"{prefix}{step.name}/tool", step.pipeline.code
 
 
 def _labels(

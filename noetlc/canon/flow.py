@@ -176,25 +176,16 @@ def rounds_of(node: Scalar | None) -> int | Scalar:
 # ---- reachability, as the verifier sees it
 
 
-def reachable(tasks: Sequence[ast.Task]) -> frozenset[int]:
-    """Return the positions of the tasks that control can reach if any guard may hold or not."""
-    return _closure(tasks, [0])
-
-
 def without_dead_flow(tasks: Sequence[ast.Task]) -> tuple[ast.Task, ...]:
     """Return the tasks without unreachable flow tasks. The author's tasks remain, and whatever they jump to."""
-    written = [position for position, task in enumerate(tasks) if not _is_flow(task)]
+    written = [position for position, task in enumerate(tasks) if not task.is_flow]
     positions = _positions(tasks)
     targets = [positions[to] for source in written for to in _jumps(tasks[source]) if to in positions]
-    live = _closure(tasks, [0, *targets]).union(written)
+    live = closure(tasks, [0, *targets]).union(written)
     return tuple(task for position, task in enumerate(tasks) if position in live)
 
 
-def _is_flow(task: ast.Task) -> bool:
-    return task.spec is not None and task.spec.get_extra(FLOW) is not None
-
-
-def _closure(tasks: Sequence[ast.Task], start: Iterable[int]) -> frozenset[int]:
+def closure(tasks: Sequence[ast.Task], start: Iterable[int]) -> frozenset[int]:
     positions = _positions(tasks)
     seen: set[int] = set()
     waiting = list(start)

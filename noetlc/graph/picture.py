@@ -7,7 +7,7 @@ monospaced font: the only width that is known without the font.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from noetlc.analysis.formulas import STEP_FAILED
 from noetlc.graph.layout.place import lay_out
@@ -16,7 +16,7 @@ from noetlc.graph.report import GraphReport
 from noetlc.graph.tasks import NodeKind, TaskEdge, TaskGraph, TaskNode, task_graph
 from noetlc.net.net import Gate, Net, NetArc, NetStep, StepKind, Where
 from noetlvm.bytecode.isa import LABELLED
-from noetlvm.record import Record
+from noetlvm.record import Record, changed
 
 TITLE_EM, NOTE_EM = 13.0, 11.0
 LINE_HEIGHT = 15.0
@@ -97,7 +97,7 @@ def picture_of(report: GraphReport, unfold: bool = False) -> Picture:
     lines = [arc_line(step, arc, net, dead) for step in net.steps for arc in step.arcs]
     begin = Box("", "begin", "", hint="the run begins here")
     first = Line("", 0, net.entry + 1, hint="the first token")
-    shifted = [_shifted(line) for line in lines]
+    shifted = [changed(line, source=line.source + 1, target=line.target + 1) for line in lines]
     return Picture((begin, *boxes), (first, *shifted))
 
 
@@ -177,10 +177,6 @@ def _only_on_failure(step: NetStep, arc: NetArc) -> bool:
     return events == {STEP_FAILED}
 
 
-def _shifted(line: Line) -> Line:
-    return Line(line.key, line.source + 1, line.target + 1, line.label, line.style, line.where, line.hint)
-
-
 # ---- inside a step
 
 
@@ -223,18 +219,13 @@ def text_width(text: str, em: float) -> float:
 def _box_size(box: Box, inner: Drawing | None) -> Size:
     if box.kind == "begin":
         return Size(16.0, 16.0)
-    width = max(_widths(box))
+    texts = [(box.title, TITLE_EM), *((note, NOTE_EM) for note in box.notes)]
+    width = max(text_width(text, em) for text, em in texts)
     height = LINE_HEIGHT * (1 + len(box.notes)) + _PAD
     if inner is None:
         return Size(round(width + 2 * _PAD, 1), height)
     within = inner.layout
     return Size(round(max(width, within.width) + 2 * _PAD, 1), round(height + HEADER + within.height + _PAD, 1))
-
-
-def _widths(box: Box) -> Iterable[float]:
-    yield text_width(box.title, TITLE_EM)
-    for note in box.notes:
-        yield text_width(note, NOTE_EM)
 
 
 def label_size(label: str) -> Size:

@@ -71,7 +71,7 @@ def graph(order: Order) -> int:
         show(report)
     else:
         _write(order, _rendered(order, report, read[0].sources))
-    return FAILURE if _fails(report, fail_on) else errors
+    return FAILURE if any(finding.kind in fail_on for finding in report.findings) else errors
 
 
 def _require_files(order: Order) -> None:
@@ -90,10 +90,6 @@ def _kinds(words: tuple[str, ...]) -> frozenset[NetFindingKind]:
             names = ", ".join(known)
             raise CommandError(f"no finding is called `{word}`: --fail-on takes {names}.{suggestion(word, known)}")
     return frozenset(NetFindingKind) if ALL in words else frozenset(NetFindingKind(word) for word in words)
-
-
-def _fails(report: GraphReport, fail_on: frozenset[NetFindingKind]) -> bool:
-    return any(finding.kind in fail_on for finding in report.findings)
 
 
 # ---- reading

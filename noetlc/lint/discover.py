@@ -40,7 +40,7 @@ def discover(paths: Iterable[str], exclude: tuple[str, ...], folder: str) -> Fou
     for path in paths:
         expanded = list(_expand(path, exclude, folder))
         if not expanded and not os.path.isdir(path):
-            problems.append(_nothing_at(path))
+            problems.append(f"{path}: no {'file matches' if _WILDCARDS.intersection(path) else 'such file or folder'}")
         for target in expanded:
             known = targets.get(os.path.abspath(target.path))
             if known is None or (target.named and not known.named):
@@ -62,7 +62,9 @@ def _below(top: str, exclude: tuple[str, ...], folder: str) -> Iterator[Target]:
         folders[:] = sorted(
             name
             for name in folders
-            if not _skipped(name) and not _excluded(os.path.join(parent, name), exclude, folder)
+            if not name.startswith(".")
+            and name not in _SKIPPED_FOLDERS
+            and not _excluded(os.path.join(parent, name), exclude, folder)
         )
         for name in sorted(names):
             path = os.path.normpath(os.path.join(parent, name))
@@ -78,15 +80,5 @@ def _matching(pattern: str, exclude: tuple[str, ...], folder: str) -> Iterator[T
             yield Target(os.path.normpath(path), named=False)
 
 
-def _skipped(name: str) -> bool:
-    return name.startswith(".") or name in _SKIPPED_FOLDERS
-
-
 def _excluded(path: str, exclude: tuple[str, ...], folder: str) -> bool:
     return bool(exclude) and any(matches(pattern, relative_path(path, folder)) for pattern in exclude)
-
-
-def _nothing_at(path: str) -> str:
-    if _WILDCARDS.intersection(path):
-        return f"{path}: no file matches"
-    return f"{path}: no such file or folder"

@@ -26,7 +26,6 @@ from noetlc.syntax.template_parser import parse_template
 _EVENTS = re.compile(r"\bevent\.(?:name|type)\b")
 _ON_ERROR = re.compile(r"""["'](?:call\.error|call\.failed|step\.failed|step\.error)["']""")
 _ENTERING = re.compile(r"""["']step\.(?:enter|started|start)["']""")
-_EXITING = re.compile(r"""["'](?:step\.exit|loop\.done|step\.done)["']""")
 
 Rename = Callable[[Draft, NameScope], None]
 

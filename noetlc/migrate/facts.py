@@ -90,7 +90,10 @@ def step_facts(step: Map) -> StepFacts:
     loop = step.map("loop")
     spec = loop.map("spec") if loop else None
     mode = (spec.text("mode") if spec else "") or (loop.text("mode") if loop else "")
-    tasks = tuple(_task_facts(label, body) for label, body in tasks_of(step.get("tool")))
+    tasks = tuple(
+        TaskFacts(label, body, body.text("kind"), _DATA_KEY.search(body.text("code")) is not None)
+        for label, body in tasks_of(step.get("tool"))
+    )
     return StepFacts(step, step.text("step"), loop is not None, mode in ("parallel", "async"), tasks)
 
 
@@ -119,10 +122,6 @@ def _entry_tasks(entry: Map) -> Iterator[tuple[str, Map]]:
         yield first.key, first.value
     else:
         yield entry.text("name"), entry
-
-
-def _task_facts(label: str, body: Map) -> TaskFacts:
-    return TaskFacts(label, body, body.text("kind"), _DATA_KEY.search(body.text("code")) is not None)
 
 
 def _given_names(root: Map) -> Iterator[str]:

@@ -137,7 +137,7 @@ def arc_state(root: Map, step: StepFacts, log: RewriteLog) -> None:
             continue
         for entry in pair.value.pairs:
             entry.key = entry.key.rpartition(".")[2]
-        target = _step_named(root, arc.text("step"))
+        target = next((one for one in steps_of(root) if one.text("step") == arc.text("step")), None)
         if target is not None and _only_reader(root, target, frozenset(pair.value.keys())):
             log.add("R506", pair.span, f"`{pair.key}` on an arc is `args`: only `{arc.text('step')}` reads it")
             _as_args(arc, pair, pair.value, target)
@@ -153,10 +153,6 @@ def _arcs(step: Map) -> list[Map]:
     router = step.map("next")
     arcs = router.seq("arcs") if router else None
     return [arc for arc in arcs.values if isinstance(arc, Map)] if arcs else []
-
-
-def _step_named(root: Map, name: str) -> Map | None:
-    return next((step for step in steps_of(root) if step.text("step") == name), None)
 
 
 def _only_reader(root: Map, target: Map, keys: frozenset[str]) -> bool:

@@ -77,7 +77,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
         writes=frozenset(_keys_written(run.code)),
         awaits=frozenset(_keys_awaited(step.admit)),
         has_tool=step.pipeline is not None,
-        tools=tuple(dict.fromkeys(_calls(run.code))),
+        tools=tuple(dict.fromkeys(str(one.operands[0]) for one in run.code if one.opcode.name == "CALL")),
         where=places.get(address),
         pipeline=step.pipeline,
     )
@@ -143,14 +143,9 @@ def _successors(instruction: Instruction, at: int, outcome: Facts) -> Iterator[_
 def _can_fail(call: Instruction) -> bool:
     """True if a task can fail: its tool can, its kind is unknown, or an input is computed and so may be undefined."""
     kind = find_kind(str(call.operands[0]))
-    computed = any(
-        isinstance(operand, ExpressionCode) and not _is_built_of_constants(operand) for operand in call.operands
-    )
-    return computed or kind is None or kind.can_fail
-
-
-def _is_built_of_constants(expression: ExpressionCode) -> bool:
-    return {instruction.opcode.name for instruction in expression.code} <= {"CONST", "LIST", "RECORD", "RETURN"}
+    inputs = [operand for operand in call.operands if isinstance(operand, ExpressionCode)]
+    names = {instruction.opcode.name for expression in inputs for instruction in expression.code}
+    return not names <= {"CONST", "LIST", "RECORD", "RETURN"} or kind is None or kind.can_fail
 
 
 def _target(instruction: Instruction) -> int:
@@ -171,10 +166,6 @@ def _loop_sizes(loops: tuple[LoopHeader, ...]) -> tuple[int | None, ...]:
 
 
 # ---- what a step reads, writes and calls
-
-
-def _calls(code: tuple[Instruction, ...]) -> Iterator[str]:
-    return (str(one.operands[0]) for one in code if one.opcode.name == "CALL")
 
 
 def _expressions(step: Transition, code: tuple[Instruction, ...]) -> Iterator[ExpressionCode]:

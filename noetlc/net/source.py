@@ -101,7 +101,7 @@ class _Summaries:
         policy = step.policy
         admit = policy.admit if policy else None
         failure = policy.failure if policy else None
-        called = [view for view in _reached(flow) if is_called(view.task) and not _is_mark(view.task)]
+        called = [view for view in _reached(flow) if is_called(view.task) and not view.task.is_flow]
         return StepSummary(
             name=owner.name,
             ends=_ends(flow) if owner.entries else NO_PIPELINE,
@@ -164,11 +164,6 @@ def _ends(flow: Flow) -> PipelineEnds:
 
 def _reached(flow: Flow) -> Iterator[TaskView]:
     return (view for number in sorted(flow.reachable) if (view := flow.points[number].view) is not None)
-
-
-def _is_mark(task: ast.Task) -> bool:
-    """True for a task that `choose`, `while` or `until` expands to; it calls no tool."""
-    return task.spec is not None and task.spec.get_extra("flow") is not None
 
 
 def _keys_written(flow: Flow) -> Iterator[str]:

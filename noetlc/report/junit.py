@@ -27,12 +27,12 @@ def render(report: Report) -> str:
     for path in dict.fromkeys((*report.paths, *by_path)):
         rows = by_path.get(path, [])
         suite = ElementTree.SubElement(
-            suites, "testsuite", name=_clean(path), tests="0", failures=_failures(rows, report)
+            suites, "testsuite", name=cleaned(path), tests="0", failures=_failures(rows, report)
         )
         for row in rows:
             _add_case(suite, row, report)
         if not rows:
-            ElementTree.SubElement(suite, "testcase", name="lint", classname=_clean(path))
+            ElementTree.SubElement(suite, "testcase", name="lint", classname=cleaned(path))
         suite.set("tests", str(len(suite)))
     suites.set("tests", str(sum(len(suite) for suite in suites)))
     ElementTree.indent(suites)
@@ -48,14 +48,16 @@ def _add_case(suite: Element, row: LocatedFinding, report: Report) -> None:
     from xml.etree import ElementTree
 
     where = f"{row.range.line}:{row.range.column}"
-    case = ElementTree.SubElement(suite, "testcase", name=_clean(f"{row.code} at {where}"), classname=_clean(row.path))
+    case = ElementTree.SubElement(
+        suite, "testcase", name=cleaned(f"{row.code} at {where}"), classname=cleaned(row.path)
+    )
     if report.fails(row):
-        shown = ElementTree.SubElement(case, "failure", type=row.severity.value, message=_clean(row.message))
+        shown = ElementTree.SubElement(case, "failure", type=row.severity.value, message=cleaned(row.message))
     else:
         shown = ElementTree.SubElement(case, "system-out")
-    shown.text = _clean(f"{row.path}:{where}: {row.severity} {row.code} {row.message}\n{row.help}")
+    shown.text = cleaned(f"{row.path}:{where}: {row.severity} {row.code} {row.message}\n{row.help}")
 
 
-def _clean(text: str) -> str:
-    """Replace what XML cannot hold at all."""
+def cleaned(text: str) -> str:
+    """Return a text without characters that neither XML nor UTF-8 files can hold."""
     return _NOT_XML.sub("\ufffd", text)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.finding import Severity
-from noetlc.report.located_finding import FixRow, LocatedFinding, Range
+from noetlc.report.located_finding import LocatedFinding, Range
 from noetlc.report.report import Report, summary
 from noetlc.syntax.span import Source
 from noetlvm.command_line.printed import cut, visible_line
@@ -28,7 +28,6 @@ _LEAD = 30
 
 _RESET = "\x1b[0m"
 _BOLD = "\x1b[1m"
-_DIM = "\x1b[2m"
 _BLUE = "\x1b[1;34m"
 _GREEN = "\x1b[1;32m"
 _SEVERITY_COLORS = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.NOTE: "\x1b[1;36m"}
@@ -110,11 +109,8 @@ def _remarks(row: LocatedFinding) -> Iterator[tuple[str, str]]:
     if row.help:
         yield "help", visible_line(row.help)
     if row.fix is not None:
-        yield "fix", f"{visible_line(row.fix.description)} ({_how_to_apply(row.fix)})"
-
-
-def _how_to_apply(fix: FixRow) -> str:
-    return "apply with --fix" if fix.safe else "look at it with --diff --unsafe-fixes"
+        how = "apply with --fix" if row.fix.safe else "look at it with --diff --unsafe-fixes"
+        yield "fix", f"{visible_line(row.fix.description)} ({how})"
 
 
 def _excerpts(row: LocatedFinding, source: Source, margin: int, cells: int, paint: _Painter) -> Iterator[str]:

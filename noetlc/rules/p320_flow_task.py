@@ -19,7 +19,7 @@ class FlowTask(Rule):
 
     def check(self, model: Model) -> Findings:
         for view in model.tasks:
-            if view.task.spec and view.task.spec.get_extra("flow") is not None:
+            if view.task.is_flow:
                 yield from self._check(view.task)
 
     def _check(self, task: ast.Task) -> Findings:

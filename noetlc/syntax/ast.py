@@ -292,6 +292,11 @@ class Task(Struct):
         return self.spec.policy if self.spec else None
 
     @property
+    def is_flow(self) -> bool:
+        """Whether it is part of an expanded `choose`, `while` or `until`: it calls no tool."""
+        return self.spec is not None and self.spec.get_extra("flow") is not None
+
+    @property
     def rules(self) -> tuple[PolicyRule, ...]:
         """The policy's rules; empty where there is no policy."""
         policy = self.policy

@@ -136,10 +136,6 @@ MAY_BE_EMPTY = frozenset({"args", "desc", "executor", "keychain", "next", "spec"
 """Keys that mean the same without a value as if they were absent."""
 
 
-def _is_empty(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.value is None
-
-
 def describe(node: Node) -> str:
     if isinstance(node, Mapping):
         return "a mapping"
@@ -245,7 +241,8 @@ class _Walk:
         if not self.value(entry.value):
             expected = self.parser.expected()
             self.parser.rewind(before_key)
-            if entry.key.text in MAY_BE_EMPTY and _is_empty(entry.value):
+            is_empty = isinstance(entry.value, Scalar) and entry.value.value is None
+            if entry.key.text in MAY_BE_EMPTY and is_empty:
                 return
             self.wrong_type(entry.value, self.parser.would_reduce(_CLOSE), entry.key.text, expected)
 

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import MappingEntry, Node, Scalar, Sequence
+from noetlc.syntax.nodes import Node, Scalar, Sequence
 from noetlc.syntax.yaml_reader import plain_value
 from noetlvm.record import fields_of
 
@@ -67,23 +67,15 @@ class _Quoted(str):
 def _exact(node: Node) -> Any:
     """Plain data in which every string is still a string when it is read again."""
     if isinstance(node, Scalar):
-        return _Quoted(node.text) if _needs_quotes(node) else node.value
+        return _quoted(node.text) if isinstance(node.value, str) else node.value
     if isinstance(node, Sequence):
         return [_exact(item) for item in node.items]
-    return {_exact_key(entry): _exact(entry.value) for entry in node.entries}
+    return {_quoted(entry.key.text): _exact(entry.value) for entry in node.entries}
 
 
-def _exact_key(entry: MappingEntry) -> str:
-    return _Quoted(entry.key.text) if _reads_otherwise(entry.key.text) else entry.key.text
-
-
-def _needs_quotes(scalar: Scalar) -> bool:
-    return isinstance(scalar.value, str) and _reads_otherwise(scalar.text)
-
-
-def _reads_otherwise(text: str) -> bool:
-    """Return whether a text without quotes would be a number, a boolean, null or a merge key."""
-    return plain_value(text) != text or text == "<<"
+def _quoted(text: str) -> str:
+    """Mark a text that without quotes would be a number, a boolean, null or a merge key."""
+    return _Quoted(text) if plain_value(text) != text or text == "<<" else text
 
 
 _EMITTER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -148,7 +148,8 @@ class TemplateLexer:
             start, position = found.span(kind)
             if kind == "NAME":
                 word = text[start:position]
-                yield TemplateToken(words.get(word) or _name_or_trouble(word), Span(start, position))
+                is_name = word.isascii() or word.isidentifier()
+                yield TemplateToken(words.get(word) or ("NAME" if is_name else Trouble.UNKNOWN), Span(start, position))
                 continue
             token = self._token(kind, start, position, brackets)
             yield token
@@ -222,7 +223,3 @@ class TemplateLexer:
 
 def _text_at(start: int, end: int) -> tuple[Span, ...]:
     return (Span(start, end),) if end > start else ()
-
-
-def _name_or_trouble(word: str) -> str:
-    return "NAME" if word.isascii() or word.isidentifier() else Trouble.UNKNOWN

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetlc.graph.formats.svg import cleaned
 from noetlc.graph.picture import Box, Line, Picture, picture_of
 from noetlc.graph.report import GraphReport
+from noetlc.report.junit import cleaned
 
 _SHAPES = {
     "begin": 'shape=circle, style=filled, fillcolor=black, width=0.15, label=""',

@@ -17,11 +17,12 @@ from zlib import compress
 from markupsafe import Markup, escape
 
 from noetlc.graph.formats.palette import asset, variables
-from noetlc.graph.formats.svg import cleaned, svg
+from noetlc.graph.formats.svg import svg
 from noetlc.graph.grouping import LARGE, Grouping
 from noetlc.graph.picture import Picture, draw, has_flow, inside, picture_of
 from noetlc.graph.report import GraphFinding, GraphReport
 from noetlc.net.net import Where
+from noetlc.report.junit import cleaned
 
 _BYTES_MAX = 2_900_000
 """What is dropped first when the page would get larger than this: see `_OPTIONAL`."""
@@ -60,7 +61,10 @@ def _stored(report: GraphReport, grouping: Grouping | None, sources: Mapping[str
         "sources": (True, lambda: dict(sources)),
         "groups": (not small, lambda: _groups(grouping)),
         "witnesses": (True, lambda: [_witness(one) for one in report.findings[:_FINDINGS_MAX]]),
-        "inner": (len(steps) <= _INNER_MAX, lambda: _inner(report)),
+        "inner": (
+            len(steps) <= _INNER_MAX,
+            lambda: {step.name: _svg(inside(step), step.name) for step in steps if has_flow(step)},
+        ),
         "all": (not small and len(steps) <= _DRAW_ALL_MAX, lambda: _svg(picture_of(report), report.net.name)),
         "unfolded": (small and any(map(has_flow, steps)), lambda: _svg(picture_of(report, True), "")),
     }
@@ -104,10 +108,6 @@ def _groups(grouping: Grouping | None) -> dict[str, str]:
     if grouping is None:
         return {}
     return {group.key: _svg(grouping.picture(number), group.key) for number, group in enumerate(grouping.groups)}
-
-
-def _inner(report: GraphReport) -> dict[str, str]:
-    return {step.name: _svg(inside(step), step.name) for step in report.net.steps if has_flow(step)}
 
 
 def _svg(picture: Picture, title: str) -> str:

@@ -6,38 +6,23 @@ import re
 from functools import cache
 from importlib.resources import files
 
-LIGHT = {
-    "ground": "#ffffff",
-    "ink": "#1c2128",
-    "soft": "#55606c",
-    "line": "#68737f",
-    "card": "#f3f6fa",
-    "edge": "#8b97a4",
-    "inner": "#ffffff",
-    "accent": "#0b62c4",
-    "bad": "#b3261e",
-    "warn": "#9a5b00",
-    "dead": "#8a949f",
-    "panel": "#f7f8fa",
-    "rule": "#d5dbe2",
-    "hit": "#fff1b8",
+_COLOURS = {
+    "ground": ("#ffffff", "#12161c"),
+    "ink": ("#1c2128", "#e6eaf0"),
+    "soft": ("#55606c", "#a3afbc"),
+    "line": ("#68737f", "#8c99a8"),
+    "card": ("#f3f6fa", "#1e252e"),
+    "edge": ("#8b97a4", "#5d6b7b"),
+    "inner": ("#ffffff", "#171c23"),
+    "accent": ("#0b62c4", "#6cb2ff"),
+    "bad": ("#b3261e", "#ff8a80"),
+    "warn": ("#9a5b00", "#f0b35a"),
+    "dead": ("#8a949f", "#6d7985"),
+    "panel": ("#f7f8fa", "#171c23"),
+    "rule": ("#d5dbe2", "#303a45"),
+    "hit": ("#fff1b8", "#4a3d12"),
 }
-DARK = {
-    "ground": "#12161c",
-    "ink": "#e6eaf0",
-    "soft": "#a3afbc",
-    "line": "#8c99a8",
-    "card": "#1e252e",
-    "edge": "#5d6b7b",
-    "inner": "#171c23",
-    "accent": "#6cb2ff",
-    "bad": "#ff8a80",
-    "warn": "#f0b35a",
-    "dead": "#6d7985",
-    "panel": "#171c23",
-    "rule": "#303a45",
-    "hit": "#4a3d12",
-}
+LIGHT, DARK = ({name: both[side] for name, both in _COLOURS.items()} for side in (0, 1))
 _NAME = re.compile(r"var\(--([a-z]+)\)")
 
 

@@ -17,12 +17,12 @@ from math import prod
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from noetlc.analysis.routers import Choice
-from noetlc.graph.formats.svg import cleaned
 from noetlc.graph.layout.place import lay_out
 from noetlc.graph.layout.shapes import Layout, Link, Size
 from noetlc.graph.picture import NOTE_EM, text_width
 from noetlc.graph.report import GraphReport
 from noetlc.net.net import Boundary, Net, NetStep
+from noetlc.report.junit import cleaned
 
 _PLACE, _TRANSITION = Size(32.0, 32.0), Size(24.0, 12.0)
 _NAME_HEIGHT = 18.0

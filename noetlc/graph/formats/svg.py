@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from html import escape
 
@@ -10,17 +9,11 @@ from noetlc.graph.formats.palette import standalone_style
 from noetlc.graph.layout.shapes import Rectangle, Route
 from noetlc.graph.picture import HEADER, LINE_HEIGHT, Box, Drawing, Line, draw, picture_of, tag_texts
 from noetlc.graph.report import GraphReport
+from noetlc.report.junit import cleaned
 
 _MARGIN = 24.0
 _ROUND = {"begin": 8.0, "done": 14.0, "failed": 14.0, "decision": 14.0, "routing": 14.0}
 _CORNER = 5.0
-
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def cleaned(value: str) -> str:
-    """Return a text without characters that neither XML nor UTF-8 files can hold."""
-    return _FORBIDDEN.sub("\ufffd", value)
 
 
 def text(value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from noetlc.graph.report import Firing, GraphFinding, GraphReport, Witness
+from noetlc.graph.report import Firing, GraphReport, Witness
 from noetlc.net.moves import DROPPED, REJECTED
 from noetlc.net.net import Where
 from noetlc.net.tokens import MANY
@@ -17,7 +17,8 @@ FIRINGS_MAX = 40
 
 
 def render(report: GraphReport, unfold: bool = False) -> str:
-    return "\n".join([*_summary(report), *_findings(report)]) + "\n"
+    known = [f"  {fact.title:<16}{fact.value}" for fact in facts(report)]
+    return "\n".join([headline(report), *known, *_findings(report)]) + "\n"
 
 
 def witness_text(witness: Witness) -> str:
@@ -51,15 +52,11 @@ def facts(report: GraphReport) -> Iterator[Fact]:
     yield Fact("longest way", _way(report.longest_path) if report.longest_path else "has no end")
     if report.concurrent:
         more = "" if report.concurrent_complete else ", and more"
-        pairs = f"{len(report.concurrent)} pairs of steps{more}, such as {_pair(report.concurrent[0])}"
-        yield Fact("at once", pairs)
+        one, other = report.concurrent[0]
+        pair = f"{one} and {other}" if one != other else f"two runs of {one}"
+        yield Fact("at once", f"{len(report.concurrent)} pairs of steps{more}, such as {pair}")
     if report.critical:
         yield Fact("critical", _names(report.critical))
-
-
-def _summary(report: GraphReport) -> Iterator[str]:
-    yield headline(report)
-    yield from (f"  {fact.title:<16}{fact.value}" for fact in facts(report))
 
 
 def _tokens(report: GraphReport) -> str:
@@ -80,24 +77,16 @@ def _way(names: tuple[str, ...]) -> str:
     return f"{' → '.join(names[: _NAMES_MAX - 2])} → … → {names[-1]} ({len(names)} steps)"
 
 
-def _pair(pair: tuple[str, str]) -> str:
-    return " and ".join(pair) if pair[0] != pair[1] else f"two runs of {pair[0]}"
-
-
 def _findings(report: GraphReport) -> Iterator[str]:
     for finding in report.findings:
         yield ""
         yield f"{_place(finding.where)}{finding.kind.value}: {finding.message}"
-        yield from _shown(finding)
+        yield "  a run that shows it:"
+        yield from _witness(finding.witness, "    ")
     for kind, count in report.left_out.items():
         yield f"\n{kind.value}: {count} more"
     if not report.findings:
         yield "  no findings"
-
-
-def _shown(finding: GraphFinding) -> Iterator[str]:
-    yield "  a run that shows it:"
-    yield from _witness(finding.witness, "    ")
 
 
 def _witness(witness: Witness, indent: str) -> Iterator[str]:

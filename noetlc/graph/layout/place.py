@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from noetlc.graph.layout.cells import make_cells
 from noetlc.graph.layout.coordinates import place_cells
@@ -10,7 +11,7 @@ from noetlc.graph.layout.order import order_rows
 from noetlc.graph.layout.ranks import leads_back, rank_boxes
 from noetlc.graph.layout.routes import LinkRouter
 from noetlc.graph.layout.shapes import Layout, Link, Rectangle, Route, Size
-from noetlvm.record import Record
+from noetlvm.record import Record, changed
 
 _APART = 48.0
 """Between two parts that no line joins."""
@@ -47,7 +48,7 @@ class _Part(Record):
 def _lay_out_part(part: tuple[list[int], list[int]], sizes: Sequence[Size], links: Sequence[Link]) -> _Part:
     boxes, numbers = part
     within = {box: index for index, box in enumerate(boxes)}
-    own = [_renumbered(links[number], within) for number in numbers]
+    own = [changed(links[n], source=within[links[n].source], target=within[links[n].target]) for n in numbers]
     back = leads_back(len(boxes), own)
     ranks = rank_boxes(len(boxes), own, back)
     cells = make_cells([sizes[box] for box in boxes], own, back, ranks)
@@ -59,29 +60,19 @@ def _lay_out_part(part: tuple[list[int], list[int]], sizes: Sequence[Size], link
     return _Part(boxes, numbers, areas, router.routes(own, back), ranks, right, places.bottoms[-1])
 
 
-def _renumbered(link: Link, within: dict[int, int]) -> Link:
-    return Link(within[link.source], within[link.target], link.label, link.tag, link.style)
-
-
 def _parts(count: int, links: Sequence[Link]) -> list[tuple[list[int], list[int]]]:
     """Return the boxes and links of each connected part, the first box's part first."""
-    leader = list(range(count))
+    import networkx as nx
 
-    def find(box: int) -> int:
-        while leader[box] != box:
-            leader[box] = leader[leader[box]]
-            box = leader[box]
-        return box
-
-    for link in links:
-        a, b = find(link.source), find(link.target)
-        leader[max(a, b)] = min(a, b)
-    parts: dict[int, tuple[list[int], list[int]]] = {}
-    for box in range(count):
-        parts.setdefault(find(box), ([], []))[0].append(box)
+    graph: Any = nx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from((link.source, link.target) for link in links)
+    components = sorted(map(sorted, nx.connected_components(graph)))
+    parts: list[tuple[list[int], list[int]]] = [(boxes, []) for boxes in components]
+    part_of = {box: part for part in parts for box in part[0]}
     for number, link in enumerate(links):
-        parts[find(link.source)][1].append(number)
-    return list(parts.values())
+        part_of[link.source][1].append(number)
+    return parts
 
 
 def _shelves(parts: Sequence[_Part]) -> Iterator[tuple[float, float]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetlc.canon.errors import ExpansionError
-from noetlc.canon.flow import FlowTask, flow_of, reachable
+from noetlc.canon.flow import FlowTask, closure, flow_of
 from noetlc.syntax import ast
 from tests.noetlc.canon.canonical import canonical, labels, refused, tasks
 
@@ -144,7 +144,7 @@ def test_what_no_way_leads_to_is_not_generated() -> None:
     assert "choose_1.when_1.done" in labels(CHOOSE)
     assert "choose_1.when_1.done" not in labels(text)
     places = pipeline(text)
-    assert reachable(places) == frozenset(range(len(places)))
+    assert closure(places, [0]) == frozenset(range(len(places)))
 
 
 def test_an_unreachable_task_of_the_author_stays() -> None:
