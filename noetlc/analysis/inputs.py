@@ -46,7 +46,6 @@ def inputs(view: TaskView) -> Iterator[MappingEntry]:
 
 
 def is_unknown(kind: ToolKind, name: str) -> bool:
-    """True if a kind has no input of that name."""
     return not kind.open and kind.input(name) is None and not (name == "auth" and kind.takes_auth)
 
 
@@ -92,7 +91,6 @@ def mappings_by_key(root: Node | None) -> dict[Span, Mapping]:
 
 
 def entry_at(model: Model, key_span: Span) -> MappingEntry | None:
-    """Return the entry whose key stands at a place."""
     mapping = model.mappings_by_key.get(key_span)
     return next((entry for entry in mapping.entries if entry.key.span == key_span), None) if mapping else None
 

@@ -340,7 +340,6 @@ class Definitions(Record):
 
 
 def definitions(model: Model) -> Definitions:
-    """Collect the names that a playbook defines."""
     from noetlc.analysis.model import patches, thens
 
     ctx: set[str] = set()
@@ -421,7 +420,6 @@ class Application(IdentityRecord):
 
 
 def applications(names: TemplateNames) -> Iterator[Application]:
-    """Yield everything that a template applies by name."""
     for filter in names.filters:
         yield _application("filter", filter, filter.name, filter.name_span, filter.node)
         yield from _named_by_argument(filter)

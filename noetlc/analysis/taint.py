@@ -104,7 +104,6 @@ def declared_input(site: Site) -> Input | None:
 
 
 def becomes_url(site: Site) -> bool:
-    """Return whether what stands at a site becomes part of a URL."""
     declared = declared_input(site)
     if declared is None or site.task is None:
         return False
@@ -285,7 +284,6 @@ def _next_in_line(owner: Owner) -> Iterator[ast.Task]:
 
 
 def _goes_on(task: ast.Task) -> bool:
-    """Return whether a task's policy can continue with the next task."""
     directives = [then.do.text for _, then in thens(task) if then.do]
     return "continue" in directives or not any(rule.else_ for rule in task.rules)
 

@@ -175,7 +175,6 @@ def as_expression(node: Node) -> t.Expression:
 
 
 def reads(node: Node) -> Iterator[NameUse]:
-    """Yield every name that the templates of a value read."""
     for leaf in scalars(node):
         if leaf.is_template:
             yield from names_in(parse_template(leaf.text)).uses

@@ -58,7 +58,6 @@ class ExpansionBudget:
 
 
 def require_shallow(argument: Node) -> None:
-    """Refuse an argument whose lists and mappings nest too deep."""
     level: dict[int, Node] = {id(argument): argument}  # by identity: a shared node is visited once
     for _ in range(ARGUMENT_DEPTH_MAX):
         level = {id(child): child for node in level.values() for child in _children(node)}
@@ -69,14 +68,12 @@ def require_shallow(argument: Node) -> None:
 
 
 def require_short(label: str, place: Span) -> None:
-    """Refuse a label that the names of calls inside each other make too long."""
     if len(label) > NAME_CHARS_MAX:
         message = f"the labels of calls inside each other come to a label of {len(label):,} characters"
         raise ExpansionError(TOO_LARGE, place, message, f"use shorter names: {NAME_CHARS_MAX:,} characters are allowed")
 
 
 def require_few_calls(path: Sequence[str], place: Span) -> None:
-    """Refuse a call inside too many others."""
     if len(path) >= CALLS_DEPTH_MAX:
         message = f"workbook calls nest deeper than {CALLS_DEPTH_MAX}"
         raise ExpansionError(TOO_LARGE, place, message, "put the inner tasks into the outer ones")

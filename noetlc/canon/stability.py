@@ -138,7 +138,6 @@ def _guards(block: ast.Choose | ast.Repeat) -> Iterator[Node]:
 
 
 def _task_values(task: ast.Task) -> Iterator[Node]:
-    """Yield every value of a task that may hold templates."""
     yield from (item.value for item in task.extra)
     yield from (item.value for item in task.settings)
     yield from (rule.when for rule in task.rules if rule.when)

@@ -105,7 +105,6 @@ def lower_value(node: nodes.Node, text: str, visible: frozenset[str], field: str
 
 
 def expression_reads(expression: ExpressionCode, name: str) -> bool:
-    """True if an expression reads a namespace."""
     return any(i.opcode.name == "NAME" and i.operands[0] == name for i in expression.code)
 
 
@@ -161,7 +160,6 @@ def _piece(text: str, visible: frozenset[str], require: str | None) -> CodeBlock
 
 
 def _template(code: StackCode, template: t.Template, visible: frozenset[str], require: str | None) -> None:
-    """Push a template's value."""
     for problem in template.problems:
         raise LoweringError(problem.span, problem.message, problem.help)
     operations = Operations(code, template.text, visible)

@@ -64,7 +64,6 @@ class Operations:
             self.code.emit("BARE", name, at=at)
 
     def apply_filter(self, node: t.Filter) -> None:
-        """Emit a filter over the value on the stack."""
         self._apply("FILTER", node.name, FILTERS, node)
 
     def _emit(self, name: OpcodeName, *operands: object, node: t.Node) -> None:

@@ -164,7 +164,6 @@ def path_witness(net: Net, start: str | None, end: str | None) -> Witness | None
 
 
 def moves_between(reach: NetworkxReach, start: int, end: int) -> list[Move] | None:
-    """Return the moves of a token from one step to another."""
     path = reach.shortest(start, end)
     return None if path is None else reach.paths.moves(path)
 

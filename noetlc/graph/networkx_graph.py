@@ -133,7 +133,6 @@ def _first_arc(graph: Graph, source: int, target: int) -> NetArc:
 
 
 def networkx_reach(net: Net) -> NetworkxReach:
-    """Return what tokens of a net can reach, computed by networkx."""
     return NetworkxReach(net, Paths(net))
 
 

@@ -51,7 +51,6 @@ class Order(NamedTuple):
 
 
 def graph(order: Order) -> int:
-    """Run one command line and return the exit code."""
     fail_on = _kinds(order.fail_on)
     _require_files(order)
     needs_code = order.unfold or order.format is GraphFormat.HTML

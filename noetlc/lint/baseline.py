@@ -31,7 +31,6 @@ class Baseline(Record):
     accepted: dict[Key, int]
 
     def new(self, rows: Iterable[LocatedFinding]) -> list[LocatedFinding]:
-        """Return the rows that the baseline does not cover."""
         return [row for row, ordinal in with_ordinals(rows) if ordinal > self.accepted.get(_key(row, self.folder), 0)]
 
 

@@ -144,7 +144,6 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def content_digest(data: bytes) -> str:
-    """Return what identifies a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 

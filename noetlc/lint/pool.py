@@ -74,7 +74,6 @@ def lint_bytes(target: Target, data: bytes, settings: Settings) -> Result:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -105,7 +105,6 @@ class LintRun:
         return self._report()
 
     def read(self, path: str) -> bytes:
-        """Return the content of a checked file."""
         return read_bounded(path, self.settings.limits.document_bytes_max) if self.stdin is None else self.stdin
 
     def _problem(self, text: str) -> None:
@@ -295,7 +294,6 @@ def _baseline_file(options: LintOptions, settings: Settings) -> Path | None:
 
 
 def may_color(is_terminal: bool) -> bool:
-    """Return whether output to a stream may be coloured."""
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

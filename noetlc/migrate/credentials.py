@@ -38,7 +38,6 @@ class CredentialUse(NamedTuple):
 
 
 def declare_credentials(root: Map, log: RewriteLog) -> None:
-    """Declare every credential that a task may name."""
     keychain = root.seq("keychain")
     declared = {entry.text("name") for entry in keychain.values if isinstance(entry, Map)} if keychain else set()
     needed: dict[str, str] = {}

@@ -257,7 +257,7 @@ Draft: TypeAlias = Leaf | Map | Seq
 
 
 class BlockLayout:
-    """ReadAt a collection stood, what opens it (`{`, an anchor) and what closes it."""
+    """Where a collection stood, what opens it (`{`, an anchor) and what closes it."""
 
     def __init__(self, span: Span, extent: Span, column: int, opening: str, closing: str) -> None:
         self.span = span
@@ -317,7 +317,6 @@ def _block_scalar(text: str) -> str:
 
 
 def plain_data(node: Draft) -> object:
-    """Return a node as dicts, lists and values."""
     if isinstance(node, Map):
         return {pair.key: plain_data(pair.value) for pair in node.pairs}
     if isinstance(node, Seq):
@@ -332,7 +331,6 @@ def inherited(node: Map, key: str) -> Map | None:
 
 
 def _copied_map(node: nodes.Mapping) -> Map:
-    """Return a mapping as a new one, without its layout."""
     return Map([MapEntry(entry.key.text, _copied(entry.value)) for entry in node.entries])
 
 

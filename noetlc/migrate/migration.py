@@ -59,7 +59,6 @@ class Migration(Record):
 
 
 def migrate_text(text: str, limits: ReadLimits = DEFAULT_LIMITS) -> Migration:
-    """Bring a playbook to canonical v10."""
     return migrate_document(text, read_document(text, limits))
 
 

@@ -323,7 +323,6 @@ def _holds(entry: Draft, body: Map) -> bool:
 
 
 def rules_of(body: Map) -> Seq | None:
-    """Return a task's policy rules, or None."""
     spec = body.map("spec")
     policy = spec.map("policy") if spec else None
     return policy.seq("rules") if policy else None

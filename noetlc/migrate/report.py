@@ -60,7 +60,6 @@ class FileReport(Record):
 
 
 def remark_on(change: Rewrite, source: Source) -> Remark:
-    """Return a change as it is reported."""
     line = source.position(change.span.start).line
     return Remark(change.code, line, change.message, change.construct.meaning)
 

@@ -364,7 +364,6 @@ def labelled(label: str, task: Map) -> Map:
 
 
 def free_label(step: Map, wanted: str) -> str:
-    """Return a label that no task of the step has."""
     taken = {label for label, _ in tasks_of(step.get("tool"))}
     label, number = wanted, 2
     while label in taken:

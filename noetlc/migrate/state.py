@@ -205,7 +205,6 @@ def _step_between(arc: Map, pair: MapEntry, values: Map, name: str) -> Map:
 
 
 def free_step(root: Map, wanted: str) -> str:
-    """Return a name that no step has."""
     taken = {step.text("step") for step in steps_of(root)}
     name, number = wanted, 2
     while name in taken:
@@ -214,7 +213,6 @@ def free_step(root: Map, wanted: str) -> str:
 
 
 def insert_step(root: Map, after: Map, step: Map) -> None:
-    """Put a new step after another."""
     workflow = root.seq("workflow")
     assert workflow is not None  # `after` stands in it
     at = next(number for number, item in enumerate(workflow.items) if item.value is after)

@@ -34,7 +34,7 @@ class _Path(NamedTuple):
     names: tuple[str, ...]
     start: int
     ends: tuple[int, ...]
-    """ReadAt each prefix of the path ends."""
+    """Where each prefix of the path ends."""
 
 
 def template_edits(text: str, renaming: Renaming) -> list[TemplateEdit]:
@@ -63,7 +63,6 @@ def template_edits(text: str, renaming: Renaming) -> list[TemplateEdit]:
 
 
 def renamed_text(text: str, renaming: Renaming) -> str:
-    """Return a template's text after a renaming."""
     return _applied(text, ((edit.span.start, edit.span.end, edit.text) for edit in template_edits(text, renaming)))
 
 
@@ -163,7 +162,6 @@ def _applied(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _bound(tree: t.Node) -> frozenset[str]:
-    """Return the names that the template binds itself."""
     targets = (node.target for node in t.walk(tree) if isinstance(node, t.For | t.Set | t.SetBlock))
     return frozenset(node.name for target in targets for node in t.walk(target) if isinstance(node, t.Name))
 

@@ -55,7 +55,6 @@ class Reach(Record, cached=True):
         return found
 
     def is_cycle(self, members: list[int]) -> bool:
-        """True if the component contains a cycle."""
         return len(members) > 1 or any(arc.target == members[0] for arc in self.paths.onward[members[0]])
 
     def runs(self, step: int) -> bool:
@@ -68,7 +67,6 @@ class Reach(Record, cached=True):
 
 
 def reach(net: Net) -> Reach:
-    """Return what tokens of a net can reach."""
     return Reach(net, Paths(net))
 
 

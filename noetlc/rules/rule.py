@@ -89,7 +89,6 @@ class Rule:
         cls.code, cls.name = code.upper(), name.replace("_", "-")
 
     def check(self, model: Model) -> Findings:
-        """Yield what this rule finds in one playbook."""
         raise NotImplementedError
 
     def finding(
@@ -102,7 +101,6 @@ class Rule:
         fix: Fix | None = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """Make a finding of this rule."""
         return Finding(self.code, severity or self.severity, span, message, help, tuple(related), fix)
 
 
@@ -151,7 +149,6 @@ class ClaimRule(Rule):
                 yield problem
 
     def word(self, model: Model, problem: Problem) -> Finding:
-        """Word a problem as a finding."""
         return self.finding(problem.span, problem.message, problem.help)
 
 

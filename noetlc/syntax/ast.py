@@ -322,7 +322,6 @@ class Choose(Struct):
 
     @property
     def word(self) -> Literal["choose"]:
-        """The key that begins the block."""
         return "choose"
 
 
@@ -400,7 +399,6 @@ class Step(Struct):
 
     @property
     def lifecycle(self) -> Lifecycle | None:
-        """Its time limits."""
         return self.policy.lifecycle if self.policy else None
 
     @property

@@ -33,15 +33,11 @@ class Scalar(Record):
 
 
 class Sequence(Record):
-    """A list."""
-
     span: Span
     items: tuple[Node, ...]
 
 
 class MappingEntry(Record):
-    """One key and its value."""
-
     key: Scalar
     value: Node
 
@@ -53,7 +49,6 @@ class Mapping(Record):
     entries: tuple[MappingEntry, ...]
 
     def get(self, key: str) -> Node | None:
-        """Return the value under `key`, or None."""
         for entry in self.entries:
             if entry.key.text == key:
                 return entry.value

@@ -124,7 +124,6 @@ class ParsedPlaybook(Record):
 
 
 def parse_playbook(root: Node) -> ParsedPlaybook:
-    """Parse a document's root node as a playbook."""
     walk = _Walk()
     if not walk.value(root):
         walk.wrong_type(root, "playbook", "", walk.parser.expected())

@@ -15,7 +15,6 @@ _NOT_KEYS = frozenset({"span", "keys", "extra", "word"})
 
 
 def print_playbook(playbook: ast.Playbook) -> str:
-    """Return the tree as YAML text."""
     return yaml.dump(
         tree_data(playbook), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=120
     )

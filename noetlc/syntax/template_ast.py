@@ -303,7 +303,6 @@ def without_final_break(text: str) -> str:
 
 
 def children(node: Node) -> list[Node]:
-    """Return the nodes directly below `node`."""
     found: list[Node] = []
     for name in _FIELDS[type(node)]:
         value = getattr(node, name)

@@ -32,7 +32,6 @@ def render(report: GraphReport, unfold: bool = False) -> str:
 
 
 def svg(drawing: Drawing, *, title: str, style: str = "") -> str:
-    """Return a drawing as an `svg` element."""
     width, height = _n(drawing.layout.width + 2 * _MARGIN), _n(drawing.layout.height + 2 * _MARGIN)
     inside = "\n".join(_group(drawing))
     styled = f"<style>{style}</style>\n" if style else ""

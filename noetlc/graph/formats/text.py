@@ -41,7 +41,6 @@ class Fact(NamedTuple):
 
 
 def facts(report: GraphReport) -> Iterator[Fact]:
-    """Yield what is known of the net as a whole."""
     yield Fact("reachable", f"{len(report.reachable)} of {len(report.net.steps)}", bool(report.unreachable))
     completes = "yes, from every reachable state" if report.can_complete else "NO"
     yield Fact("can complete", completes, not report.can_complete)

@@ -41,7 +41,6 @@ class LinkRouter:
         )
 
     def routes(self, links: Sequence[Link], back: Sequence[bool]) -> list[Route]:
-        """Return the route of each link."""
         taken: dict[int, float] = {}
         return [self._route(number, link, back[number], taken) for number, link in enumerate(links)]
 
