@@ -225,22 +225,18 @@ def _codes(value: Any) -> tuple[str, ...]:
     return tuple(code for given in _strings(value) for code in current_codes(given))
 
 
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("must be a string")
-    return value
+def _that(is_valid: Callable[[Any], bool], message: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not is_valid(value):
+            raise TypeError(message)
+        return value
+
+    return read
 
 
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("must be true or false")
-    return value
-
-
-def _positive(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise TypeError("must be a whole number greater than zero")
-    return value
+_string = _that(lambda value: isinstance(value, str), "must be a string")
+_boolean = _that(lambda value: isinstance(value, bool), "must be true or false")
+_positive = _that(lambda value: type(value) is int and value > 0, "must be a whole number greater than zero")
 
 
 def _one_of(choices: type[StrEnum]) -> Callable[[Any], StrEnum]:

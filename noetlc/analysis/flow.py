@@ -320,7 +320,7 @@ _DELAY_MIN = 1e-6
 _RETRIES_MAX = 10**9
 
 DEFAULT_ATTEMPTS = 3
-"""Runs of the task, the first included, if the playbook does not specify."""
+"""Runs of the task, the first included, if the playbook does not specify (S14)."""
 
 
 class Waits(Record):

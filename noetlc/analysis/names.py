@@ -18,6 +18,7 @@ from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
 from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, TemplatePosition, given_fields
 from noetlvm.language.tests import TESTS
+from noetlvm.nearest import nearest
 from noetlvm.record import IdentityRecord, Record, changed
 
 if TYPE_CHECKING:
@@ -431,6 +432,15 @@ def applications(names: TemplateNames) -> Iterator[Application]:
             yield _application("function", call, callee.name, callee.name_span)
         elif isinstance(callee, t.Getattr):
             yield _application("method", call, callee.name, callee.name_span, callee.node)
+
+
+def unknown_applications(model: Model, sort: Sort, rejected: Mapping[str, str]) -> Iterator[tuple[str, Span, str]]:
+    """Yield each use of a name that does not exist, its place in the file, and the name that was probably meant."""
+    for reading in model.readings:
+        for use in applications(reading.names):
+            if use.sort == sort and use.signature is None:
+                meant = "" if use.name in rejected else nearest(use.name, _TABLES[sort])
+                yield use.name, model.place(reading.site, use.span), meant
 
 
 def _application(

@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from noetlc.analysis.flow import DEFAULT_ATTEMPTS
 from noetlc.analysis.inputs import Respelling
 from noetlc.canon.flow import keys, scalar, with_policy
 from noetlc.syntax import ast, nodes
@@ -34,8 +35,6 @@ from noetlvm.language.tool_kinds import SPEC, ToolKind, find_kind
 from noetlvm.record import changed
 
 RETRY = "retry"
-ATTEMPTS = 3
-"""Attempts of a `retry` that does not specify how many (S14)."""
 
 _RETRY_KEYS = {
     "attempts": "attempts",
@@ -199,7 +198,7 @@ def retry_policy(value: Node) -> ast.TaskPolicy | None:
     if "" in given or not all(isinstance(node, Scalar) for node in given.values()):
         return None
     scalars = {name: node for name, node in given.items() if isinstance(node, Scalar)}
-    attempts = scalars.get("attempts", scalar(span, ATTEMPTS))
+    attempts = scalars.get("attempts", scalar(span, DEFAULT_ATTEMPTS))
     backoff, when = _backoff(scalars), _condition(scalars.get("when"))
     if not (type(attempts.value) is int or attempts.is_template) or backoff is None or when is None:
         return None

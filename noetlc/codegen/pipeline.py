@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from noetlc.analysis.flow import DEFAULT_ATTEMPTS
 from noetlc.canon.flow import FlowTask, flow_of
 from noetlc.codegen.expressions import Lowered, bare_names, expression_reads, lower_guard, lower_value
 from noetlc.codegen.stack_code import JumpLabel
@@ -174,10 +175,6 @@ def _without_empty_jumps(lines: list[_Line]) -> list[_Line]:
     return found
 
 
-ATTEMPTS = 3
-"""Runs of a task in all, where a `retry` does not specify (S14)."""
-
-
 class PipelineContext(Record):
     """Source text, loop flag and construct names shared by a pipeline's tasks."""
 
@@ -327,23 +324,11 @@ class _TaskCode(Record):
             self._emit("BIND", at=at)
         self._emit(directive, target, at=at)
 
-    def _continue(self, then: ast.Then, call: JumpLabel) -> None:
-        self._hand_on("CONTINUE", self.after, at=then.span)
-
-    def _skip(self, then: ast.Then, call: JumpLabel) -> None:
-        self._emit("SKIP", self.after, at=then.span)
-
     def _jump(self, then: ast.Then, call: JumpLabel) -> None:
         self._hand_on("JUMP_TO", self._target(then), at=then.span)
 
-    def _break(self, then: ast.Then, call: JumpLabel) -> None:
-        self._emit("BREAK", at=then.span)
-
-    def _fail(self, then: ast.Then, call: JumpLabel) -> None:
-        self._emit("FAIL", at=then.span)
-
     def _retry(self, then: ast.Then, call: JumpLabel) -> None:
-        attempts: int | Lowered = ATTEMPTS
+        attempts: int | Lowered = DEFAULT_ATTEMPTS
         if then.attempts:
             given = then.attempts.value
             attempts = (
@@ -378,10 +363,10 @@ class _TaskCode(Record):
 _CONTINUE = ast.Then(span=Span(0, 0))
 
 _DIRECTIVES: dict[str, Callable[[_TaskCode, ast.Then, JumpLabel], None]] = {
-    "continue": _TaskCode._continue,
-    "skip": _TaskCode._skip,
+    "continue": lambda task, then, _: task._hand_on("CONTINUE", task.after, at=then.span),
+    "skip": lambda task, then, _: task._emit("SKIP", task.after, at=then.span),
     "jump": _TaskCode._jump,
-    "break": _TaskCode._break,
-    "fail": _TaskCode._fail,
+    "break": lambda task, then, _: task._emit("BREAK", at=then.span),
+    "fail": lambda task, then, _: task._emit("FAIL", at=then.span),
     "retry": _TaskCode._retry,
 }

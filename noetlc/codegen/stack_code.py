@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from noetlc.analysis.names import FOR_LOOP
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlvm.bytecode.isa import EXPRESSION, OpcodeName, Operand
@@ -110,9 +111,6 @@ def _moved(instruction: Instruction, start: int, first_slot: int) -> Instruction
 
 def expression_of(piece: CodeBlock) -> ExpressionCode:
     return ExpressionCode(piece.code, piece.slots)
-
-
-FOR_LOOP = "loop"
 
 
 class Slot(NamedTuple):

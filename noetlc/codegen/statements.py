@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from noetlc.analysis.names import FOR_LOOP
 from noetlc.codegen.operations import Operations
 from noetlc.codegen.stack_code import (
-    FOR_LOOP,
     ForBlock,
     JumpLabel,
     LoweringError,

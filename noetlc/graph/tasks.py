@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from noetlvm.bytecode.isa import LABELLED, ControlFlow, Operand
+from noetlvm.bytecode.isa import LABELLED, ControlFlow
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.record import Record
 
@@ -108,7 +108,7 @@ def _ways(
         return
     yes, no = ("yes", "no") if decides and name == "UNLESS" else (label, label)
     if flow is not ControlFlow.NEXT:
-        yield _target(instruction), _DIRECTIVES.get(name, no)
+        yield instruction.target, _DIRECTIVES.get(name, no)
     if flow is not ControlFlow.JUMP:
         yield at + 1, yes
 
@@ -116,13 +116,6 @@ def _ways(
 def _limit(operand: object) -> str:
     """Return a number for people; one that a template gives is not known here."""
     return str(operand) if isinstance(operand, int) else "n"
-
-
-def _target(instruction: Instruction) -> int:
-    at = instruction.opcode.operands.index(Operand.TARGET)
-    target = instruction.operands[at]
-    assert isinstance(target, int)  # the verifier checked it
-    return target
 
 
 class _Builder:

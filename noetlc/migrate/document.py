@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from noetlc.syntax import nodes
 from noetlc.syntax.span import Span
@@ -95,30 +95,18 @@ class SeqItem:
         self.layout = layout
 
 
-class EntryLayout:
+class EntryLayout(NamedTuple):
     """The text around a value: comment lines before it, its key or dash, and the rest of its last line."""
 
-    def __init__(
-        self,
-        span: Span,
-        value: Draft,
-        key: str,
-        before: str,
-        head: str,
-        after: str,
-        column: int,
-        flow: bool,
-        written_key: str = "",
-    ):
-        self.span = span
-        self.value = value
-        self.key = key
-        self.written_key = written_key
-        self.before = before
-        self.head = head
-        self.after = after
-        self.column = column
-        self.flow = flow
+    span: Span
+    value: Draft
+    key: str
+    before: str
+    head: str
+    after: str
+    column: int
+    flow: bool
+    written_key: str = ""
 
 
 def split_layout(layout: EntryLayout | None) -> tuple[EntryLayout | None, EntryLayout | None]:
@@ -128,11 +116,8 @@ def split_layout(layout: EntryLayout | None) -> tuple[EntryLayout | None, EntryL
     """
     if layout is None:
         return None, None
-    outer = EntryLayout(layout.span, Map([]), layout.key, layout.before, ":", "", layout.column, layout.flow)
-    outer.written_key = layout.written_key
-    inner = EntryLayout(
-        layout.span, layout.value, layout.key, "", layout.head, layout.after, layout.column, layout.flow
-    )
+    outer = layout._replace(value=Map([]), head=":", after="")
+    inner = layout._replace(before="", written_key="")
     return outer, inner
 
 
@@ -256,15 +241,14 @@ class Seq:
 Draft: TypeAlias = Leaf | Map | Seq
 
 
-class BlockLayout:
+class BlockLayout(NamedTuple):
     """Where a collection stood, what opens it (`{`, an anchor) and what closes it."""
 
-    def __init__(self, span: Span, extent: Span, column: int, opening: str, closing: str) -> None:
-        self.span = span
-        self.extent = extent
-        self.column = column
-        self.opening = opening
-        self.closing = closing
+    span: Span
+    extent: Span
+    column: int
+    opening: str
+    closing: str
 
 
 def _replaced(part: MapEntry | SeqItem) -> bool:

@@ -80,10 +80,10 @@ class _SymbolicRun:
             if name == "RETURN":
                 return item_holds(stack[-1])
             if name == "JUMP":
-                at = _target(instruction)
+                at = instruction.target
                 continue
             if name in _BRANCHES:
-                when_true, when_false = _BRANCHES[name](at, _target(instruction), stack)
+                when_true, when_false = _BRANCHES[name](at, instruction.target, stack)
                 test = item_is_true(stack[-1])
                 if not isinstance(test, bool):
                     return if_(test, self._from(*when_true), self._from(*when_false))
@@ -130,12 +130,6 @@ class _SymbolicRun:
 def listing(code: tuple[Instruction, ...]) -> str:
     """Write code as one text: equal texts are equal code."""
     return "; ".join(f"{i.opcode.name} {', '.join(map(repr, i.operands))}".rstrip() for i in code)
-
-
-def _target(instruction: Instruction) -> int:
-    target = instruction.operands[0]
-    assert isinstance(target, int)
-    return target
 
 
 _Way: TypeAlias = tuple[int, tuple[Item, ...]]

@@ -124,7 +124,7 @@ def _successors(instruction: Instruction, at: int, outcome: Facts) -> Iterator[_
         if _can_fail(instruction):
             yield at + 1, ERROR_OUTCOME
     elif name == "ON_ERROR":
-        yield (_target(instruction) if outcome is ERROR_OUTCOME else at + 1), outcome
+        yield (instruction.target if outcome is ERROR_OUTCOME else at + 1), outcome
     elif name == "UNLESS":
         guard = instruction.operands[0]
         assert isinstance(guard, ExpressionCode)
@@ -132,10 +132,10 @@ def _successors(instruction: Instruction, at: int, outcome: Facts) -> Iterator[_
         if holds is not False:
             yield at + 1, outcome
         if not holds:
-            yield _target(instruction), outcome
+            yield instruction.target, outcome
     else:
         if instruction.opcode.flow in (ControlFlow.JUMP, ControlFlow.BRANCH):
-            yield _target(instruction), outcome
+            yield instruction.target, outcome
         if instruction.opcode.flow in (ControlFlow.NEXT, ControlFlow.BRANCH):
             yield at + 1, outcome
 
@@ -146,12 +146,6 @@ def _can_fail(call: Instruction) -> bool:
     inputs = [operand for operand in call.operands if isinstance(operand, ExpressionCode)]
     names = {instruction.opcode.name for expression in inputs for instruction in expression.code}
     return not names <= {"CONST", "LIST", "RECORD", "RETURN"} or kind is None or kind.can_fail
-
-
-def _target(instruction: Instruction) -> int:
-    target = instruction.operands[-1]
-    assert isinstance(target, int)
-    return target
 
 
 def _loop_sizes(loops: tuple[LoopHeader, ...]) -> tuple[int | None, ...]:

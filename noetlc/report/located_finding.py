@@ -24,12 +24,9 @@ class Range(NamedTuple):
     end_line: int
     end_column: int
 
-    def to_json(self) -> dict[str, int]:
-        return {"line": self.line, "column": self.column, "end_line": self.end_line, "end_column": self.end_column}
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Range:
-        return cls(int(data["line"]), int(data["column"]), int(data["end_line"]), int(data["end_column"]))
+        return cls(*(int(data[name]) for name in cls._fields))
 
 
 class RelatedRow(NamedTuple):
@@ -74,9 +71,9 @@ class LocatedFinding(NamedTuple):
             "message": self.message,
             "help": self.help,
             "path": self.path,
-            **self.range.to_json(),
+            **self.range._asdict(),
             "label": self.label,
-            "related": [{"message": r.message, "path": self.path, **r.range.to_json()} for r in self.related],
+            "related": [{"message": r.message, "path": self.path, **r.range._asdict()} for r in self.related],
             "fix": None if self.fix is None else _fix_to_json(self.fix),
         }
 
@@ -140,7 +137,7 @@ def _resolve_fix(fix: Fix, source: Source, edits: tuple[Edit, ...]) -> FixRow:
 
 
 def _fix_to_json(fix: FixRow) -> dict[str, Any]:
-    edits = [{**edit.range.to_json(), "text": edit.text} for edit in fix.edits]
+    edits = [{**edit.range._asdict(), "text": edit.text} for edit in fix.edits]
     return {"description": fix.description, "safe": fix.safe, "edits": edits}
 
 

@@ -1,6 +1,5 @@
 from noetlc.rules.rule import Findings, Model, Rule, Severity, first_of, migration_fix
 from noetlc.syntax.nodes import Scalar
-from noetlc.syntax.span import ProblemKind
 
 
 class UnknownWorkbookTask(Rule):
@@ -44,7 +43,6 @@ class UnknownWorkbookTask(Rule):
                 )
 
     def _shape(self, model: Model) -> Findings:
-        for problem in model.problems:
-            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in self.claims:
-                help = "write the tasks by name: `workbook: {tasks: {save: {kind: …}}}`"
-                yield self.finding(problem.span, problem.message, help, fix=migration_fix(model))
+        for problem in self.claimed(model):
+            help = "write the tasks by name: `workbook: {tasks: {save: {kind: …}}}`"
+            yield self.finding(problem.span, problem.message, help, fix=migration_fix(model))

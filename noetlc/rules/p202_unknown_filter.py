@@ -1,9 +1,8 @@
-from noetlc.analysis.names import applications
+from noetlc.analysis.names import unknown_applications
 from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
-from noetlvm.language.filters import FILTERS, REJECTED_FILTERS
+from noetlvm.language.filters import REJECTED_FILTERS
 from noetlvm.language.methods import METHODS
 from noetlvm.language.tests import TESTS
-from noetlvm.nearest import nearest
 
 
 class UnknownFilter(Rule):
@@ -27,14 +26,9 @@ class UnknownFilter(Rule):
     on_damaged = True
 
     def check(self, model: Model) -> Findings:
-        for reading in model.readings:
-            for use in applications(reading.names):
-                if use.sort != "filter" or use.signature is not None:
-                    continue
-                place = model.place(reading.site, use.span)
-                meant = "" if use.name in REJECTED_FILTERS else nearest(use.name, FILTERS)
-                fix = Fix(f"use `{meant}`", (Edit(place, meant),), safe=False) if meant else None
-                yield self.finding(place, f"there is no filter `{use.name}`", _help(use.name, meant), fix=fix)
+        for name, place, meant in unknown_applications(model, "filter", REJECTED_FILTERS):
+            fix = Fix(f"use `{meant}`", (Edit(place, meant),), safe=False) if meant else None
+            yield self.finding(place, f"there is no filter `{name}`", _help(name, meant), fix=fix)
 
 
 def _help(name: str, meant: str) -> str:

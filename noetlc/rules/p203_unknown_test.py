@@ -1,9 +1,8 @@
-from noetlc.analysis.names import applications
+from noetlc.analysis.names import unknown_applications
 from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlvm.language.filters import FILTERS
 from noetlvm.language.methods import METHODS
-from noetlvm.language.tests import REJECTED_TESTS, TESTS
-from noetlvm.nearest import nearest
+from noetlvm.language.tests import REJECTED_TESTS
 
 
 class UnknownTest(Rule):
@@ -24,14 +23,9 @@ class UnknownTest(Rule):
     on_damaged = True
 
     def check(self, model: Model) -> Findings:
-        for reading in model.readings:
-            for use in applications(reading.names):
-                if use.sort != "test" or use.signature is not None:
-                    continue
-                place = model.place(reading.site, use.span)
-                meant = "" if use.name in REJECTED_TESTS else nearest(use.name, TESTS)
-                fix = Fix(f"use `{meant}`", (Edit(place, meant),), safe=False) if meant else None
-                yield self.finding(place, f"there is no test `{use.name}`", _help(use.name, meant), fix=fix)
+        for name, place, meant in unknown_applications(model, "test", REJECTED_TESTS):
+            fix = Fix(f"use `{meant}`", (Edit(place, meant),), safe=False) if meant else None
+            yield self.finding(place, f"there is no test `{name}`", _help(name, meant), fix=fix)
 
 
 def _help(name: str, meant: str) -> str:

@@ -1,5 +1,5 @@
 from noetlc.rules.rule import Findings, Model, Rule, Severity
-from noetlc.syntax.span import ProblemKind, Span
+from noetlc.syntax.span import Span
 
 _SHAPE = "`policy: { rules: [ { when: …, then: { do: … } }, { else: { then: { do: … } } } ] }`"
 _PLACES = (("task_spec", "policy"), ("task_policy", "rules"))
@@ -31,9 +31,8 @@ class PolicyShape(Rule):
     claims = frozenset(_PLACES)
 
     def check(self, model: Model) -> Findings:
-        for problem in model.problems:
-            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in _PLACES:
-                yield self.finding(problem.span, problem.message, self._help(model, problem.span, problem.key))
+        for problem in self.claimed(model):
+            yield self.finding(problem.span, problem.message, self._help(model, problem.span, problem.key))
         for view in model.tasks:
             policy = view.task.policy
             if policy and policy.rules is None and not model.is_reported(policy.span, ("task_policy", "rules")):

@@ -1,5 +1,5 @@
 from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
-from noetlc.syntax.span import Problem, ProblemKind
+from noetlc.syntax.span import Problem
 
 _MEANT = {
     "abort": "fail",
@@ -46,9 +46,8 @@ class UnknownDirective(Rule):
     claims = frozenset({("then", "do")})
 
     def check(self, model: Model) -> Findings:
-        for problem in model.problems:
-            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) == ("then", "do"):
-                yield self._word(problem, model.source.text[problem.span.start : problem.span.end])
+        for problem in self.claimed(model):
+            yield self._word(problem, model.source.text[problem.span.start : problem.span.end])
 
     def _word(self, problem: Problem, written: str) -> Finding:
         word = written.strip("'\"")

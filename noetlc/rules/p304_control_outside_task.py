@@ -4,7 +4,6 @@ from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import TITLES
-from noetlc.syntax.span import ProblemKind
 
 _DIRECTIVES = ("retry", "jump", "break", "continue", "fail", "skip")
 _CONTROL = (*("rules", "do", *_DIRECTIVES), *("attempts", "backoff", "delay", "to", "set_iter", "set_ctx"))
@@ -51,13 +50,12 @@ class ControlOutsideTask(Rule):
     )
 
     def check(self, model: Model) -> Findings:
-        for problem in model.problems:
-            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
-                yield self.finding(
-                    problem.span,
-                    f"`{problem.key}` means nothing in {TITLES[problem.object]}: only a task's policy gives directives",
-                    _HELP.get(problem.object, _ELSEWHERE),
-                )
+        for problem in self.claimed(model):
+            yield self.finding(
+                problem.span,
+                f"`{problem.key}` means nothing in {TITLES[problem.object]}: only a task's policy gives directives",
+                _HELP.get(problem.object, _ELSEWHERE),
+            )
         for view in model.tasks:
             policy = view.task.policy
             for key in _hook_directives(policy) if policy else ():

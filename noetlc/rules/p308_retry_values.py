@@ -3,7 +3,6 @@ from noetlc.analysis.model import thens
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
-from noetlc.syntax.span import ProblemKind
 from noetlvm.bytecode.limits import LIMIT_MAX
 
 
@@ -33,9 +32,8 @@ class RetryValues(Rule):
     claims = frozenset({("then", "attempts"), ("then", "delay")})
 
     def check(self, model: Model) -> Findings:
-        for problem in model.problems:
-            if problem.kind is ProblemKind.WRONG_TYPE and (problem.object, problem.key) in self.claims:
-                yield self.finding(problem.span, problem.message, problem.help)
+        for problem in self.claimed(model):
+            yield self.finding(problem.span, problem.message, problem.help)
         for view in model.tasks:
             for _, then in thens(view.task):
                 yield from self._check_then(then)

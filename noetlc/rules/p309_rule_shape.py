@@ -1,6 +1,6 @@
 from noetlc.analysis.guards import OTHER_NAMES, Choice, FirstMatch, first_match_lists
 from noetlc.rules.rule import Finding, Findings, Model, Related, Rule, Severity, migration_fix
-from noetlc.syntax.span import Problem, ProblemKind, Span
+from noetlc.syntax.span import Problem, Span
 
 _OF_THEN = {"rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"), "admit_rule": ("allow",)}
 _FOR_THEN = {**_OF_THEN, "branch": ("do",)}
@@ -40,9 +40,8 @@ class RuleShape(Rule):
 
     def check(self, model: Model) -> Findings:
         by_rule: dict[int, list[Problem]] = {}
-        for problem in model.problems:
-            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in _MISPLACED:
-                by_rule.setdefault(id(model.mappings_by_key.get(problem.span)), []).append(problem)
+        for problem in self.claimed(model):
+            by_rule.setdefault(id(model.mappings_by_key.get(problem.span)), []).append(problem)
         yield from (self._misplaced(model, problems) for problems in by_rule.values())
         for rules in first_match_lists(model):
             for choice in rules.choices:

@@ -1,7 +1,6 @@
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Scalar, Sequence
-from noetlc.syntax.span import ProblemKind
 from noetlc.syntax.tree import structs
 
 _HOOK = "write a task before or after this one"
@@ -66,10 +65,9 @@ class ReservedKey(Rule):
     claims = frozenset({("executor", "requires")})
 
     def check(self, model: Model) -> Findings:
-        for problem in model.problems:
-            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
-                help = "the tools that a playbook needs are known from its tasks; `noetlc inspect` lists them"
-                yield self.finding(problem.span, f"`{problem.key}` has no effect", help)
+        for problem in self.claimed(model):
+            help = "the tools that a playbook needs are known from its tasks; `noetlc inspect` lists them"
+            yield self.finding(problem.span, f"`{problem.key}` has no effect", help)
         spec = model.playbook.executor_spec
         for entry in spec.extra if spec else ():
             if entry.key.text in RESERVED_SETTINGS and _says_something(entry.value):

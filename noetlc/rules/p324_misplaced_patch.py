@@ -1,5 +1,5 @@
 from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, migration_fix
-from noetlc.syntax.span import Problem, ProblemKind
+from noetlc.syntax.span import Problem
 
 PATCHES = ("set_ctx", "set_iter")
 _HELP = {
@@ -34,9 +34,8 @@ class MisplacedPatch(Rule):
     on_damaged = True
 
     def check(self, model: Model) -> Findings:
-        for problem in model.problems:
-            if problem.kind is ProblemKind.UNKNOWN_KEY and (problem.object, problem.key) in self.claims:
-                yield self._misplaced(model, problem)
+        for problem in self.claimed(model):
+            yield self._misplaced(model, problem)
         for view in model.tasks:
             for entry in view.task.extra:
                 if entry.key.text in PATCHES:

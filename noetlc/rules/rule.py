@@ -91,6 +91,13 @@ class Rule:
     def check(self, model: Model) -> Findings:
         raise NotImplementedError
 
+    def claimed(self, model: Model) -> Iterator[Problem]:
+        """Yield the problems with the keys that this rule claims."""
+        for problem in model.problems:
+            is_about_a_key = problem.kind in (ProblemKind.UNKNOWN_KEY, ProblemKind.WRONG_TYPE)
+            if is_about_a_key and (problem.object, problem.key) in self.claims:
+                yield problem
+
     def finding(
         self,
         span: Span,
@@ -130,9 +137,6 @@ class ProblemRule(Rule):
         return None
 
 
-_KINDS = (ProblemKind.UNKNOWN_KEY, ProblemKind.WRONG_TYPE)
-
-
 class ClaimRule(Rule):
     """Base of the rules that word the problems with their claimed keys."""
 
@@ -141,12 +145,6 @@ class ClaimRule(Rule):
     def check(self, model: Model) -> Findings:
         for problem in self.claimed(model):
             yield self.word(model, problem)
-
-    def claimed(self, model: Model) -> Iterator[Problem]:
-        """Yield the problems that this rule reports."""
-        for problem in model.problems:
-            if problem.kind in _KINDS and (problem.object, problem.key) in self.claims:
-                yield problem
 
     def word(self, model: Model, problem: Problem) -> Finding:
         return self.finding(problem.span, problem.message, problem.help)

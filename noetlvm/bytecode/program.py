@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from noetlvm.bytecode.isa import EXPRESSIONS, Opcode
+from noetlvm.bytecode.isa import EXPRESSIONS, Opcode, Operand
 from noetlvm.record import Record
 
 
@@ -47,6 +47,13 @@ class Instruction(Record):
 
     opcode: Opcode
     operands: tuple[object, ...] = ()
+
+    @property
+    def target(self) -> int:
+        """The instruction that it jumps to."""
+        target = self.operands[self.opcode.operands.index(Operand.TARGET)]
+        assert isinstance(target, int)  # the verifier checked it
+        return target
 
 
 class ExpressionCode(Record):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport
+from noetlc.graph.report import Firing, GraphFinding, GraphReport
 from noetlc.net.net import Where
+from noetlvm.record import as_data
 
 SCHEMA_VERSION = 1
 
@@ -27,7 +28,7 @@ def report_data(report: GraphReport) -> dict[str, Any]:
         "reachable": list(report.reachable),
         "unreachable": [one.step for one in report.unreachable],
         "unreachable_reasons": {one.step: one.reason.value for one in report.unreachable},
-        "dead_arcs": [_dead_arc(dead) for dead in report.dead_arcs],
+        "dead_arcs": [as_data(dead) for dead in report.dead_arcs],
         "can_complete": report.can_complete,
         "bounded": report.bounded,
         "max_tokens": report.max_tokens,
@@ -69,16 +70,6 @@ def where_data(where: Where | None) -> dict[str, Any]:
     if where is None:
         return {"file": None, "line": None, "column": None}
     return {"file": where.file, "line": where.line, "column": where.column}
-
-
-def _dead_arc(dead: DeadArc) -> dict[str, Any]:
-    return {
-        "step": dead.step,
-        "arc": dead.arc,
-        "target": dead.target,
-        "reason": dead.reason.value,
-        "shadowed_by": dead.shadowed_by,
-    }
 
 
 def _firing(firing: Firing) -> dict[str, Any]:
