@@ -58,9 +58,8 @@ def _started(state: State, event: Event) -> None:
     state.status = "running"
 
 
-def _finished(state: State, _event: Event) -> None:
-    # The last event has the ending; until then the execution is running.
-    state.tokens.clear()
+def _finished(_state: State, _event: Event) -> None:
+    """The last event has the ending; until then the execution is running."""
 
 
 def _processed(state: State, event: Event) -> None:
@@ -207,7 +206,7 @@ def _touch(state: State, number: int, path: str, thread: Thread | None) -> None:
 
 def _open_thread(state: State, number: int, run: Run, path: str, view: View, opens: float = 0.0) -> None:
     _touch(state, number, path, None)
-    lease = max((lease for unit, lease in run.leases.items() if covers(unit, path)), default=1)
+    lease = next((lease for unit, lease in run.leases.items() if covers(unit, path)), 1)
     run.threads[path] = Thread(view, lease, opens)
 
 
@@ -245,7 +244,6 @@ def _iteration_started(state: State, event: Event) -> None:
 
 def _task_started(state: State, event: Event) -> None:
     thread = state.runs[event.run].threads[event.iteration]
-    thread.started = True
     thread.reported = (event.task, event.attempt, False)
     child = event.data.get("child")
     if child:
@@ -278,11 +276,8 @@ def _child_finished(state: State, event: Event) -> None:
 def _task_done(state: State, event: Event) -> None:
     run, data = state.runs[event.run], event.data
     thread = run.threads[event.iteration]
-    thread.started = True
     thread.reported = (event.task, event.attempt, True)
-    if thread.child:
-        thread.child = thread.answer = None
-        state.children.pop((event.run, event.iteration), None)
+    thread.child = thread.answer = None
     if data.get("again"):
         return  # the next worker needs its result, which is not recorded, and runs it again
     frame = thread.frame
@@ -305,7 +300,7 @@ def _task_done(state: State, event: Event) -> None:
     if data.get("suspended"):
         # By the time of the log: the clock of a worker may be another.
         _leave(state, event, thread)
-        thread.opens, frame.waiting = state.now + data.get("wait_s", 0), 0
+        thread.opens, frame.waiting = state.now + data["wait_s"], 0
 
 
 # ---- loops

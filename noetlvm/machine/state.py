@@ -123,7 +123,7 @@ class Thread:
         """When it may begin, by the rate of its loop (S53), or continue after a wait of the server's; 0: at once."""
         self.frame = FrameState()
         self.started = False
-        """A worker has reported something."""
+        """A worker has reported something of its iteration."""
         self.reported: tuple[int, int, bool] = (0, 0, True)
         """The last task run, attempt and whether that has ended; only what is beyond it is news."""
         self.child: Child | None = None

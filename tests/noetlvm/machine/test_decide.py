@@ -29,7 +29,7 @@ from tests.noetlvm.machine.control.drive import Drive, Hand, loaded, ok
 
 REQUEST = Request("x", "b", {"a": 1}, "p", 2, "t", {"c": 3})
 EVENTS = [Event("task.done", {"outcome": {"status": "ok"}}, 1, "0", 1, "a", 1), Event("step.done", {"result": 1})]
-FRAME = FrameState.from_data([3, "prev", {"page": 2}, [1], 2, "fetch", 1, 5.0, 10.0, False, {}])
+FRAME = FrameState.from_data([3, "prev", {"page": 2}, [1], 2, "fetch", 1, 5.0, False, {}])
 MESSAGES: list[Any] = [
     messages.Start(REQUEST),
     messages.Refuse(REQUEST, {"kind": "keychain"}),

@@ -231,3 +231,29 @@ def test_a_pipeline_whose_last_task_has_ended_reports_that(pc: int, event: Event
     frame = Frame(pipeline_of(A), scope(), saved)
     frame.advance()
     assert frame.take_events() == [event]
+
+
+def test_a_pipeline_lets_others_run_between_instructions() -> None:
+    waits = 0
+    frame = Frame(code(*(("MARK", "a"),) * 9, "END"), scope(), FrameState())
+    while isinstance(frame.advance(lambda: True), Wait):
+        waits += 1
+    assert (waits, frame.pc) == (2, DONE)
+    assert Frame(code(*(("MARK", "a"),) * 9, "END"), scope(), FrameState()).advance(lambda: False) == Ended("done")
+
+
+@pytest.mark.parametrize("odd", [object(), {f"key_{number}": number for number in range(20_000)}])
+def test_what_cannot_be_recorded_is_left_out(odd: object) -> None:
+    frame = Frame(pipeline_of("- a: { kind: python, code: '' }"), scope(), FrameState())
+    frame.advance()
+    frame.inputs = {"odd": object()} if not isinstance(odd, dict) else odd
+    frame.complete({"status": "ok", "result": object(), **(odd if isinstance(odd, dict) else {"odd": odd})})
+    frame.advance()
+    (found,) = done(Ran(events=frame.take_events()[:1]))
+    assert set(found) == {"outcome", "do"}
+    assert set(found["outcome"]) == {"status", "result", "error", "meta"}
+
+
+def test_a_rule_may_fail_a_task_before_its_tool_runs() -> None:
+    ran = run(code(("ENTER", "a"), "FAIL"))
+    assert done(ran) == [{"outcome": {"status": "error", "error": ran.error}, "do": "fail"}]
