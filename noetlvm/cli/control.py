@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from noetlvm.cli.database import database_path, find_execution, options_given, reading, results_of, writing
@@ -44,9 +45,10 @@ def _control_remotely(text: str, action: Action, server: str | None) -> int:
 
 
 def _send(path: Path, row: Execution, action: Action) -> None:
-    from noetlvm.store.sqlite import send_request
+    from noetlvm.store.sqlite import SqliteGuest
 
-    send_request(path, row.execution_id, action)
+    with closing(SqliteGuest(path)) as store:
+        store.request(row.execution_id, action)
     print(f"{row.execution_id}: the process that runs it will {action} it", file=sys.stderr)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from typing import Annotated
 
-from noetlvm.cli.database import database_path, find_execution, reading
+from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.drive import RunOptions, drive
 from noetlvm.cli.remote import uses_server
 from noetlvm.cli.request import (
@@ -105,8 +106,9 @@ def _chosen(reader: StoreReader, text: str | None, options: str) -> list[Executi
 
 def _request_resume(options: RunOptions, row: Execution) -> int:
     """Request that the process that runs a paused execution resume it."""
-    from noetlvm.store.sqlite import send_request
+    from noetlvm.store.sqlite import SqliteGuest
 
-    send_request(database_path(str(options.database)), row.execution_id, "resume")
+    with closing(SqliteGuest(options.database)) as store:
+        store.request(row.execution_id, "resume")
     print(f"noetlvm: {row.execution_id} is resumed by the process that runs it", file=sys.stderr)
     return SUCCESS

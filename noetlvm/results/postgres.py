@@ -27,13 +27,13 @@ class PostgresResults:
             self.database.run(_PUT, (list(wanted), list(wanted.values())))
 
     def get(self, key: str) -> bytes:
-        found = self.database.select("SELECT data FROM results WHERE key = %s", require_key(key))
+        found = self.database.select(b"SELECT data FROM results WHERE key = %s", require_key(key))
         if not found:
             raise ResultMissingError(f"{self.database.name} has no result {key}")
         return checked(key, found[0][0], f"the result {key} in {self.database.name}")
 
     def keys(self) -> Iterator[str]:
-        return (key for (key,) in self.database.select("SELECT key FROM results"))
+        return (key for (key,) in self.database.select(b"SELECT key FROM results"))
 
     def collect_garbage(self, referenced: Collection[str], before: float = inf) -> Collected:
         sizes = [size for (size,) in self.database.run(_COLLECT, (before, list(referenced)))]

@@ -56,9 +56,9 @@ def open_tokens(name: str) -> TokenStore:
     try:
         return open_store(name)[0]
     except LockedError:
-        from noetlvm.store.sqlite import SqliteTokens
+        from noetlvm.store.sqlite import SqliteGuest
 
-        return SqliteTokens(Path(name[len(SQLITE) :]))
+        return SqliteGuest(Path(name[len(SQLITE) :]))
 
 
 def offered_results(store_name: str, own: ResultStore, names: Sequence[str]) -> OfferedResults:

@@ -6,39 +6,33 @@ A write is one prepared statement (`postgres_write`). Load makes writes larger, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
-from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
 from noetlvm.store.chunks import LastSums, checksums_wanted, first_sum, read_events
 from noetlvm.store.interface import (
     PAGE_ROWS,
-    Action,
     Append,
     CatalogueEntry,
     Durability,
-    Execution,
     ExecutionRequest,
     QueuedCommand,
     Snapshot,
-    StoredToken,
 )
 from noetlvm.store.postgres_database import PostgresDatabase
 from noetlvm.store.postgres_schema import create_partition, end_of_period, partition, period_of
-from noetlvm.store.postgres_write import CHUNK, COMMAND, EXECUTION, read_written, rows_of, write_statement
+from noetlvm.store.postgres_write import CHUNK, COMMAND, read_written, rows_of, write_statement
 from noetlvm.store.rows import (
+    ENTRY,
     EncodedAppend,
-    cursor_gone,
+    SqlWriter,
     encoded_batch,
     read_data,
-    read_execution,
-    read_token,
-    require_open,
 )
 
 if TYPE_CHECKING:
@@ -47,12 +41,10 @@ if TYPE_CHECKING:
 _PAGE = 100
 _RETURNED_MAX = 1_000
 
-_SELECT_EXECUTIONS = f"SELECT {EXECUTION} FROM executions"
 _OF_LOG = "FROM chunks WHERE period = %s AND execution = %s"
 _SELECT_CHUNKS = f"SELECT {CHUNK} {_OF_LOG} AND seq > %s AND seq <= %s ORDER BY seq LIMIT {_PAGE}"
 # Where to read from for the events after one: its chunk may hold some of them, and needs the checksum before it.
 _SELECT_START = f"SELECT min(seq) FROM (SELECT seq {_OF_LOG} AND seq <= %s ORDER BY seq DESC LIMIT 2) AS latest"
-_SELECT_ENTRIES = "SELECT path, version, bundle, registered FROM playbooks"
 
 
 _CLAIM = f"""WITH free AS (SELECT execution, run, unit FROM commands
@@ -78,12 +70,9 @@ _SELECT_SUMS = """SELECT execution_id, c.sum FROM unnest(%s::text[], %s::bigint[
     JOIN executions x USING (execution_id)
     JOIN chunks c ON c.period = x.period AND c.execution = x.key AND c.last = i.known AND c.seq = (
         SELECT max(seq) FROM chunks l WHERE l.period = x.period AND l.execution = x.key AND l.seq <= i.known)"""
-_SELECT_REQUESTS = """SELECT execution_id, action, data, number FROM requests
-    WHERE (number > %s OR number <> ALL(%s::bigint[])) AND (%s::text IS NULL OR execution_id = %s)
-    ORDER BY number LIMIT %s"""
 
 
-class PostgresStore:
+class PostgresStore(SqlWriter):
     """All four ports over a schema of a PostgreSQL database, which is made and migrated where needed."""
 
     durability: Durability = "full"
@@ -92,7 +81,7 @@ class PostgresStore:
         self._checksums = checksums_wanted() if checksums is None else checksums
         self.database = PostgresDatabase(address, schema)
         self._where = self.database.name
-        self._select, self._run = self.database.select, self.database.run
+        self._run = self.database.run
         self._run_binary = self.database.run_binary
         self._transact = self.database.transact
         self._periods: set[int] = set()
@@ -194,10 +183,6 @@ class PostgresStore:
 
     # ---- catalogue
 
-    def bundle(self, bundle: str) -> bytes | None:
-        found = self._select("SELECT data FROM bundles WHERE bundle = %s", bundle)
-        return found[0][0] if found else None
-
     def put_bundle(self, bundle: str, data: bytes) -> None:
         self.write([], {bundle: data})
 
@@ -207,7 +192,7 @@ class PostgresStore:
         def register(connection: Connection) -> CatalogueEntry:
             # One at a time for each path, so that no version is skipped or given twice.
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", [path])
-            select = f"{_SELECT_ENTRIES} WHERE path = %s ORDER BY version DESC LIMIT 1"
+            select = f"SELECT {ENTRY} FROM playbooks WHERE path = %s ORDER BY version DESC LIMIT 1"
             latest = connection.execute(select.encode(), [path]).fetchone()
             if latest and latest[2] == bundle:
                 return CatalogueEntry._make(latest)
@@ -217,74 +202,22 @@ class PostgresStore:
 
         return self._transact(register)
 
-    def resolve(self, path: str, version: int | None = None) -> CatalogueEntry | None:
-        condition = "WHERE path = %s AND (%s::integer IS NULL OR version = %s) ORDER BY version DESC LIMIT 1"
-        found = self._select(f"{_SELECT_ENTRIES} {condition}", path, version, version)
-        return CatalogueEntry._make(found[0]) if found else None
-
     def playbooks(self, *, after: str = "", limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
         select = """SELECT DISTINCT ON (path COLLATE "C") path, version, bundle, registered FROM playbooks
             WHERE path COLLATE "C" > %s ORDER BY path COLLATE "C", version DESC LIMIT %s"""
         return [CatalogueEntry._make(row) for row in self._select(select, after, limit)]
 
-    def versions(self, path: str, *, before: int | None = None, limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
-        condition = "WHERE path = %s AND (%s::integer IS NULL OR version < %s) ORDER BY version DESC LIMIT %s"
-        found = self._select(f"{_SELECT_ENTRIES} {condition}", path, before, before, limit)
-        return [CatalogueEntry._make(row) for row in found]
-
     # ---- executions
-
-    def execution(self, execution_id: str) -> Execution | None:
-        found = self._executions("WHERE execution_id = %s", execution_id)
-        return found[0] if found else None
-
-    def find(self, text: str, limit: int) -> list[Execution]:
-        exact = self.execution(text)
-        if exact is not None:
-            return [exact]
-        condition = "WHERE starts_with(execution_id, %s) OR right(execution_id, %s) = %s ORDER BY key DESC LIMIT %s"
-        return self._executions(condition, text, len(text), text, limit)
-
-    def executions(
-        self,
-        *,
-        status: str | None = None,
-        path: str | None = None,
-        parent: str | None = None,
-        before: str | None = None,
-        limit: int | None = None,
-    ) -> list[Execution]:
-        wanted: dict[str, str | int | None] = {"status = %s": status, "path = %s": path, "parent = %s": parent}
-        if before is not None:
-            found = self._select("SELECT key FROM executions WHERE execution_id = %s", before)
-            if not found:
-                raise cursor_gone(before)
-            wanted["key < %s"] = found[0][0]
-        conditions = {condition: value for condition, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        return self._executions(f"{where} ORDER BY key DESC LIMIT %s", *conditions.values(), limit)
-
-    def descendants(self, trace: str) -> int:
-        found = self._select("SELECT count(*) FROM executions WHERE trace = %s AND trace <> ''", trace)
-        return int(found[0][0])
-
-    def unfinished(self, limit: int | None = None) -> list[Execution]:
-        return self._executions("WHERE ended IS NULL ORDER BY key LIMIT %s", limit)
-
-    def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
-        return self._executions("WHERE due <= %s ORDER BY due, key LIMIT %s", now, limit)
 
     def requests(
         self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> list[ExecutionRequest]:
         known = list(self._returned) if after else []
-        found = self._select(_SELECT_REQUESTS, after, known, execution_id, execution_id, limit)
+        condition = "(number > ? OR number <> ALL(?::bigint[])) AND (?::text IS NULL OR execution_id = ?)"
+        found = self._requests(condition, after, known, execution_id, execution_id, limit=limit)
         if execution_id is None:
-            self._note_returned([row[3] for row in found])
-        return [
-            ExecutionRequest(target, action, read_data(self._where, f"request {number}", data), number)
-            for target, action, data, number in found
-        ]
+            self._note_returned([request.number for request in found])
+        return found
 
     def _note_returned(self, numbers: list[int]) -> None:
         """Note which requests were returned; once there are many, drop those that were acknowledged."""
@@ -292,15 +225,6 @@ class PostgresStore:
         if len(self._returned) > _RETURNED_MAX:
             pending = {number for (number,) in self._select("SELECT number FROM requests")}
             self._returned &= pending
-
-    def request(self, execution_id: str, action: Action) -> None:
-        require_open(self.execution(execution_id), execution_id, action)
-        insert = b"INSERT INTO requests (execution_id, action, data) VALUES (%s, %s, %s) RETURNING number"
-        self._run(insert, (execution_id, action, encode(None)))
-
-    def started(self, start_key: str) -> str | None:
-        found = self._select("SELECT execution_id FROM start_keys WHERE start_key = %s", start_key)
-        return found[0][0] if found else None
 
     def delete(self, execution_ids: Iterable[str]) -> int:
         ids = sorted(set(execution_ids))
@@ -357,24 +281,13 @@ class PostgresStore:
 
         return self._transact(delete)
 
-    # ---- tokens
+    # ---- statements
 
-    def put_token(self, token: StoredToken) -> None:
-        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
-        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)", values))
+    def _select(self, statement: str, *values: Any) -> list[Any]:
+        return self.database.select(_with_marks(statement), *values)
 
-    def token(self, id: str) -> StoredToken | None:
-        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = %s", id)), None)
-
-    def tokens(self) -> list[StoredToken]:
-        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
-
-    def revoke_token(self, id: str, now: float) -> bool:
-        statement = b"UPDATE tokens SET revoked = coalesce(revoked, %s) WHERE id = %s"
-        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
-
-    def _executions(self, condition: str, *values: Any) -> list[Execution]:
-        return [read_execution(self._where, row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)]
+    def _change(self, statement: str, *values: Any) -> int:
+        return self._transact(lambda connection: connection.execute(_with_marks(statement), values).rowcount)
 
 
 # ---- checking
@@ -416,7 +329,9 @@ _PAGE_OF_CHUNKS = f"""SELECT {CHUNK} FROM chunks
     WHERE period = ? AND execution = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"""
 
 
+@cache
 def _with_marks(statement: str) -> bytes:
+    """Return a statement with psycopg's marks of values for SQLite's."""
     return statement.replace("?", "%s").encode()
 
 

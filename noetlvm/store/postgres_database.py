@@ -90,10 +90,10 @@ class PostgresDatabase:
 
     # ---- statements
 
-    def select(self, statement: str, *values: Any) -> list[Any]:
+    def select(self, statement: bytes, *values: Any) -> list[Any]:
         """Return the rows of a query."""
         with self.connection() as connection:
-            return connection.execute(statement.encode(), values).fetchall()
+            return connection.execute(statement, values).fetchall()
 
     def run(self, statement: bytes, values: Any) -> list[Any]:
         """Return the rows of a prepared statement that is a transaction of its own."""

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from noetlvm.store.chunks import summed
 from noetlvm.store.postgres_schema import period_of
-from noetlvm.store.rows import EncodedAppend, counts_text
+from noetlvm.store.rows import EXECUTION, EncodedAppend, counts_text
 
-EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
 CHUNK = "seq, last, data, sum"
 COMMAND = "run, unit, lease, step, pool, not_before, worker, until, attempts"
 

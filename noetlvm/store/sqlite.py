@@ -14,36 +14,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
 from noetlvm.store.chunks import REMEDY, LastSums, checksums_wanted, first_sum, known_sum, read_events, summed
 from noetlvm.store.interface import (
     PAGE_ROWS,
-    Action,
     Append,
     CatalogueEntry,
     DamagedError,
     Durability,
-    Execution,
     ExecutionRequest,
     QueuedCommand,
     Snapshot,
-    StoredToken,
     StoreError,
 )
 from noetlvm.store.migrations import MIGRATIONS, SEQ_BITS, migrate, require_known, schema_version
 from noetlvm.store.rows import (
+    ENTRY,
+    EXECUTION,
+    INSERT_REQUEST,
     EncodedAppend,
+    SqlReader,
+    SqlWriter,
     counts_text,
-    cursor_gone,
     encoded_batch,
-    read_bundle,
     read_data,
-    read_execution,
-    read_token,
-    require_open,
 )
 from noetlvm.store.wall_clock import WallClock
 from noetlvm.store.writer_lock import PRIVATE_FOLDER, Inode, WriterLock, leave, use
@@ -69,11 +65,9 @@ _BUSY_SECONDS = 30
 _PAGE = 100
 """Chunks read at once. A long read would keep the write-ahead log from being reused."""
 
-_EXECUTION = "execution_id, bundle, name, path, status, started, ended, parent, counts, seq, due, trace"
-_SELECT_EXECUTIONS = f"SELECT {_EXECUTION} FROM executions"
 # Both return the key of the row, and nothing for an execution that lost a race. Identity columns are written on insert
 # only: of the indexed columns, only `due` is ever updated.
-_INSERT_EXECUTION = f"""INSERT INTO executions ({_EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_INSERT_EXECUTION = f"""INSERT INTO executions ({EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING key"""
 # To write `ended` costs a page of an index, also where it stays as it is.
 _MOVE_RUNNING = """UPDATE executions SET status = ?, counts = ?, seq = ?, due = ?
@@ -93,9 +87,6 @@ _INSERT_REFERENCE = 'INSERT OR IGNORE INTO "references" (result, execution) VALU
 _INSERT_SNAPSHOT = "INSERT INTO snapshots (execution, bundle, seq, data) VALUES (?, ?, ?, ?)"
 _SELECT_SNAPSHOT = """SELECT bundle, seq, data FROM snapshots
     WHERE execution = ? AND bundle = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"""
-_INSERT_REQUEST = "INSERT INTO requests (execution_id, action, data) VALUES (?, ?, ?)"
-_SELECT_REQUESTS = """SELECT execution_id, action, data, number FROM requests
-    WHERE number > ? AND (? IS NULL OR execution_id = ?) ORDER BY number LIMIT ?"""
 
 # Commands, by part: an older lease gives way to a newer one, never the other way round.
 _PART = "execution = ? AND run = ? AND unit = ?"
@@ -117,9 +108,6 @@ _CLAIM = f"""UPDATE commands SET worker = ?, until = ?, attempts = attempts + 1 
 _RENEW = """UPDATE commands SET until = ? WHERE execution = (SELECT key FROM executions WHERE execution_id = ?)
     AND run = ? AND unit = ? AND lease = ? AND worker = ? AND until > 0"""
 
-_ENTRY = "path, version, bundle, registered"
-_SELECT_ENTRIES = f"SELECT {_ENTRY} FROM playbooks"
-_INSERT_ENTRY = f"INSERT INTO playbooks ({_ENTRY}) VALUES (?, ?, ?, ?)"
 
 _ANOTHER = "; --db names another database"
 _REMEDIES = {
@@ -133,13 +121,13 @@ _REMEDIES = {
 """What to do about an error of SQLite, by its code."""
 
 
-class SqliteReader:
+class SqliteReader(SqlReader):
     """Reads a database that others may be writing to."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise StoreError(f"there is no database {path}; `noetlvm run` makes one, --db names another")
-        self.path = path
+        self.path, self._where = path, str(path)
         self._inode: Inode | None = use(path)
         self._copy: TemporaryDirectory[str] | None = None
         try:
@@ -198,7 +186,7 @@ class SqliteReader:
             return
         last = row.seq if until is None else min(until, row.seq)
         rows = self._chunk_rows(self._key(execution_id) << SEQ_BITS, after, last)
-        yield from read_events(execution_id, str(self.path), rows, after, last)
+        yield from read_events(execution_id, self._where, rows, after, last)
 
     def _chunk_rows(self, base: int, after: int, last: int) -> Iterator[Sequence[Any]]:
         """Yield the chunks with the events after one, and those that `read_events` needs before them."""
@@ -215,7 +203,7 @@ class SqliteReader:
             base = key << SEQ_BITS
             if self._select(_COUNT_EVENTS, seq, base, base + seq) != [(seq,)]:
                 list(self.events(execution_id, 0, seq))  # names the missing one: a snapshot must not hide it
-            return Snapshot(made_with, seq, read_data(str(self.path), f"the snapshot of {execution_id}", data))
+            return Snapshot(made_with, seq, read_data(self._where, f"the snapshot of {execution_id}", data))
         return None
 
     def references(self) -> Iterator[str]:
@@ -224,78 +212,18 @@ class SqliteReader:
 
     # ---- catalogue
 
-    def bundle(self, bundle: str) -> bytes | None:
-        return read_bundle(str(self.path), bundle, self._select("SELECT data FROM bundles WHERE bundle = ?", bundle))
-
-    def resolve(self, path: str, version: int | None = None) -> CatalogueEntry | None:
-        which = "version = ?" if version else "? IS NULL"
-        select = f"{_SELECT_ENTRIES} WHERE path = ? AND {which} ORDER BY version DESC LIMIT 1"
-        found = self._select(select, path, version)
-        return CatalogueEntry._make(found[0]) if found else None
-
     def playbooks(self, *, after: str = "", limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
         # With max() SQLite takes the other columns from the row that has it.
         select = "SELECT path, max(version), bundle, registered FROM playbooks WHERE path > ? GROUP BY path LIMIT ?"
         return [CatalogueEntry._make(row) for row in self._select(select, after, limit)]
 
-    def versions(self, path: str, *, before: int | None = None, limit: int = PAGE_ROWS) -> list[CatalogueEntry]:
-        select = f"{_SELECT_ENTRIES} WHERE path = ? AND version < ? ORDER BY version DESC LIMIT ?"
-        return [CatalogueEntry._make(row) for row in self._select(select, path, before or _SEQ_MAX, limit)]
-
     # ---- executions
-
-    def execution(self, execution_id: str) -> Execution | None:
-        found = self._select(f"{_SELECT_EXECUTIONS} WHERE execution_id = ?", execution_id)
-        return read_execution(str(self.path), found[0]) if found else None
-
-    def find(self, text: str, limit: int) -> list[Execution]:
-        exact = self.execution(text)
-        if exact is not None:
-            return [exact]
-        size = len(text)
-        where = "substr(execution_id, 1, ?) = ? OR substr(execution_id, -?) = ?" if text else "1 OR (?, ?, ?, ?)"
-        return self._executions(f"WHERE {where} ORDER BY key DESC LIMIT ?", size, text, size, text, limit)
-
-    def executions(
-        self,
-        *,
-        status: str | None = None,
-        path: str | None = None,
-        parent: str | None = None,
-        before: str | None = None,
-        limit: int | None = None,
-    ) -> list[Execution]:
-        wanted: dict[str, str | int | None] = {"status = ?": status, "path = ?": path, "parent = ?": parent}
-        if before is not None:
-            wanted["key < ?"] = self._key(before)
-            if not wanted["key < ?"]:
-                raise cursor_gone(before)
-        conditions = {condition: value for condition, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        return self._executions(f"{where} ORDER BY key DESC LIMIT ?", *conditions.values(), _limit(limit))
-
-    def descendants(self, trace: str) -> int:
-        return int(self._select("SELECT count(*) FROM executions WHERE trace = ? AND trace <> ''", trace)[0][0])
-
-    def unfinished(self, limit: int | None = None) -> list[Execution]:
-        return self._executions("WHERE ended IS NULL ORDER BY key LIMIT ?", _limit(limit))
-
-    def due(self, now: float, limit: int = PAGE_ROWS) -> list[Execution]:
-        return self._executions("WHERE due <= ? ORDER BY due, key LIMIT ?", now, limit)
 
     def requests(
         self, execution_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> list[ExecutionRequest]:
-        found = self._select(_SELECT_REQUESTS, after, execution_id, execution_id, _limit(limit))
-        where = str(self.path)
-        return [
-            ExecutionRequest(target, action, read_data(where, f"request {number}", data), number)
-            for target, action, data, number in found
-        ]
-
-    def started(self, start_key: str) -> str | None:
-        found = self._select("SELECT execution_id FROM start_keys WHERE start_key = ?", start_key)
-        return found[0][0] if found else None
+        condition = "number > ? AND (? IS NULL OR execution_id = ?)"
+        return self._requests(condition, after, execution_id, execution_id, limit=limit)
 
     def damage(self) -> Iterator[Damage]:
         """Yield everything that is damaged in the database, as of one moment."""
@@ -310,54 +238,18 @@ class SqliteReader:
             if self._reading.in_transaction:
                 self._reading.execute("ROLLBACK")
 
-    def _executions(self, condition: str, *values: Any) -> list[Execution]:
-        return [
-            read_execution(str(self.path), row) for row in self._select(f"{_SELECT_EXECUTIONS} {condition}", *values)
-        ]
-
-    def _key(self, execution_id: str) -> int:
-        """Return the key of an execution; 0: there is none."""
-        found = self._select("SELECT key FROM executions WHERE execution_id = ?", execution_id)
-        return int(found[0][0]) if found else 0
-
     def _select(self, statement: str, *values: Any) -> list[Any]:
         with _explained(self.path):
             return self._reading.execute(statement, values).fetchall()
 
 
-class _Database(Protocol):
-    """What selects and transacts."""
-
-    def _select(self, statement: str, *values: Any) -> list[Any]: ...
-
-    def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done: ...
-
-
-class _TokenRows:
-    """The port `Tokens`."""
-
-    def put_token(self: _Database, token: StoredToken) -> None:
-        values = (token.id, token.digest, ",".join(token.scopes), token.created, token.revoked)
-        self._transact(lambda connection: connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", values))
-
-    def token(self: _Database, id: str) -> StoredToken | None:
-        return next(map(read_token, self._select("SELECT * FROM tokens WHERE id = ?", id)), None)
-
-    def tokens(self: _Database) -> list[StoredToken]:
-        return list(map(read_token, self._select("SELECT * FROM tokens ORDER BY created, id")))
-
-    def revoke_token(self: _Database, id: str, now: float) -> bool:
-        statement = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ?"
-        return bool(self._transact(lambda connection: connection.execute(statement, (now, id)).rowcount))
-
-
-class SqliteStore(_TokenRows, SqliteReader):
+class SqliteStore(SqlWriter, SqliteReader):
     """Reads and writes a database, which is made where there is none. One process at a time may have it open."""
 
     def __init__(self, path: Path, durability: Durability = "full", *, checksums: bool | None = None) -> None:
         self.durability: Durability = durability
         self._checksums = checksums_wanted() if checksums is None else checksums
-        self.path = path
+        self.path, self._where = path, str(path)
         self._inode = self._copy = None  # the lock counts as the user of the file
         self._sums = LastSums()
         self._writing = threading.RLock()
@@ -479,21 +371,17 @@ class SqliteStore(_TokenRows, SqliteReader):
     def register(self, path: str, bundle: str, data: bytes, now: float) -> CatalogueEntry:
         def register(connection: sqlite3.Connection) -> CatalogueEntry:
             connection.execute("INSERT OR IGNORE INTO bundles VALUES (?, ?)", (bundle, data))
-            select = f"{_SELECT_ENTRIES} WHERE path = ? ORDER BY version DESC LIMIT 1"
+            select = f"SELECT {ENTRY} FROM playbooks WHERE path = ? ORDER BY version DESC LIMIT 1"
             latest = connection.execute(select, (path,)).fetchone()
             if latest and latest[2] == bundle:
                 return CatalogueEntry._make(latest)
             entry = CatalogueEntry(path, latest[1] + 1 if latest else 1, bundle, now)
-            connection.execute(_INSERT_ENTRY, entry)
+            connection.execute(f"INSERT INTO playbooks ({ENTRY}) VALUES (?, ?, ?, ?)", entry)
             return entry
 
         return self._transact(register)
 
     # ---- executions
-
-    def request(self, execution_id: str, action: Action) -> None:
-        require_open(self.execution(execution_id), execution_id, action)
-        self._transact(lambda connection: connection.execute(_INSERT_REQUEST, (execution_id, action, encode(None))))
 
     def delete(self, execution_ids: Iterable[str]) -> int:
         return self._transact(lambda connection: sum(_deleted(connection, one) for one in set(execution_ids)))
@@ -510,6 +398,9 @@ class SqliteStore(_TokenRows, SqliteReader):
 
         self._transact(repair)
         return found
+
+    def _change(self, statement: str, *values: Any) -> int:
+        return self._transact(lambda connection: connection.execute(statement, values).rowcount)
 
     def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """Return what the work returns, all of it durable; if it raises, nothing of it stays.
@@ -548,7 +439,7 @@ def _write_dependents(connection: sqlite3.Connection, append: EncodedAppend, key
     if append.acknowledged:
         connection.executemany("DELETE FROM requests WHERE number = ?", [(number,) for number in append.acknowledged])
     if append.sent:
-        connection.executemany(_INSERT_REQUEST, append.sent)
+        connection.executemany(INSERT_REQUEST, append.sent)
 
 
 class _CheckedSqlite:
@@ -628,23 +519,15 @@ def _deleted(connection: sqlite3.Connection, execution_id: str) -> bool:
     return True
 
 
-def send_request(path: Path, execution_id: str, action: Action) -> None:
-    """Send a request while another process has the database open for writing."""
-    with closing(SqliteReader(path)) as reader:
-        require_open(reader.execution(execution_id), execution_id, action)
-    with _explained(path), closing(_connect(path, "rw")) as connection:
-        connection.execute(_INSERT_REQUEST, (execution_id, action, encode(None)))
-
-
-class SqliteTokens(_TokenRows, SqliteReader):
-    """The tokens of a database that another process has open for writing: no decision depends on them."""
+class SqliteGuest(SqlWriter, SqliteReader):
+    """Writes tokens and requests to a database that another process has open for writing."""
 
     def now(self) -> float:
         return time.time()
 
-    def _transact(self, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
+    def _change(self, statement: str, *values: Any) -> int:
         with _explained(self.path), closing(_connect(self.path, "rw")) as connection:
-            return work(connection)
+            return connection.execute(statement, values).rowcount
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -672,11 +555,6 @@ def _other_name(path: Path) -> str:
         if (links := path.stat().st_nlink) > 1:
             return f": it is one of {links} hard links of a file, so give the name that its writer uses"
     return ""
-
-
-def _limit(limit: int | None) -> int:
-    """Return a limit as SQLite has it."""
-    return -1 if limit is None else limit
 
 
 @contextmanager

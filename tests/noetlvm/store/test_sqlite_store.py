@@ -23,7 +23,7 @@ from noetlvm.data.references import Reference
 from noetlvm.store import sqlite as sqlite_module
 from noetlvm.store.interface import DamagedError, LockedError, QueuedCommand, Snapshot, StoreError
 from noetlvm.store.migrations import MIGRATIONS, migrate, schema_version
-from noetlvm.store.sqlite import SqliteReader, SqliteStore, send_request
+from noetlvm.store.sqlite import SqliteGuest, SqliteReader, SqliteStore
 from tests.noetlvm.store.crashing_writer import EVENTS_OF_A_DECISION
 from tests.noetlvm.store.records import add, append, event, events, execution
 
@@ -305,10 +305,12 @@ def test_readers_follow_a_writer_and_cannot_write(path: Path) -> None:
 def test_a_request_from_another_process_reaches_the_writer(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
         add(store, execution(), 0)
-        send_request(path, "x", "pause")
+        guest = SqliteGuest(path)
+        guest.request("x", "pause")
         assert [(request.execution_id, request.action) for request in store.requests()] == [("x", "pause")]
         with pytest.raises(StoreError, match="there is no execution y"):
-            send_request(path, "y", "pause")
+            guest.request("y", "pause")
+        guest.close()
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("full", 2), ("relaxed", 1)])
